@@ -57,7 +57,7 @@ impl<'p> Point<'p> {
         })
     }
 
-    /// What the planner expects it to take, if it knows: it does not know runs of several parties.
+    /// What the planner expects it to take. Several parties it expects on a machine each; here they share one.
     pub fn predicted(&self, speeds: &Speeds, cores: usize) -> Option<f64> {
         let a = parsed(&self.words()).ok()?;
         if a.parties.is_some() {
