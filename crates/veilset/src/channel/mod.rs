@@ -10,6 +10,7 @@
 //! Byte counts, progress and cancellation live here, so that protocols contain only arithmetic.
 
 mod abort;
+mod account;
 mod emulate;
 pub(crate) mod mesh;
 mod pipe;
@@ -18,6 +19,7 @@ mod record;
 mod stream;
 mod wire;
 
+pub use account::{Account, MessageBytes, StageTime};
 pub use emulate::Network;
 pub use mesh::Mesh;
 pub use record::{Recording, replay, replay_from};
@@ -32,7 +34,6 @@ use pipe::{End, Pipe, PipeSink, PipeSource, Who};
 use std::marker::PhantomData;
 use std::num::NonZeroU8;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -113,8 +114,8 @@ pub enum Unit {
 /// The sending half of a channel.
 pub struct Tx {
     sink: Box<dyn Sink>,
-    /// Bytes of all frames so far, including headers.
-    bytes: Arc<AtomicU64>,
+    /// The channel's.
+    account: Account,
     observer: Option<Arc<dyn Observer>>,
     /// Whether a frame could not be sent.
     failed: bool,
@@ -126,7 +127,7 @@ impl Tx {
         let mut frame = Vec::with_capacity(HEADER + elements.len() * T::SIZE);
         frame.extend_from_slice(&header(message.tag, elements.len() * T::SIZE)?);
         elements.iter().for_each(|e| e.put(&mut frame));
-        self.send_frame(frame, Unit::Items, elements.len())
+        self.send_frame((message.tag, message.name), frame, (Unit::Items, elements.len()))
     }
 
     /// Sends a frame of plain bytes.
@@ -134,11 +135,16 @@ impl Tx {
         let mut frame = Vec::with_capacity(HEADER + bytes.len());
         frame.extend_from_slice(&header(message.tag, bytes.len())?);
         frame.extend_from_slice(bytes);
-        self.send_frame(frame, Unit::Bytes, bytes.len())
+        self.send_frame((message.tag, message.name), frame, (Unit::Bytes, bytes.len()))
     }
 
-    fn send_frame(&mut self, frame: Vec<u8>, unit: Unit, amount: usize) -> Result<()> {
-        self.bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+    fn send_frame(
+        &mut self,
+        message: (u16, &'static str),
+        frame: Vec<u8>,
+        (unit, amount): (Unit, usize),
+    ) -> Result<()> {
+        self.account.sent(message, frame.len());
         self.sink.send(frame).inspect_err(|_| self.failed = true)?;
         if let Some(observer) = &self.observer {
             observer.advance(unit, amount);
@@ -156,8 +162,8 @@ pub struct Rx {
     /// When the channel was created, and the peer's heartbeats since then.
     began: Instant,
     heartbeats: u64,
-    /// Bytes of all frames so far, including headers.
-    bytes: Arc<AtomicU64>,
+    /// The channel's.
+    account: Account,
     observer: Option<Arc<dyn Observer>>,
     who: Who,
     /// Where we are in a mesh, if we are in one.
@@ -259,7 +265,7 @@ impl Rx {
         }
     }
 
-    fn recv_frame(&mut self, tag: u16, name: &str, min: usize, max: usize) -> Result<Vec<u8>> {
+    fn recv_frame(&mut self, tag: u16, name: &'static str, min: usize, max: usize) -> Result<Vec<u8>> {
         let mut head = [0u8; HEADER];
         // Heartbeats do not extend the deadline: a peer must make progress, not only be alive.
         let deadline = self.patience.and_then(|patience| Instant::now().checked_add(patience));
@@ -292,7 +298,7 @@ impl Rx {
         }
         let mut body = vec![0u8; len];
         self.source.recv(&mut body, deadline)?;
-        self.bytes.fetch_add((HEADER + len) as u64, Ordering::Relaxed);
+        self.account.received((tag, name), HEADER + len);
         if let Some(recording) = &mut self.recording {
             recording.write(&head)?;
             recording.write(&body)?;
@@ -399,15 +405,16 @@ impl Channel {
 
     /// A channel over any transport, for tests that tamper with frames and for replays. It cannot be cancelled.
     pub fn from_halves(sink: Box<dyn Sink>, source: Box<dyn Source>) -> Channel {
+        let account = Account::default();
         Channel {
-            tx: Tx { sink, bytes: Arc::default(), observer: None, failed: false },
+            tx: Tx { sink, account: account.clone(), observer: None, failed: false },
             rx: Rx {
                 source,
                 recording: None,
                 patience: None,
                 began: Instant::now(),
                 heartbeats: 0,
-                bytes: Arc::default(),
+                account,
                 observer: None,
                 who: Who::default(),
                 link: None,
@@ -468,9 +475,15 @@ impl Channel {
 
     /// Announces a stage that transfers about `total` units over the channel, in both directions together.
     pub fn stage(&self, name: &'static str, unit: Unit, total: usize) {
+        self.account().begin(name);
         if let Some(observer) = &self.tx.observer {
             observer.stage(name, unit, total);
         }
+    }
+
+    /// The bytes of messages and the time of stages of this channel.
+    pub fn account(&self) -> &Account {
+        &self.tx.account
     }
 
     /// Writes every frame received from now on to `recording`.
@@ -480,12 +493,12 @@ impl Channel {
 
     /// Bytes of all frames sent, including headers, excluding the transport's overhead.
     pub fn bytes_sent(&self) -> u64 {
-        self.tx.bytes.load(Ordering::Relaxed)
+        self.account().bytes().0
     }
 
     /// Bytes of all frames received, including headers, excluding the transport's overhead.
     pub fn bytes_received(&self) -> u64 {
-        self.rx.bytes.load(Ordering::Relaxed)
+        self.account().bytes().1
     }
 
     /// Replaces a network error by the reason that the peer gave before it left, if it gave one; or by ours, if we were

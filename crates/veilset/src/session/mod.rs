@@ -13,6 +13,7 @@ pub mod report;
 pub mod run;
 mod several;
 pub mod shards;
+mod stages;
 mod words;
 pub mod workers;
 

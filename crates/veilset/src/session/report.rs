@@ -3,6 +3,7 @@
 use super::run::{Outcome, Request};
 use super::words::{When, of_several};
 use super::{Parties, Party};
+use crate::channel::{MessageBytes, StageTime};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::operations::share::Beside;
@@ -52,6 +53,12 @@ pub struct Report {
     pub seconds: f64,
     /// Bytes on the wire, including TLS and its handshake.
     pub bytes: Bytes,
+    /// The time of each stage, in the order in which they first began; turns of one stage are added. Between them nothing
+    /// is missing. In a job of workers, a run's own stages are theirs and not here.
+    pub stages: Vec<StageTime>,
+    /// The bytes of each message, over all connections of the run. The last entry is everything else. Together they are
+    /// `bytes`, unless the transport does not count them, as one within a program.
+    pub messages: Vec<MessageBytes>,
     /// What each party learned, in sentences.
     pub learned: Vec<String>,
     /// The assumptions that security rests on.
@@ -145,6 +152,8 @@ impl Report {
             result,
             seconds,
             bytes: Bytes { sent: outcome.bytes.0, received: outcome.bytes.1 },
+            stages: outcome.stages.clone(),
+            messages: all_bytes(outcome),
             assumptions: outcome.choice.protocol.assumes(
                 request.operation,
                 &request.terms(),
@@ -156,6 +165,11 @@ impl Report {
             output: None,
             version: env!("CARGO_PKG_VERSION"),
         })
+    }
+
+    /// The result in one line.
+    pub fn summary(&self) -> &str {
+        &self.summary
     }
 
     /// The report as pretty-printed JSON, one object.
@@ -220,6 +234,8 @@ impl Serialize for Report {
             result,
             seconds,
             bytes,
+            stages,
+            messages,
             learned,
             assumptions,
             failure_bound,
@@ -233,7 +249,7 @@ impl Serialize for Report {
         let parties: Vec<PartyFields<'_>> = parties.iter().map(PartyFields::of).collect();
         // In a run of two the peer has no number.
         let peer = parties.iter().find(|party| party.party.is_none());
-        let mut to = to.serialize_struct("Report", 24)?;
+        let mut to = to.serialize_struct("Report", 26)?;
         to.serialize_field("time", time)?;
         to.serialize_field("session", session)?;
         to.serialize_field("operation", operation)?;
@@ -250,6 +266,8 @@ impl Serialize for Report {
         to.serialize_field("result", result)?;
         to.serialize_field("seconds", seconds)?;
         to.serialize_field("bytes", bytes)?;
+        to.serialize_field("stages", stages)?;
+        to.serialize_field("messages", messages)?;
         to.serialize_field("learned", learned)?;
         to.serialize_field("assumptions", assumptions)?;
         to.serialize_field("failure_bound", failure_bound)?;
@@ -312,6 +330,20 @@ impl PartyFields<'_> {
             padded: party.announced.padded,
         }
     }
+}
+
+/// What bytes are that no message has.
+const EVERYTHING_ELSE: &str = "everything else: TLS and its handshake, heartbeats";
+
+/// The bytes of all messages, and those of none.
+fn all_bytes(outcome: &Outcome) -> Vec<MessageBytes> {
+    let mut all = outcome.messages.clone();
+    let (sent, received) = outcome.bytes;
+    let left = |all_bytes: u64, of: fn(&MessageBytes) -> u64| all_bytes.checked_sub(all.iter().map(of).sum());
+    if let (Some(sent), Some(received)) = (left(sent, |m| m.sent), left(received, |m| m.received)) {
+        all.push(MessageBytes::new(EVERYTHING_ELSE, (sent, received)));
+    }
+    all
 }
 
 /// The result, in numbers.

@@ -17,6 +17,8 @@ fn outcome(learned: Learned, parties: impl Into<Parties>) -> Outcome {
         parties: parties.into(),
         prepared: false,
         bytes: (10, 20),
+        messages: vec![MessageBytes::new("hello", (7, 0)), MessageBytes::new("answer", (1, 14))],
+        stages: vec![],
     }
 }
 
@@ -220,6 +222,24 @@ fn the_json_of_a_run_of_two_is_the_same_in_every_version() {
     "sent": 10,
     "received": 20
   },
+  "stages": [],
+  "messages": [
+    {
+      "name": "hello",
+      "sent": 7,
+      "received": 0
+    },
+    {
+      "name": "answer",
+      "sent": 1,
+      "received": 14
+    },
+    {
+      "name": "everything else: TLS and its handshake, heartbeats",
+      "sent": 2,
+      "received": 6
+    }
+  ],
   "learned": [
     "This party learned that the peer's set has at most 5 items, and which of its own items the peer has too (1), with the columns city.",
     "The peer learned that this party's set has at most 9 items, and nothing else."

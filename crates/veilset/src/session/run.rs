@@ -3,9 +3,11 @@
 use super::agreement::{go, meet, predict, tell_size};
 use super::choosing::{Planning, choose};
 use super::shards::{self, Begun, InMemory, Job, Keep};
+use super::stages::{AGREEING, CONFIRMING, OPENING, SETUP};
 use super::{Approval, Hello, Parties, Party, Proposal, confirm, several, workers};
 use crate::artefact::filter::{self, Draft, Facts};
 use crate::artefact::{self, Basis, Half, Ledger};
+use crate::channel::{Account, MessageBytes, StageTime};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
@@ -86,8 +88,12 @@ pub struct Outcome {
     pub parties: Parties,
     /// Whether our offline half was prepared in advance.
     pub prepared: bool,
-    /// Bytes sent and received on the wire, everything included.
+    /// Bytes sent and received on the wire, everything included. Those that workers exchange are not.
     pub bytes: (u64, u64),
+    /// The bytes of each message, without TLS, heartbeats and words of parting.
+    pub messages: Vec<MessageBytes>,
+    /// The time of each stage, as our side saw it.
+    pub stages: Vec<StageTime>,
 }
 
 impl<'a> Request<'a> {
@@ -665,7 +671,8 @@ fn run_of_two(
     rng: &mut Prng,
 ) -> Result<Outcome> {
     let began = SystemTime::now();
-    let wire = connection.wire.clone();
+    let (wire, account) = (connection.wire.clone(), connection.channel.account().clone());
+    account.begin(AGREEING);
     let hello = prepared.hello(false);
     let Prepared { request, mut set, half, filter, keep } = prepared;
     let in_memory = InMemory::default();
@@ -688,6 +695,7 @@ fn run_of_two(
     let Terms { shards, .. } = proposal.hello.terms;
     let stages = proposal.choice.protocol.stages(request.operation, &proposal.hello.terms);
     connection.channel.begins(stages * shards.max(1) as usize);
+    account.begin(SETUP);
     let theirs = proposal.parties.peer().announced;
     if let (Role::Receiver, Ours::Whole(set)) = (request.role, &mut set) {
         set.insert_listed(proposal.choice.protocol.inserted(request.operation, theirs));
@@ -713,11 +721,13 @@ fn run_of_two(
     };
     // What is wrong with a result matters more than how the job broke off after that.
     let (sealed, confirmed) = computed.map_err(|error| shards::locked(&wrong).take().unwrap_or(error))?;
+    account.begin(OPENING);
     let learned = sealed.open(confirmed).map_err(|e| e.by(seat))?;
     let session_id = proposal.name();
     let Proposal { choice, why, parties, .. } = proposal;
     let bytes = (wire.sent(), wire.received());
-    Ok(Outcome { learned, session_id, choice, why, began, parties, prepared, bytes })
+    let (messages, stages) = (Account::messages([&account]), account.stages());
+    Ok(Outcome { learned, session_id, choice, why, began, parties, prepared, bytes, messages, stages })
 }
 
 fn compute<'a>(
@@ -727,6 +737,7 @@ fn compute<'a>(
     theirs: Announced,
 ) -> Result<(Sealed<'a, Learned>, Confirmed)> {
     let sealed = protocols::run(protocol, task, cx, theirs)?;
+    cx.ch.account().begin(CONFIRMING);
     Ok((sealed, confirm(cx.ch, &cx.session)?))
 }
 

@@ -678,6 +678,19 @@ fn the_receiver_chooses_among_several_protocols() {
             assert_eq!((report.protocol, report.group), (chosen.protocol.name, chosen.group));
         }
         assert_eq!(ours.session_id, there.session_id);
+        // What one sends, the other receives.
+        let mirrored = |outcome: &Outcome| {
+            let all = outcome.messages.iter().map(|m| (m.name, m.sent, m.received));
+            all.collect::<std::collections::BTreeSet<_>>()
+        };
+        let back = mirrored(&there).into_iter().map(|(name, sent, received)| (name, received, sent));
+        assert_eq!(mirrored(&ours), back.collect());
+        for outcome in [&ours, &there] {
+            let stages: Vec<_> = outcome.stages.iter().map(|stage| stage.name).collect();
+            assert_eq!(stages[..2], [AGREEING, SETUP], "{stages:?}");
+            assert!(stages.contains(&"comparing"), "{stages:?}");
+            assert_eq!(stages[stages.len() - 2..], [CONFIRMING, OPENING], "{stages:?}");
+        }
     }
 }
 

@@ -16,8 +16,9 @@ use super::agreement::{Letter, differences, go, hellos, part, predict, tell_size
 use super::estimate::Estimate;
 use super::party::number;
 use super::run::{Checked, Outcome, Prepared, Request, too_large};
+use super::stages::{AGREEING, COMPUTING, CONFIRMING, OPENING};
 use super::{Approval, Hello, Parties, Party, Proposal, confirm};
-use crate::channel::{Channel, Mesh, Message, PROTOCOL_VERSION, WireCount};
+use crate::channel::{Account, Channel, Mesh, Message, PROTOCOL_VERSION, WireCount};
 use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
 use crate::many::{Many, seat};
@@ -47,6 +48,8 @@ struct Gathering {
     seat: Seat,
     /// The sessions with all parties, by number; at our own that of all. Empty until they are agreed on.
     pairs: Vec<SessionId>,
+    /// The stages of the run with all.
+    clock: Account,
 }
 
 /// What is known of the other end of a connection, as in [`Connection`].
@@ -54,6 +57,7 @@ struct Other {
     fingerprint: Option<Fingerprint>,
     exporter: [u8; 32],
     wire: WireCount,
+    account: Account,
 }
 
 /// Runs our side ([`super::run::run_if`]).
@@ -67,19 +71,24 @@ pub(super) fn run_if(
     let Prepared { request, set, .. } = prepared;
     let set = set.whole()?;
     let mut gathering = Gathering::new(connections, &request)?;
-    let wires: Vec<_> = gathering.others.iter().map(|other| other.wire.clone()).collect();
     let done = gathering.approved(&request, false, approval, rng).and_then(|proposal| {
         approval.begins(&proposal)?;
         gathering.be_patient(&proposal, &request)?;
         let task = request.task(&proposal, &set, None);
+        gathering.clock.begin(COMPUTING);
         let (sealed, confirmed) = gathering.compute(&proposal, &task, &request, rng)?;
         Ok((proposal, sealed, confirmed))
     });
-    let (proposal, sealed, confirmed) = gathering.mesh.finish(done)?;
+    let Gathering { mesh, others, clock, .. } = gathering;
+    let (proposal, sealed, confirmed) = mesh.finish(done)?;
+    clock.begin(OPENING);
     let learned = sealed.open(confirmed)?;
     let Proposal { session_id, choice, parties, .. } = proposal;
-    let bytes = (wires.iter().map(WireCount::sent).sum(), wires.iter().map(WireCount::received).sum());
-    Ok(Outcome { learned, session_id, choice, why: None, began, parties, prepared: false, bytes })
+    let wires = others.iter().map(|other| &other.wire);
+    let bytes = (wires.clone().map(WireCount::sent).sum(), wires.map(WireCount::received).sum());
+    let (messages, stages) = (Account::messages(others.iter().map(|other| &other.account)), clock.stages());
+    let (why, prepared) = (None, false);
+    Ok(Outcome { learned, session_id, choice, why, began, parties, prepared, bytes, messages, stages })
 }
 
 /// Agrees with parties that also run a check ([`super::run::check`]).
@@ -115,11 +124,14 @@ impl Gathering {
         let our = connections.first().and_then(|connection| connection.our);
         let parts = connections.into_iter().map(|connection| {
             let Connection { channel, seat, peer, exporter, wire, .. } = connection;
-            ((seat, channel), Other { fingerprint: peer, exporter, wire })
+            let account = channel.account().clone();
+            ((seat, channel), Other { fingerprint: peer, exporter, wire, account })
         });
         let (links, others) = parts.unzip();
         let mesh = Mesh::new(me.own().seat(), links)?;
-        Ok(Gathering { mesh, others, our, seat: me.own().seat(), pairs: Vec::new() })
+        let (seat, clock) = (me.own().seat(), Account::default());
+        clock.begin(AGREEING);
+        Ok(Gathering { mesh, others, our, seat, pairs: Vec::new(), clock })
     }
 
     /// Agrees on the run, and returns when all parties allow it.
@@ -238,6 +250,7 @@ impl Gathering {
             threads: request.threads,
         };
         let sealed = protocols::run_of_several(proposal.choice.protocol, task, &mut many, &bounds)?;
+        self.clock.begin(CONFIRMING);
         let pairs = &self.pairs;
         let confirmed = self.mesh.each(|seat, channel| match pairs.get(number(seat)) {
             Some(session) => confirm(channel, session),

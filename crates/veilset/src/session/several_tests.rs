@@ -74,7 +74,15 @@ fn the_leader_learns_the_result_and_all_others_learn_nothing() {
             Learned::Matches(n) => assert_eq!(*n as usize, of_all),
             other => panic!("{other:?}"),
         }
+        // All that is sent is received.
+        let sum = |way: fn(&crate::channel::MessageBytes) -> u64| {
+            outcomes.iter().flat_map(|outcome| &outcome.messages).map(way).sum::<u64>()
+        };
+        assert!(sum(|m| m.sent) > 0);
+        assert_eq!(sum(|m| m.sent), sum(|m| m.received));
         for (me, outcome) in outcomes.iter().enumerate() {
+            let stages: Vec<_> = outcome.stages.iter().map(|stage| stage.name).collect();
+            assert_eq!(stages, [AGREEING, COMPUTING, CONFIRMING, OPENING]);
             assert_eq!(me > 0, outcome.learned == Learned::Nothing);
             let told: Vec<_> =
                 outcome.parties.iter().map(|p| (p.announced.size, p.announced.padded)).collect();

@@ -30,6 +30,7 @@
 //! would see in whether the job goes on which of its rows were read. A union's new items must belong to their shard, and there
 //! cannot be more of them, or more matches, than the peer announced items.
 
+use super::stages::{BETWEEN, CONFIRMING, CUTTING, SETUP};
 use super::{Party, Proposal, confirm};
 use crate::artefact::job::Attempts;
 use crate::channel::{Channel, Message};
@@ -235,6 +236,7 @@ impl Job<'_> {
         let number = self.number();
         let confirmed = leaving(connection, |open| {
             let (key, ran) = self.begin(open.channel()?, rng)?;
+            open.channel()?.account().begin(CUTTING);
             let cut = set.cut(self.request.threads, number, |items, of| key.shards(items, number, of))?;
             let size = bound(self.proposal.ours.size, number);
             cut.sizes().iter().try_for_each(|&items| fits(items, size))?;
@@ -311,7 +313,11 @@ impl Job<'_> {
                     let (sealed, confirmed) = {
                         let mut baton = locked(baton);
                         let (open, rng) = &mut *baton;
-                        part.run(self, open.channel()?, rng)?
+                        let ch = open.channel()?;
+                        ch.account().begin(SETUP);
+                        let run = part.run(self, ch, rng)?;
+                        ch.account().begin(BETWEEN);
+                        run
                     };
                     let _ = over.send(());
                     let seat = self.proposal.parties.peer().seat;
@@ -334,6 +340,7 @@ impl Job<'_> {
             let confirmed = match turn.is_none_or(|turn| turn.recv().is_ok()) {
                 true => {
                     let open = &mut *locked(baton).0;
+                    open.channel()?.account().begin(CONFIRMING);
                     let confirmed = confirm(open.channel()?, &self.proposal.session_id)?;
                     open.close();
                     left();

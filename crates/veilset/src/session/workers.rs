@@ -29,6 +29,7 @@
 //! peer that says that it lacks a result which it has may have another set each time.
 
 use super::shards::{self, Job, Keep, Key, Open, bound, fits, leaving, locked, tell_kept};
+use super::stages::{CONFIRMING, WORKERS};
 use super::{Hello, Party, Proposal, confirm};
 use crate::artefact::learned;
 use crate::channel::{Canceller, Channel, Message, Timeouts};
@@ -347,6 +348,7 @@ pub(super) fn run<'s>(
         let (key, kept) = job.begin(open.channel()?, rng)?;
         // Nothing of the protocol goes over this connection: only a peer that is not there any more ends the wait.
         open.channel()?.set_patience(GOOD_FOR);
+        open.channel()?.account().begin(WORKERS);
         spread.workers.cut(key.bytes())?;
         let kept = Mutex::new(kept);
         let mut both = tell_kept(open.channel()?, &locked(&kept))?;
@@ -367,6 +369,7 @@ pub(super) fn run<'s>(
             }
             both = now;
         }
+        open.channel()?.account().begin(CONFIRMING);
         let confirmed = confirm(open.channel()?, &job.proposal.session_id)?;
         open.close();
         Ok(confirmed)
