@@ -570,7 +570,7 @@ pub struct CommonArgs {
     /// Replace existing files
     #[arg(long)]
     pub force: bool,
-    /// Write a report as JSON
+    /// Write a report: a page to read and file if FILE ends in .html or .htm, otherwise JSON
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Print nothing but errors

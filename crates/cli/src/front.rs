@@ -3,6 +3,7 @@
 use crate::calibrate::speeds;
 use crate::party::{load_identity, start_threads, tell};
 use crate::plan::{NamedProtection, Others, PartyPlan};
+use crate::report;
 use std::cell::OnceCell;
 use std::sync::Arc;
 use veilset::channel::{Canceller, Observer};
@@ -14,6 +15,7 @@ use veilset::operations::Shape;
 use veilset::rng::Prng;
 use veilset::session::Proposal;
 use veilset::session::estimate::Estimate;
+use veilset::session::report::Report;
 use veilset::session::run::{self, Checked, Prepared};
 use veilset::speed::Speeds;
 use veilset::table::{Destination, Duplicates};
@@ -58,6 +60,17 @@ impl PartyPlan {
         self.job.threads = start_threads(self.threads)?;
         self.job.check_output()?;
         Destination::check(self.report.as_deref(), self.job.force)
+    }
+
+    /// Writes the report of its run, if one is wanted, in the form that its file's name asks for.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn write_report(&self, report: &Report, file: Option<Destination>) -> Result<()> {
+        match (&self.report, file) {
+            (Some(path), Some(file)) => report::write(report, path, file),
+            _ => Ok(()),
+        }
     }
 }
 

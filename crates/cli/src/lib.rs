@@ -26,6 +26,7 @@ mod plan;
 mod policy;
 mod prepare;
 mod progress;
+mod report;
 mod soak;
 mod terminal;
 

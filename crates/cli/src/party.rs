@@ -9,7 +9,7 @@ use crate::{as_options, print};
 use std::io::Write;
 use std::path::Path;
 use veilset::error::{Error, Result};
-use veilset::job::{Facts, Job, Phase, Ran, write_report};
+use veilset::job::{Facts, Job, Phase, Ran};
 use veilset::net::{Identity, Me};
 use veilset::threads::Threads;
 
@@ -88,7 +88,7 @@ fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
         None => there(),
     }
     data.complete(&mut report);
-    let reported = files.report.map_or(Ok(()), |file| write_report(&report, file));
+    let reported = plan.write_report(&report, files.report);
     if reported.is_ok() && logged.is_ok() {
         interrupt.done(0, done(job));
     }

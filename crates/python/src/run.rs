@@ -15,7 +15,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use veilset::artefact::filter::About;
 use veilset::error::{Error, Result};
-use veilset::job::{Data, InFolder, InputTable, Job, Phase, Watch, write_report};
+use veilset::job::{Data, InFolder, InputTable, Job, Phase, Watch};
 use veilset::table::{Batches, Table};
 use veilset_cli::front::{Files, Front, Ready, ready};
 use veilset_cli::make::{Made, make};
@@ -288,7 +288,8 @@ pub(crate) fn carry_out(
 
 /// Runs, and writes or keeps the result.
 fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
-    let (job, data, kept) = (&party.plan.job, party.data, party.kept);
+    let (plan, data, kept) = (party.plan, party.data, party.kept);
+    let job = &plan.job;
     let ran = party.run()?;
     let (outcome, mut report) = (ran.outcome, ran.report);
     let (mut frame, mut all_ids, mut row_map) = (None, None, None);
@@ -318,7 +319,7 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
     data.complete(&mut report);
     let (json, text) = (report.to_json()?, as_python(report.to_text().trim_end()));
     // The result is there; what is missing beside it is no reason to lose it.
-    let reported = files.report.map_or(Ok(()), |file| write_report(&report, file));
+    let reported = plan.write_report(&report, files.report);
     let cleared = kept.filter(|_| job.has_result()).map_or(Ok(()), InFolder::delete);
     for failed in [reported, ran.logged, cleared].into_iter().filter_map(Result::err) {
         link.warn(&format!("the run is done, but {failed}"));

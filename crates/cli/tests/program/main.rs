@@ -23,6 +23,7 @@ mod prepare;
 mod progress;
 mod proxy;
 mod refusals;
+mod report;
 mod several;
 mod several_refused;
 mod share;

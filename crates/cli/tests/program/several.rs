@@ -137,6 +137,11 @@ fn three_processes_give_the_plain_results_at_unequal_sizes() {
             let parties = report["parties"].as_array().unwrap();
             let told: Vec<_> = parties.iter().map(|party| party["peer"].as_str().unwrap()).collect();
             assert_eq!(told, several.fingerprints[1..], "{report}");
+            for way in ["sent", "received"] {
+                let messages = report["messages"].as_array().unwrap().iter();
+                let all: u64 = messages.map(|message| message[way].as_u64().unwrap()).sum();
+                assert_eq!(all, report["bytes"][way].as_u64().unwrap(), "{report}");
+            }
         }
     }
 }

@@ -47,8 +47,9 @@ class Result:
     """The outcome of a run.
 
     ``frame`` is the result in the form of the data that was given, if it has rows (an Arrow table if a file was given) and
-    went to no file; ``report`` is what ``--report`` writes; ``learned`` says in sentences what each party learned. Of id,
-    ``ids`` is the list of all identifiers, and of the sender of share, ``map`` says which share belongs to which row.
+    went to no file; ``report`` is what ``--report`` writes as JSON; ``learned`` says in sentences what each party
+    learned. Of id, ``ids`` is the list of all identifiers, and of the sender of share, ``map`` says which share belongs to
+    which row.
     """
 
     def __init__(self, native: dict[str, Any], of: Source) -> None:
