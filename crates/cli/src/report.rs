@@ -40,9 +40,9 @@ fn as_page(report: &Report) -> String {
                 time datetime=(report.time) { (report.time) } "."
             }
             h2 { "What ran" }
-            (run(report))
+            div.record { (run(report)) }
             h2 { "With whom" }
-            (parties(report))
+            div.record { (parties(report)) }
             h2 { "What each party learned" }
             ul { @for sentence in &report.learned { li { (as_options(sentence)) } } }
             (learned(report))
