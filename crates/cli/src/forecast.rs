@@ -2,7 +2,8 @@
 
 use crate::args::PlanArgs;
 use crate::calibrate::speeds;
-use crate::party::{sayer, start_threads};
+use crate::party::sayer;
+use crate::plan::threads;
 use crate::print;
 use serde_json::{Value, json};
 use veilset::channel::Network;
@@ -13,7 +14,7 @@ use veilset::protocols::{self, Assumption, Choice};
 
 /// Prints the candidates, the best first.
 pub fn run(a: &PlanArgs) -> Result<()> {
-    let threads = start_threads(a.threads.map_or(0, usize::from))?.count();
+    let threads = threads(a.threads);
     if let Some(path) = a.speeds.as_deref().filter(|path| !path.exists()) {
         return Err(Error::Usage(format!(
             "{}: there is no such file of speeds. `veilset calibrate --speeds {}` makes it",

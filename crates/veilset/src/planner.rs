@@ -8,7 +8,7 @@
 use crate::channel::Network;
 use crate::operations::cost::{Cost, Deal};
 use crate::operations::{Announced, Operation, Role, Terms, multiparty};
-use crate::params::{LAMBDA, shards, share};
+use crate::params::shards;
 use crate::protocols::{self, Assumption, Choice};
 use crate::speed::Speeds;
 use crate::work::{Primitive, Step, Traffic, Work};
@@ -202,7 +202,7 @@ impl Wanted<'_> {
     fn deal(&self, choice: Choice) -> Deal {
         let part = |whole: Announced| match self.terms.shards {
             0 => whole,
-            shards => Announced { size: shards::size(share(LAMBDA, 2), whole.size, shards), padded: true },
+            shards => Announced { size: shards::bound(whole.size, shards), padded: true },
         };
         let [receiver, sender] = self.sizes.map(part);
         Deal { operation: self.operation, terms: self.terms, group: choice.group, receiver, sender }

@@ -38,7 +38,7 @@ pub struct StageTime {
 /// An entry is of a message or stage of this program, so there are no more than the program has. A frame is entered once its
 /// tag and length are known to be the expected ones.
 #[derive(Debug, Clone, Default)]
-pub struct Account(Arc<Mutex<Entries>>);
+pub(crate) struct Account(Arc<Mutex<Entries>>);
 
 #[derive(Debug, Default)]
 struct Entries {
@@ -52,7 +52,7 @@ struct Entries {
 
 impl Account {
     /// A stage begins, and so the one before it ends.
-    pub fn begin(&self, stage: &'static str) {
+    pub(crate) fn begin(&self, stage: &'static str) {
         let mut entries = self.entries();
         entries.end_stage();
         let known = entries.stages.iter().position(|(name, _)| *name == stage);
@@ -64,7 +64,7 @@ impl Account {
     }
 
     /// Ends the last stage, and returns the time of all.
-    pub fn stages(&self) -> Vec<StageTime> {
+    pub(crate) fn stages(&self) -> Vec<StageTime> {
         let mut entries = self.entries();
         entries.end_stage();
         let time = |&(name, took): &(&'static str, Duration)| StageTime { name, seconds: took.as_secs_f64() };
@@ -72,7 +72,7 @@ impl Account {
     }
 
     /// The bytes of each message, over all channels of these accounts.
-    pub fn messages<'a>(accounts: impl IntoIterator<Item = &'a Account>) -> Vec<MessageBytes> {
+    pub(crate) fn messages<'a>(accounts: impl IntoIterator<Item = &'a Account>) -> Vec<MessageBytes> {
         let mut all = Entries::default();
         for account in accounts {
             for (tag, message) in &account.entries().messages {

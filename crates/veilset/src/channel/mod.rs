@@ -19,7 +19,8 @@ mod record;
 mod stream;
 mod wire;
 
-pub use account::{Account, MessageBytes, StageTime};
+pub(crate) use account::Account;
+pub use account::{MessageBytes, StageTime};
 pub use emulate::Network;
 pub use mesh::Mesh;
 pub use record::{Recording, replay, replay_from};
@@ -482,7 +483,7 @@ impl Channel {
     }
 
     /// The bytes of messages and the time of stages of this channel.
-    pub fn account(&self) -> &Account {
+    pub(crate) fn account(&self) -> &Account {
         &self.tx.account
     }
 

@@ -1,5 +1,7 @@
 //! The size of the shards that a set is cut into (DESIGN 9).
 
+use super::{LAMBDA, share};
+
 /// The size to which all shards of a set of at most `n` items are padded: with probability at most 2^-`exponent` one of
 /// them has more items.
 ///
@@ -21,6 +23,12 @@ pub fn size(exponent: u32, n: usize, shards: u32) -> usize {
         }
     }
     from
+}
+
+/// The size to which each shard of a set of this announced size is padded. Some shard of either side is larger with
+/// probability at most 2^-40.
+pub fn bound(announced: usize, number: u32) -> usize {
+    size(share(LAMBDA, 2), announced, number)
 }
 
 /// The Kullback-Leibler divergence of two coins that show heads with probability `a` and `b`, 0 < b, in nats.

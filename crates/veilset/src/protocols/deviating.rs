@@ -1,6 +1,9 @@
 //! What a party that deviates from a protocol can do, where several protocols have that in common: what completes "a receiver
 //! that deviates can", and "a sender that deviates can". SECURITY.md says more.
 
+/// A sender that a receiver is protected from ([`super::Offer::malicious_sender`]).
+pub(super) const WITHSTOOD: &str = "choose its set, and change the columns that it sends; it changes nothing else of which keys \
+                                    match, but what it learns where both get the result is not covered";
 /// Intersect over a membership test with rows.
 pub(super) const INTERSECT: [&str; 2] = [
     "ask for every row: it gets a hash of each key of the sender, against which it can test guesses, and all columns that are \

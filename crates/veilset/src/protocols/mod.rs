@@ -235,20 +235,14 @@ pub struct Offer {
     /// follows from [`Terms::exponent`], and it hides which of the sender's rows are dummies. That a key-value store had to be
     /// encoded again shows in time only, with probability 2^-40 for each shard.
     pub shards: bool,
-    /// What a receiver, and a sender, can do that deviates from the protocol, unless it is made secure against that. Of
-    /// several parties the first is the leader.
-    deviating: [&'static str; 2],
+    /// What completes "a receiver that deviates can", and the same of a sender, unless it is made secure against that; of
+    /// several parties, of the leader and of any other.
+    pub deviations: [&'static str; 2],
     /// The most items that the receiver's and the sender's set can have in the protocol ([`Protocol::sizes`]).
     pub largest: [usize; 2],
 }
 
 impl Offer {
-    /// What completes "a receiver that deviates can", and the same of a sender; of several parties, of the leader and of
-    /// any other. Without [`Terms::malicious_sender`].
-    pub fn deviations(&self) -> [&'static str; 2] {
-        self.deviating
-    }
-
     /// What a party of this role can do that deviates from the protocol, in a sentence.
     pub fn deviating(&self, terms: &Terms, role: Role) -> String {
         let who = match (terms.several, role) {
@@ -257,10 +251,8 @@ impl Offer {
             (true, Role::Sender) => "party other than the leader",
         };
         let can = match (role, terms.malicious_sender && self.malicious_sender) {
-            (Role::Sender, true) => {
-                "choose its set, and change the columns that it sends, but neither learn more nor change more of the result"
-            }
-            (Role::Receiver | Role::Sender, _) => self.deviating[role as usize],
+            (Role::Sender, true) => deviating::WITHSTOOD,
+            (Role::Receiver | Role::Sender, _) => self.deviations[role as usize],
         };
         format!("A {who} that deviates can {can}.")
     }
@@ -271,10 +263,10 @@ impl Offer {
     }
 
     /// An operation against semi-honest parties, with random dummies, not preferred, and nothing to prepare.
-    const fn of(operation: &'static Operation, deviating: [&'static str; 2]) -> Offer {
+    const fn of(operation: &'static Operation, deviations: [&'static str; 2]) -> Offer {
         Offer {
             operation,
-            deviating,
+            deviations,
             preferred: false,
             malicious_sender: false,
             reveals_count: false,

@@ -502,7 +502,7 @@ pub(crate) fn name_of(session_id: &SessionId) -> String {
 }
 
 /// The time in UTC, to the second.
-pub(crate) fn rfc3339(time: SystemTime) -> String {
+pub fn rfc3339(time: SystemTime) -> String {
     // A clock set before 1970 is wrong anyway.
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let (day, second) = (seconds / 86_400, seconds % 86_400);

@@ -43,7 +43,7 @@ use crate::net::{Connection, Fingerprint};
 use crate::operations::intersect::Matching;
 use crate::operations::union::rows::New;
 use crate::operations::{Announced, Confirmed, Learned, Operation, Role, Sealed, Task};
-use crate::params::{LAMBDA, shards, share};
+pub use crate::params::shards::bound;
 use crate::protocols::{self, Choice, Protocol};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
@@ -62,12 +62,6 @@ pub const MAX_SHARDS: u32 = 1 << 14;
 const COMMITMENT: Message<[u8; 32]> = Message::new(12, "R->S  commitment to a seed of the job's key");
 const SEED: Message<[u8; 32]> = Message::new(13, "seed of the job's key");
 const KEPT: Message<[u8]> = Message::new(14, "the shards whose results are kept");
-
-/// The size to which each shard of a set of this announced size is padded. Some shard of either side is larger with
-/// probability at most 2^-40.
-pub fn bound(announced: usize, number: u32) -> usize {
-    shards::size(share(LAMBDA, 2), announced, number)
-}
 
 /// The key of the hash that puts items into shards. Both sides know it, and nobody else.
 pub struct Key(Secret<[u8; 32]>);

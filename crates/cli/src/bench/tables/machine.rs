@@ -1,7 +1,8 @@
 //! What figures belong to.
 
 use serde::{Deserialize, Serialize};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
+use veilset::session::report::rfc3339;
 use veilset::speed::this_machine;
 use veilset_kernels::{Backend, aes, band, curve25519, gf128, polynomial, transpose};
 
@@ -47,9 +48,13 @@ impl Machine {
 
     /// It, in words.
     pub fn text(&self) -> String {
-        let vectors =
-            if self.paths.iter().any(|path| path.contains("512")) { "AVX-512" } else { "no AVX-512" };
-        format!("{} with {} cores and {vectors}", self.processor, self.cores)
+        format!("{} with {} cores, {}", self.processor, self.cores, self.vectors())
+    }
+
+    /// Whether any kernel takes a path of AVX-512.
+    pub fn vectors(&self) -> &'static str {
+        let wide = self.paths.iter().any(|path| path.contains("512"));
+        if wide { "with AVX-512" } else { "without AVX-512" }
     }
 }
 
@@ -69,44 +74,12 @@ fn paths() -> Vec<String> {
 
 /// Today's date in UTC.
 pub fn today() -> String {
-    // A clock set before 1970 is wrong anyway.
-    date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400))
-}
-
-/// The date of a day after 1 January 1970.
-fn date(day: u64) -> String {
-    let is_leap =
-        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let (mut year, mut left) = (1970, day);
-    while left >= 365 + u64::from(is_leap(year)) {
-        left -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let months = [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let mut month = 0;
-    while left >= months[month] {
-        left -= months[month];
-        month += 1;
-    }
-    format!("{year:04}-{:02}-{:02}", month + 1, left + 1)
+    rfc3339(SystemTime::now()).split('T').next().unwrap_or_default().into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days_have_dates() {
-        for (day, text) in [
-            (0, "1970-01-01"),
-            (59, "1970-03-01"),
-            (10_956, "1999-12-31"),
-            (11_016, "2000-02-29"),
-            (20_454, "2026-01-01"),
-        ] {
-            assert_eq!(date(day), text);
-        }
-    }
 
     #[test]
     fn another_processor_and_another_build_are_other_machines() {

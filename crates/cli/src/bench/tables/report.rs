@@ -116,12 +116,7 @@ impl Report<'_> {
         let dates: Vec<&str> = dates.map(|run| run.date.as_str()).collect();
         let (first, last) = (dates.iter().min().unwrap_or(&"never"), dates.iter().max().unwrap_or(&"never"));
         let when = if first == last { first.to_string() } else { format!("from {first} to {last}") };
-        let (wide, narrow) = ("with AVX-512", "without AVX-512");
-        let vectors = if paths.iter().any(|path| path.contains("512") || path.contains("Ifma")) {
-            wide
-        } else {
-            narrow
-        };
+        let vectors = self.machine.vectors();
         vec![
             format!("Processor: {processor}, {cores} cores, {vectors}"),
             format!("Kernels: {}", paths.join(", ")),
