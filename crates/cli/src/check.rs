@@ -41,7 +41,7 @@ pub fn text(checked: &Checked, estimate: &Estimate, me: Option<&Me>) -> String {
         let _ = writeln!(text, "  {} was picked: {why}", proposal.choice);
     }
     let Proposal { hello, choice, .. } = proposal;
-    let rests = choice.protocol.rests_on(hello.operation, choice.group);
+    let rests = choice.rests_on(hello.operation);
     let _ = writeln!(
         text,
         "  {choice} rests on {}",

@@ -10,7 +10,7 @@ use veilset::channel::Network;
 use veilset::error::{Error, Result};
 use veilset::operations::{Announced, Role, View};
 use veilset::planner::{Prediction, Preference, Prices, Setting, Wanted};
-use veilset::protocols::{self, Assumption, Choice};
+use veilset::protocols::{self, Choice};
 
 /// Prints the candidates, the best first.
 pub fn run(a: &PlanArgs) -> Result<()> {
@@ -99,9 +99,7 @@ fn candidates(a: &PlanArgs, wanted: &Wanted, setting: &Setting) -> Result<Vec<(C
         return Err(Error::Usage(format!("{} is for two parties only. Omit --parties", a.op)));
     };
     let choice = Choice::of(protocol);
-    let allowed =
-        |rests: &[Assumption]| wanted.assume.is_none_or(|all| rests.iter().all(|one| all.contains(one)));
-    if !allowed(&protocol.rests_on(a.op, choice.group)) {
+    if choice.beyond(a.op, wanted.assume).is_some() {
         return Ok(Vec::new());
     }
     let cost = protocol.cost_of_several(&wanted.terms, &vec![a.n; usize::from(parties)])?;
@@ -111,8 +109,7 @@ fn candidates(a: &PlanArgs, wanted: &Wanted, setting: &Setting) -> Result<Vec<(C
 fn line(wanted: &Wanted, choice: Choice, run: &Prediction) -> String {
     let moved = (run.traffic.to_sender + run.traffic.to_receiver) as f64 / 1e6;
     let [receiver, sender] = run.memory.map(|bytes| bytes.div_ceil(1_000_000));
-    let rests: Vec<&str> =
-        choice.protocol.rests_on(wanted.operation, choice.group).iter().map(|a| a.name()).collect();
+    let rests: Vec<&str> = choice.rests_on(wanted.operation).iter().map(|a| a.name()).collect();
     format!(
         "{:26} {:>9} {:>10} {:>7} {:>16} {:>10}  {}",
         choice.to_string(),
@@ -136,7 +133,7 @@ fn digits(number: f64) -> String {
 }
 
 fn as_json(wanted: &Wanted, choice: Choice, run: &Prediction) -> Value {
-    let rests = choice.protocol.rests_on(wanted.operation, choice.group);
+    let rests = choice.rests_on(wanted.operation);
     let malicious = wanted.terms.malicious_sender;
     let deviating =
         |role| choice.protocol.offer(wanted.operation).map(|offer| offer.deviating(&wanted.terms, role));

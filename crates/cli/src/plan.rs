@@ -237,15 +237,13 @@ fn accept(plan: &mut PartyPlan, Accepted { assume, picks, quiet, prepared }: &Ac
     let PartyPlan { job, policy, threads, .. } = plan;
     let allowed = (!assume.is_empty()).then_some(&assume[..]);
     let Some(prefer) = *picks else {
-        let group = job.group.unwrap_or(job.protocol.group());
-        let rests = job.protocol.rests_on(job.operation, group);
-        let beyond = rests.iter().find(|one| allowed.is_some_and(|allowed| !allowed.contains(one)));
-        return match beyond {
+        let choice = Choice { protocol: job.protocol, group: job.group.unwrap_or(job.protocol.group()) };
+        return match choice.beyond(job.operation, allowed) {
             Some(one) => Err(Error::Usage(format!(
                 "{} by {} rests on {one}, which --assume leaves out. Add it, or use --protocol auto",
                 job.operation, job.protocol
             ))),
-            None => policy.permits_choice(job.operation, Choice { protocol: job.protocol, group }),
+            None => policy.permits_choice(job.operation, choice),
         };
     };
     let mut all = planner::acceptable(job.operation, &job.terms, job.group, allowed);
@@ -256,18 +254,21 @@ fn accept(plan: &mut PartyPlan, Accepted { assume, picks, quiet, prepared }: &Ac
         all.retain(|choice| Some(choice.group) == group);
     }
     // What the policy forbids is not picked; if it forbids all of them, it says why.
-    let permitted = |choice: &Choice| policy.permits_choice(job.operation, *choice);
-    if let Some(Err(forbidden)) = all.first().map(permitted)
-        && all.iter().all(|choice| permitted(choice).is_err())
-    {
-        return Err(forbidden);
-    }
-    all.retain(|choice| permitted(choice).is_ok());
+    let mut forbidden = None;
+    all.retain(|choice| match policy.permits_choice(job.operation, *choice) {
+        Ok(()) => true,
+        Err(why) => {
+            forbidden.get_or_insert(why);
+            false
+        }
+    });
     let Some((first, others)) = all.split_first() else {
-        return Err(Error::Usage(format!(
-            "no protocol computes {} under these terms and assumptions. Relax --assume or --group",
-            job.operation
-        )));
+        return Err(forbidden.unwrap_or_else(|| {
+            Error::Usage(format!(
+                "no protocol computes {} under these terms and assumptions. Relax --assume or --group",
+                job.operation
+            ))
+        }));
     };
     (job.protocol, job.group, job.alternatives) = (first.protocol, Some(first.group), others.to_vec());
     let speeds = speeds(None, *threads, &sayer(*quiet));

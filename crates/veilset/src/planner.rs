@@ -247,13 +247,13 @@ pub fn acceptable(
             Some(group) => protocol.works_in().find(|name| *name == group)?,
             None => protocol.group(),
         };
-        let assumed = protocol.rests_on(operation, group);
+        let choice = Choice { protocol, group };
         let fits = protocol.automatic
             && offer.malicious_sender >= terms.malicious_sender
             && offer.reveals_count == terms.reveal_count
             && (terms.shards == 0 || offer.shards)
-            && assume.is_none_or(|allowed| assumed.iter().all(|one| allowed.contains(one)));
-        fits.then_some(Choice { protocol, group })
+            && choice.beyond(operation, assume).is_none();
+        fits.then_some(choice)
     };
     protocols::ALL.into_iter().filter_map(choice).collect()
 }

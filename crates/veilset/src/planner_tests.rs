@@ -63,7 +63,7 @@ fn nothing_below_what_is_asked_for_is_acceptable() {
         );
         for allowed in [&[][..], &[Assumption::Ddh], &[Assumption::Ddh, Assumption::Lpn]] {
             for choice in acceptable(operation, &Terms::default(), None, Some(allowed)) {
-                let rests = choice.protocol.rests_on(operation, choice.group);
+                let rests = choice.rests_on(operation);
                 assert!(all.contains(&choice) && rests.iter().all(|one| allowed.contains(one)), "{choice}");
             }
         }

@@ -94,8 +94,8 @@ fn the_protocols_of_the_readme_are_those_of_the_entries() {
         "| protocol | for | a million keys per side | rests on | when |\n|---|---|---|---|---|\n",
     );
     for protocol in ALL {
-        let rests: Vec<&str> = protocol
-            .rests_on(protocol.offers[0].operation, protocol.group())
+        let rests: Vec<&str> = Choice::of(protocol)
+            .rests_on(protocol.offers[0].operation)
             .iter()
             .map(|one| one.name())
             .collect();

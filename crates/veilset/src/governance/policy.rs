@@ -196,13 +196,11 @@ impl Policy {
     /// # Errors
     /// [`Error::Refused`].
     pub fn permits_choice(&self, operation: &Operation, choice: Choice) -> Result<()> {
-        let rests = choice.protocol.rests_on(operation, choice.group);
         self.parties.iter().try_for_each(|party| {
             let allowed = party.rules.assumptions.as_deref();
-            let beyond = allowed.and_then(|allowed| rests.iter().find(|one| !allowed.contains(one)));
             self.judged(
                 party,
-                match (beyond, allowed) {
+                match (choice.beyond(operation, allowed), allowed) {
                     (Some(one), Some(allowed)) => no(
                         "assumptions",
                         format!(

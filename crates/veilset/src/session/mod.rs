@@ -10,6 +10,7 @@ mod choosing;
 pub mod estimate;
 mod party;
 pub mod report;
+mod request;
 pub mod run;
 mod several;
 pub mod shards;

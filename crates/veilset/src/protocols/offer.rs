@@ -1,0 +1,125 @@
+//! What a protocol computes, and how: an operation of its list, and a choice of protocol and group.
+
+use super::{Assumption, Protocol, deviating, named};
+use crate::operations::{Operation, Role, Terms};
+use crate::params::MAX_SET;
+use std::fmt;
+
+/// An operation that a protocol computes, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offer {
+    /// The operation.
+    pub operation: &'static Operation,
+    /// Whether it is used where the user named none. Exactly one protocol is, for each operation.
+    pub preferred: bool,
+    /// Whether it can be made secure against a malicious sender ([`Terms::malicious_sender`]). Otherwise both parties
+    /// are assumed to be semi-honest.
+    pub malicious_sender: bool,
+    /// Whether it shows the sender how many items match, which the parties must have agreed on
+    /// ([`Terms::reveal_count`]). If so, it is used only where they have.
+    pub reveals_count: bool,
+    /// Whether the receiver inserts the listed dummies that the sender's set may have ([`Operation::dummies`]), so that
+    /// they match. Otherwise the protocol itself makes sure that they are not delivered.
+    pub inserts_list: bool,
+    /// Whether it has preprocessing: half of a party's work before it meets the peer ([`crate::artefact`]).
+    pub prepares: bool,
+    /// Whether the receiver's filter can be made in advance, for many runs ([`crate::artefact::filter`]).
+    pub filters: bool,
+    /// Whether it can run in shards, whose results show no more than that of one run ([`crate::session::shards`]): its error
+    /// follows from [`Terms::exponent`], and it hides which of the sender's rows are dummies. That a key-value store had to be
+    /// encoded again shows in time only, with probability 2^-40 for each shard.
+    pub shards: bool,
+    /// What completes "a receiver that deviates can", and the same of a sender, unless it is made secure against that; of
+    /// several parties, of the leader and of any other.
+    pub deviations: [&'static str; 2],
+    /// The most items that the receiver's and the sender's set can have in the protocol ([`Protocol::sizes`]).
+    pub largest: [usize; 2],
+}
+
+impl Offer {
+    /// What a party of this role can do that deviates from the protocol, in a sentence.
+    pub fn deviating(&self, terms: &Terms, role: Role) -> String {
+        let who = match (terms.several, role) {
+            (false, role) => role.name(),
+            (true, Role::Receiver) => "leader",
+            (true, Role::Sender) => "party other than the leader",
+        };
+        let can = match (role, terms.malicious_sender && self.malicious_sender) {
+            (Role::Sender, true) => deviating::WITHSTOOD,
+            (Role::Receiver | Role::Sender, _) => self.deviations[role as usize],
+        };
+        format!("A {who} that deviates can {can}.")
+    }
+
+    /// Whether sets of these sizes in the protocol, the receiver's and the sender's, are not too large.
+    pub fn takes(&self, sizes: [usize; 2]) -> bool {
+        sizes.iter().zip(self.largest).all(|(size, largest)| *size <= largest)
+    }
+
+    /// An operation against semi-honest parties, with random dummies, not preferred, and nothing to prepare.
+    pub(super) const fn of(operation: &'static Operation, deviations: [&'static str; 2]) -> Offer {
+        Offer {
+            operation,
+            deviations,
+            preferred: false,
+            malicious_sender: false,
+            reveals_count: false,
+            inserts_list: false,
+            prepares: false,
+            filters: false,
+            shards: false,
+            largest: [MAX_SET; 2],
+        }
+    }
+}
+
+/// A way to compute an operation: a protocol, and the group it works in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// The protocol.
+    pub protocol: &'static Protocol,
+    /// One of its groups.
+    pub group: &'static str,
+}
+
+impl Choice {
+    /// The protocol in its default group.
+    pub const fn of(protocol: &'static Protocol) -> Choice {
+        Choice { protocol, group: protocol.group() }
+    }
+
+    /// The protocol and the group of these names.
+    ///
+    /// # Errors
+    /// A sentence that says which name is unknown, and which names there are.
+    pub fn named(protocol: &str, group: &str) -> Result<Choice, String> {
+        let protocol = named(protocol)?;
+        let found = protocol.works_in().find(|name| *name == group);
+        let none = || format!("\"{group}\" is not a group of {protocol}: {}", protocol.groups.join(", "));
+        Ok(Choice { protocol, group: found.ok_or_else(none)? })
+    }
+
+    /// The hard problems that an operation rests on, computed like this.
+    pub fn rests_on(self, operation: &Operation) -> Vec<Assumption> {
+        let over = operation.over_union.iter().flat_map(|over| over.rests_on);
+        let mut all: Vec<Assumption> =
+            (self.protocol.rests_on)(self.group).iter().chain(over).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The first of them that is not among those which are allowed, if not all are.
+    pub fn beyond(self, operation: &Operation, allowed: Option<&[Assumption]>) -> Option<Assumption> {
+        self.rests_on(operation).into_iter().find(|one| allowed.is_some_and(|allowed| !allowed.contains(one)))
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.group == self.protocol.group() {
+            true => f.write_str(self.protocol.name),
+            false => write!(f, "{} over {}", self.protocol, self.group),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! What of a request contradicts itself, before there is a peer.
+
+use super::Request;
+use crate::artefact;
+use crate::error::{Error, Result};
+use crate::operations::sum::fits;
+use crate::operations::{self, Role, Rows, Terms};
+use crate::protocols::{self, Choice, Offer, Protocol};
+use crate::session::shards;
+use crate::stored::Set;
+
+impl Request<'_> {
+    /// Makes all checks that need no contact with the peer.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the terms contradict each other, or the data does not fit them.
+    pub fn check(&self) -> Result<()> {
+        let wrong = |what: String| Err(Error::Usage(what));
+        let Request { operation, ref terms, .. } = *self;
+        let payload = !self.sent_columns.is_empty();
+        self.check_parties()?;
+        for Choice { protocol, group } in self.candidates() {
+            if !protocol.works_in().any(|name| name == group) {
+                return Err(protocol.refuse_group(group));
+            }
+            let Some(offer) = protocol.offer(operation) else {
+                let those = protocols::names(|p| p.computes(operation));
+                return wrong(format!(
+                    "`protocol={protocol}` cannot compute {operation}. Omit it, or use one of {those}"
+                ));
+            };
+            if terms.malicious_sender && !offer.malicious_sender {
+                let those = protocols::names(|p| p.offers.iter().any(|offer| offer.malicious_sender));
+                return wrong(format!(
+                    "`malicious_sender` requires `protocol={those}` and does not work with {protocol}. Omit \
+                     `protocol`"
+                ));
+            }
+            self.check_revealed(protocol, offer)?;
+            let ours = match terms.shards {
+                0 => self.announced(),
+                number => {
+                    shards::check(number, operation, protocol)?;
+                    shards::bound(self.announced(), number)
+                }
+            };
+            let sizes = if self.role == Role::Receiver { [ours, 0] } else { [0, ours] };
+            protocol.check_sizes(operation, sizes).map_err(Error::Usage)?;
+        }
+        if terms.shards > 0 && self.parties.is_some() {
+            return wrong("jobs in shards are of two parties. Omit `shards`, or `parties`".into());
+        }
+        if terms.both && terms.reveal_count {
+            return wrong(
+                "`reveal_count_to_sender` is pointless with `both`: the result, which the sender then gets, shows how \
+                 many items match. Omit one of them on both sides"
+                    .into(),
+            );
+        }
+        if terms.both && !operation.uses.both {
+            return wrong(format!(
+                "`both` is not for {operation}, in which each side has its own result. Omit it"
+            ));
+        }
+        if payload && operation.uses.rows == Rows::None {
+            let those = operations::ALL.into_iter().filter(|o| o.uses.rows != Rows::None).map(|o| o.name);
+            return wrong(format!(
+                "columns can be sent in {} only, not in {operation}",
+                those.collect::<Vec<_>>().join(" and ")
+            ));
+        }
+        artefact::check_size(self.set.len(), self.announced())?;
+        self.check_rows()?;
+        // A share is of one value; a sum, of all.
+        let together = if operation.uses.shares { 1 } else { self.announced() };
+        match fits(terms.modulus, together, self.values) {
+            true => Ok(()),
+            false if operation.uses.shares => {
+                wrong("a value does not fit 64 bits. Use a smaller `scale`".into())
+            }
+            false => wrong(format!(
+                "with {} values, including the dummies of `pad_to`, the sum could overflow. Use \
+                 `modulus=128` on both sides, or a smaller `scale`",
+                self.announced()
+            )),
+        }
+    }
+
+    /// Refuses what is not for as many parties as take part.
+    fn check_parties(&self) -> Result<()> {
+        let wrong = |what: String| Err(Error::Usage(what));
+        let operation = self.operation;
+        let Some(me) = self.parties else {
+            return match self.candidates().iter().find(|choice| choice.protocol.is_of_several()) {
+                Some(Choice { protocol, .. }) => wrong(format!(
+                    "`protocol={protocol}` is for several parties. Name them with `parties`, or omit `protocol`"
+                )),
+                None => Ok(()),
+            };
+        };
+        let Some(protocol) = protocols::of_several(operation) else {
+            let those = operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some());
+            let those: Vec<_> = those.map(|o| o.name).collect();
+            return wrong(format!(
+                "{operation} is for two parties only. Omit `parties`, or use {}",
+                those.join(", ")
+            ));
+        };
+        match self.candidates()[..] {
+            [choice] if choice.protocol == protocol => {}
+            _ => {
+                return wrong(format!(
+                    "{operation} of several parties is computed by {protocol} only. Omit `protocol`"
+                ));
+            }
+        }
+        if self.role != Role::of_several(me.leads()) {
+            return Err(Error::Bug(format!("the role of {} in {}", self.role, me.own())));
+        }
+        let Terms { both, malicious_sender, reveal_count, .. } = self.terms;
+        let not_offered = [
+            (both, "`both` is for two parties: of several, the leader alone learns the result"),
+            (
+                malicious_sender,
+                "`malicious_sender` is for two parties: several are assumed to follow the protocol",
+            ),
+            (
+                reveal_count,
+                "`reveal_count_to_sender` is for two parties: of several, only the leader learns anything",
+            ),
+            (
+                !self.sent_columns.is_empty(),
+                "columns are sent between two parties only: they would show whose they are",
+            ),
+        ];
+        match not_offered.into_iter().find(|(asked, _)| *asked) {
+            Some((_, why)) => wrong(format!("{why}. Omit it, or `parties`")),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses an offer that does not reveal the count to the sender though it is asked to, or does so unasked.
+    fn check_revealed(&self, protocol: &Protocol, offer: &Offer) -> Result<()> {
+        let operation = self.operation;
+        let those = protocols::names(|p| p.offer(operation).is_some_and(|offer| offer.reveals_count));
+        let wrong = match (self.terms.reveal_count, offer.reveals_count) {
+            (true, true) | (false, false) => return Ok(()),
+            (true, false) if those.is_empty() => {
+                format!("`reveal_count_to_sender` is not for {operation}. Omit it")
+            }
+            (true, false) => format!(
+                "`reveal_count_to_sender` requires `protocol={those}` and does not work with {protocol}. Omit `protocol`"
+            ),
+            (false, true) => format!(
+                "by `protocol={protocol}` the sender of {operation} learns how many items match. Agree to that with \
+                 `reveal_count_to_sender` on both sides, or use another protocol"
+            ),
+        };
+        Err(Error::Usage(wrong))
+    }
+
+    /// Refuses rows longer than the agreed maximum.
+    fn check_rows(&self) -> Result<()> {
+        let terms = self.terms();
+        let Terms { payload, max_row, .. } = terms;
+        let set = match self.set {
+            Set::Memory(set) => set,
+            Set::Disk(_) | Set::Spread(_) if terms.shards == 0 => {
+                return Err(Error::Bug("a set that is not in memory, for a run in one piece".into()));
+            }
+            Set::Disk(stored) if stored.form() != self.form() => {
+                return Err(Error::Bug("a set on disk of another form".into()));
+            }
+            Set::Disk(stored) if stored.announced() != self.announced() => {
+                return Err(Error::Bug("a set on disk that is not padded as it is announced".into()));
+            }
+            // Each row was checked when it was written, or is by a worker.
+            Set::Disk(_) | Set::Spread(_) => return Ok(()),
+        };
+        let keys_travel = self.operation.uses.items_in_rows(self.role, &terms);
+        if self.sends_payloads() && self.payloads.len() != set.len() {
+            return Err(Error::Bug("the payloads do not belong to the items".into()));
+        }
+        let key = |i| if keys_travel { set.get(i).len() } else { 0 };
+        let sent = |i| if self.payloads.is_empty() { 0 } else { self.payloads.get(i).len() };
+        match (0..set.len()).map(|i| key(i) + sent(i)).max() {
+            Some(longest) if longest > max_row && (keys_travel || payload) => Err(Error::Usage(format!(
+                "one of our rows takes {longest} bytes, but `max_row` is {max_row}. Use a larger value on \
+                 both sides"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses shards, which use nothing that was prepared.
+    fn check_in_one_piece(&self) -> Result<()> {
+        match self.terms.shards {
+            0 => Ok(()),
+            _ => Err(Error::Usage(
+                "a job in shards cannot use what was prepared. Omit `prepared`, `filter` or `shards`".into(),
+            )),
+        }
+    }
+
+    /// Refuses protocols that cannot use a filter.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    pub fn check_filter(&self) -> Result<()> {
+        self.check_in_one_piece()?;
+        let those = protocols::names(|p| p.offers.iter().any(|offer| offer.filters));
+        let uses = |protocol: &Protocol| protocol.offer(self.operation).is_some_and(|offer| offer.filters);
+        match self.candidates()[..] {
+            [Choice { protocol, .. }] if uses(protocol) => Ok(()),
+            _ => Err(Error::Usage(format!(
+                "`filter` is for {those} only, and no other protocol may be allowed. Omit `filter` or `protocol`"
+            ))),
+        }
+    }
+
+    /// Refuses protocols that cannot use a prepared half.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    pub fn check_prepared(&self) -> Result<()> {
+        self.check_in_one_piece()?;
+        for Choice { protocol, group } in self.candidates() {
+            if !protocol.offer(self.operation).is_some_and(|offer| offer.prepares) {
+                return Err(Error::Usage(format!(
+                    "`protocol={protocol}` cannot use a prepared half. Omit `prepared` or `protocol`"
+                )));
+            }
+            // A half consists of points of one group.
+            if group != self.group() {
+                return Err(Error::Usage(format!(
+                    "a half is prepared in one group, but the allowed protocols work in {} and {group}. \
+                     Allow only one",
+                    self.group()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
