@@ -115,10 +115,10 @@ impl FromVole<Silent> {
         Cost {
             steps: vec![
                 Step::both(Work::of(BaseOt, extension::WIDTH) + Work::of(VoleElement, bins))
-                    .sends(there as u64, back as u64),
-                Step::of(Work::default(), Work::of(StoreValue, points)).sends(queries as u64, 0),
+                    .sends((there + queries) as u64, back as u64),
+                Step::of(Work::default(), Work::of(StoreValue, points)),
             ],
-            // The base OTs there and back, and the further rounds of the VOLE, with the queries directly behind.
+            // The base OTs there and back, and the further rounds of the VOLE.
             rounds: 2 + self.vole.rounds(parts()),
             held: [receiver, sender].map(|bytes| extension::SETUP_HELD + bytes),
             each_thread: [0; 2],

@@ -22,7 +22,7 @@
 //! against A + P; X would still be hidden.
 //!
 //! Leakage: |Y| to S, |X| to R. The time that R takes to solve for P depends slightly on Y and on the seed,
-//! which S learns later. S can measure it: R solves between S's first message of the OTs and its own answer.
+//! which S learns later. S can measure it: R solves between the OTs and its next message.
 //!
 //! Cost: that of a VOLE of m = `okvs::size(|Y|)` elements, and 8 or 16 m bytes from receiver to sender: 10.2 MB at
 //! 2^20. With 2^20 inputs per side, one thread of a Zen 5 processor takes 0.4 s as the receiver and 0.3 s as the sender
@@ -104,6 +104,7 @@ impl Rr22<Silent> {
         let (there, back) = self.vole.traffic::<S>(parts());
         let store = size_of::<Seed>() + HEADER + S::SIZE * m + HEADER * m.div_ceil(FRAME);
         let [vole_r, vole_s] = self.vole.held::<S>(parts());
+        let base_ots = Work::of(BaseOt, extension::WIDTH);
         // The receiver's P and the rows of its inputs during the VOLE, or the equations before; then C, the rows and the
         // values, or the values and their hashes.
         let receiver =
@@ -112,14 +113,13 @@ impl Rr22<Silent> {
         let k = if m > self.part { 16 * m } else { 0 };
         let sender = (24 * n_x + k + vole_s).max(24 * n_x + 2 * k).max(16 * m + 40 * n_x).max(48 * n_x);
         Cost {
-            // The VOLE, the store, and the values of both.
+            // The base OTs and the store, the VOLE with A + P, and the values of both.
             steps: vec![
-                Step::both(Work::of(BaseOt, extension::WIDTH) + Work::of(VoleElement, m))
-                    .sends(there as u64, back as u64),
-                Step::of(Work::of(StoreRow, n_y), Work::default()),
-                Step::of(Work::of(StoreValue, n_y), Work::of(StoreValue, n_x)).sends(store as u64, 0),
+                Step::of(base_ots + Work::of(StoreRow, n_y), base_ots),
+                Step::both(Work::of(VoleElement, m)).sends((there + store) as u64, back as u64),
+                Step::of(Work::of(StoreValue, n_y), Work::of(StoreValue, n_x)),
             ],
-            // The base OTs there and back, and the further rounds of the VOLE, with A + P directly behind.
+            // The base OTs there and back, and the further rounds of the VOLE.
             rounds: 2 + self.vole.rounds(parts()),
             held: [receiver, sender].map(|bytes| extension::SETUP_HELD + bytes),
             each_thread: [0; 2],
@@ -184,15 +184,17 @@ impl<V: Vole> Oprf for Rr22<V> {
 
 impl<V: Vole> Rr22<V> {
     fn receive<S: Scalar>(&self, cx: &mut Context, inputs: &[Input]) -> Result<Secrets<Output>> {
+        // First, so that S can begin its part of the VOLE.
+        let mut vole = self.vole.receiver(cx, PURPOSE)?;
         // 1. P. Where A is shorter than its elements, their first bytes count: the store is linear over GF(2).
         let encode = || okvs::encode(inputs, |i| target(&inputs[i]), cx.rng);
         let Encoded { seed, mut vector, rows } = cx.threads.run(encode)?;
-        let mut vole = self.vole.receiver(cx, PURPOSE)?;
-        cx.ch.tx.send(SEED, &[seed])?;
         // C of a part takes the place of P of this part.
+        let mut seed = Some(seed);
         for p in vector.chunks_mut(self.part) {
-            // 2. The VOLE, and A + P to S.
+            // 2. The VOLE, and A + P to S, behind the seed.
             let send = |cx: &mut Context, mut a: Secrets<S>| {
+                seed.take().map_or(Ok(()), |seed| cx.ch.tx.send(SEED, &[seed]))?;
                 a.iter_mut().zip(p.iter()).for_each(|(a, p)| a.add(&S::first(p)));
                 a.chunks(FRAME).try_for_each(|a_p| send_scalars(&mut cx.ch.tx, a_p))
             };
@@ -208,21 +210,20 @@ impl<V: Vole> Rr22<V> {
         let m = okvs::size(n_y);
         let mut vole = self.vole.sender(cx, PURPOSE)?;
         let delta = Secret::new(*vole.delta());
-        // 1. The rows of P.
-        let seed = cx.ch.rx.recv(SEED, 1)?[0];
         let (mut parts, mut rows) = (Vec::new(), None);
         for part in frames(m, self.part) {
             // 2. The VOLE, and K = B + Delta (A + P). K grows with what was received, not with what was
             //    announced.
             let mut b = vole.next::<S>(cx, part)?;
-            // Computed here because R takes longer for its part of the VOLE.
-            if rows.is_none() {
-                rows = Some(cx.threads.run(|| Rows::new(&seed, inputs, m))?);
-            }
+            let seed = if rows.is_none() { Some(cx.ch.rx.recv(SEED, 1)?[0]) } else { None };
             for (n, b) in frames(part, FRAME).zip(b.chunks_mut(FRAME)) {
                 S::add_multiple(&delta, &recv_scalars::<S>(&mut cx.ch.rx, n)?, b);
             }
             parts.push(b);
+            // The rows of P: as soon as R does not wait for us, which computes its C now.
+            if let Some(seed) = seed {
+                rows = Some(cx.threads.run(|| Rows::new(&seed, inputs, m))?);
+            }
         }
         drop(vole);
         let rows = rows.ok_or_else(|| Error::Bug("a key-value store without elements".into()))?;

@@ -90,8 +90,9 @@ fn it_is_an_oprf_over_parts_of_a_vole() {
     assert_eq!(views.frames(0).iter().map(|f| f.0).collect::<Vec<_>>()[1..], [0x91, 0x92].repeat(2));
     let mut tags: Vec<u16> = views.frames(1).iter().map(|f| f.0).filter(|tag| *tag != 0x36).collect();
     tags.dedup();
+    // The seed precedes the first part of A + P.
     let part = [0x34, 0x99];
-    assert_eq!(tags, [&[0x32, 0x33, 0x35, 0x98][..], &part, &part, &part].concat());
+    assert_eq!(tags, [&[0x32, 0x33, 0x35, 0x34, 0x98, 0x99][..], &part, &part].concat());
 }
 
 /// A VOLE that counts the elements requested of its sender, and does nothing else.

@@ -20,6 +20,9 @@
 //! of these pads at once. Nothing more is claimed: the receiver may pick A, and errors in the sender's messages
 //! go undetected.
 //!
+//! The receiver's A, or what its user makes of it, goes before the sums of the trees have come: it depends on none of them.
+//! Together they fit what the channel has room for, so that neither side waits for the other to read.
+//!
 //! Leakage: n. Cost per vector: t is 546 to 548 for up to five million elements, and 793 at 2^28. There are 128
 //! t correlated OTs, or 64 t with A in GF(2^64), and t log2(N/t) random ones: 22 bits each from receiver to sender, and
 //! 2 KiB per frame. The sender sends 32 bytes per level and 16 per tree. That is 0.47 MB for a million elements, or 0.35
@@ -234,14 +237,15 @@ impl super::Receiver for Receiver {
             let masks = masks(first, &self.0.ot.pads(&mut cx.ch.tx, right)?);
             taken.extend(&Secrets::from(masks.iter().map(|mask| mask.to_le_bytes()).collect::<Vec<_>>()));
         }
+        // 4. Apply the code to the noise. A is not needed for C, so what is made of it goes before the sums have come,
+        //    which both sides have room for.
+        let scalars = cx.threads.run(|| shape.scalars(&places, &a));
+        take(cx, scalars)?;
         let encrypted = cx.ch.rx.recv(SUMS, taken.len())?;
         for ((sum, &right), pair) in taken.iter_mut().zip(right.iter()).zip(&encrypted) {
             add(sum, &Element::conditional_select(&pair[0], &pair[1], u8::from(right).into()));
         }
         let ends = cx.ch.rx.recv(ENDS, shape.trees)?;
-        // 4. Apply the code to the noise. A is not needed for C.
-        let scalars = cx.threads.run(|| shape.scalars(&places, &a));
-        take(cx, scalars)?;
         // 5. The leaf at the place is (sum of all ends + b) + (sum of the other ends) + c.
         let open = |i: usize| {
             let (mut leaves, others) =
@@ -265,16 +269,16 @@ impl super::Sender for Sender {
             return gilboa::sender::<S>(&mut cx.ch.rx, &mut self.0.ot, n);
         }
         let shape = self.0.shape(n);
-        // 2. b for the noise values.
-        let b = gilboa::sender::<S>(&mut cx.ch.rx, &mut self.0.ot, shape.trees)?;
-        // 3. All trees, and the sums of the levels.
+        // 3. All trees, and the sums of the levels: first, as that needs nothing of the receiver, which may be at work.
         let roots = Element::random(shape.trees, cx.rng);
         let grow = |i: usize| {
             let mut offered = Secrets::zeros(shape.depth);
             let (leaves, ends) = shape.tree(i).grow(roots[i], &mut offered);
-            (leaves, (offered, (ends ^ u128::from_le_bytes(b[i])).to_le_bytes()))
+            (leaves, (offered, ends))
         };
         let (leaves, trees) = cx.threads.run(|| shape.grow(grow));
+        // 2. b for the noise values.
+        let b = gilboa::sender::<S>(&mut cx.ch.rx, &mut self.0.ot, shape.trees)?;
         let mut offered = Secrets::zeros(0);
         trees.iter().for_each(|(sums, _)| offered.extend(sums));
         let mut at = 0;
@@ -290,7 +294,9 @@ impl super::Sender for Sender {
         }
         cx.ch.tx.send(SUMS, &offered)?;
         // For each tree, the sum of all ends and b.
-        cx.ch.tx.send(ENDS, &trees.iter().map(|(_, ends)| *ends).collect::<Vec<_>>())?;
+        let ends =
+            trees.iter().zip(b.iter()).map(|((_, ends), b)| (ends ^ u128::from_le_bytes(*b)).to_le_bytes());
+        cx.ch.tx.send(ENDS, &ends.collect::<Vec<_>>())?;
         // 6. Apply the code.
         Ok(cx.threads.run(|| shape.elements::<S>(leaves)))
     }
@@ -313,10 +319,11 @@ impl Silent {
         })
     }
 
-    /// Rounds for vectors of these lengths, after the receiver's first message. A vector made by the code takes two: the
-    /// sums of the trees come back, and the receiver's next message follows them.
-    pub(crate) fn rounds(&self, lengths: impl Iterator<Item = usize>) -> usize {
-        2 * lengths.filter(|n| *n > DIRECT).count()
+    /// Rounds for vectors of these lengths, after the receiver's first message and up to its last. If a vector is made by the
+    /// code, the sums of the trees come back before the receiver begins the next.
+    pub(crate) fn rounds(&self, lengths: impl ExactSizeIterator<Item = usize>) -> usize {
+        let all_but_last = lengths.len().saturating_sub(1);
+        2 * lengths.take(all_but_last).filter(|n| *n > DIRECT).count()
     }
 
     /// The most bytes that the receiver and the sender hold for a vector of one of these lengths: by the code an element of
