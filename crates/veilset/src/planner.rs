@@ -2,8 +2,9 @@
 //!
 //! A protocol's entry says what its steps are, and what both parties compute and send in each
 //! ([`crate::work::Step`]). Both go through a step side by side, so it takes as long as the slowest of the two
-//! parties and the two directions of the link. Between the steps, messages take the latency of the link, once for each
-//! round. What primitives take is known for each machine ([`crate::speed`]).
+//! parties and the two directions of the link; but the first frame is computed before it is sent. Between the steps,
+//! messages take the latency of the link, once for each round. What primitives take is known for each machine
+//! ([`crate::speed`]).
 
 use crate::channel::Network;
 use crate::operations::cost::{Cost, Deal};
@@ -22,6 +23,8 @@ const AROUND: usize = 5;
 const START: f64 = 0.003;
 /// Seconds that a round takes beside the link: threads wake each other.
 const ROUND: f64 = 0.0003;
+/// Bytes of a step that are computed before the first of them is sent: a frame of points.
+const FIRST: f64 = 262_144.0;
 /// Bytes that TLS adds to each kilobyte.
 const TLS: f64 = 1.0 + 22.0 / 16_384.0;
 
@@ -178,8 +181,12 @@ fn seconds(step: &Step, Setting { speeds, link, shared, .. }: &Setting) -> f64 {
     let computing = [0, 1].map(|i| speeds[i].seconds(&work[i]));
     let on_one_thread = [0, 1].map(|i| speeds[i].on(1).seconds(&work[i]));
     let together = shared.map_or(0.0, |cores| on_one_thread.iter().sum::<f64>() / cores as f64);
-    let sending = [to_sender, to_receiver].map(|bytes| bytes as f64 * TLS * 8.0 / link.bandwidth);
-    computing.into_iter().chain(sending).fold(together, f64::max)
+    let computing = computing.into_iter().fold(together, f64::max);
+    // What is not the first frame is sent while the next one is computed.
+    let bytes = to_sender.max(to_receiver) as f64;
+    let sending = bytes * TLS * 8.0 / link.bandwidth;
+    let first = (FIRST / bytes.max(1.0)).min(1.0);
+    computing.max(sending) + first * computing.min(sending)
 }
 
 /// What a user wants computed, and accepts.

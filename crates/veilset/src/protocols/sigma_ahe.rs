@@ -58,9 +58,11 @@ fn moves(_: &str, Sizes { n_y, n_x }: Sizes) -> Result<Moves> {
     let to_client = framed(n_x, responses, Ciphertext::SIZE);
     // The client encrypts with its secret key, by two multiplications; it tests a response with one.
     let raised = |n: usize| Work::of(Primitive::Ristretto255, n);
+    // The server combines queries as they come. No response goes before all are there: they are permuted.
     let steps = vec![
-        Step::of(Work::default(), raised(n_x * 2 * powers + usize::from(n_x > 0))).sends(0, to_server),
-        Step::of(raised(n_x * (2 * powers + FRESH)), raised(n_x)).sends(to_client, 0),
+        Step::of(raised(n_x * (2 * powers + FRESH)), raised(n_x * 2 * powers + usize::from(n_x > 0)))
+            .sends(0, to_server),
+        Step::of(Work::default(), raised(n_x)).sends(to_client, 0),
     ];
     let order = 4 * n_x;
     // A frame of queries in two forms, or one of responses in two forms, with two elements for each while they are

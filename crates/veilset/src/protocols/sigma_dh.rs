@@ -54,10 +54,12 @@ fn moves(group: &str, Sizes { n_y, n_x }: Sizes) -> Result<Moves> {
     // The server raises its own items and each query once; the client each query, and the response to unmask it.
     let raised = |n: usize| Work::of(multiplication, n);
     let tag = Work::of(Primitive::Tag, n_x);
-    let to_client = points + (a.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64;
+    let encoding = (a.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64;
+    // No response goes before all are there: they are permuted.
     let steps = vec![
-        Step::of(raised(n_y), raised(n_x)).sends(0, points),
-        Step::of(raised(n_x), raised(n_x) + tag).sends(to_client, 0),
+        Step::of(raised(n_y), raised(n_x)).sends(encoding, points),
+        Step::of(raised(n_x), Work::default()),
+        Step::of(Work::default(), raised(n_x) + tag).sends(points, 0),
     ];
     let order = 4 * n_x;
     // A frame of points in two forms: the server, of its own items and of queries; the client, each way. The server: positions and digests of its own items, and all
