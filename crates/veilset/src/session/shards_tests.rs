@@ -6,6 +6,7 @@ use crate::net::Connection;
 use crate::operations::{self, INTERSECT, SUM, Terms, UNION};
 use crate::protocols::{CWPRF, VOLE};
 use crate::session::run::{Outcome, run, run_if};
+use crate::session::stages::{AGREEING, CONFIRMING, OPENING};
 use crate::testing::{ANY_SESSION, Garble, SEEDS, Shared, overlapping, run_pair, split_frames, told};
 use crate::threads::Threads;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,6 +76,15 @@ fn a_job_gives_what_the_plain_computation_gives() {
                 let sender = Request { payloads: &payloads, ..sender };
                 let [r, s] = run_both(&receiver, &sender);
                 assert_eq!(r.session_id.as_bytes(), s.session_id.as_bytes());
+                for outcome in [&r, &s] {
+                    let stages: Vec<_> = outcome.stages.iter().map(|stage| stage.name).collect();
+                    // Each once, however many shards there are.
+                    assert_eq!(stages[..3], [AGREEING, SETUP, CUTTING], "{what}");
+                    let between = stages.iter().position(|name| *name == BETWEEN);
+                    assert!(between.is_some_and(|at| at > 3), "the protocol's own: {what} {stages:?}");
+                    assert_eq!(stages[stages.len() - 2..], [CONFIRMING, OPENING], "{what}");
+                    assert_eq!(stages.iter().collect::<BTreeSet<_>>().len(), stages.len(), "{what}");
+                }
                 match r.learned {
                     Learned::Matching(m) => {
                         let expected = (0..n_y).filter(|&i| in_x.contains(y.get(i)));

@@ -5,6 +5,7 @@ use crate::net::Connection;
 use crate::operations::{INTERSECT, Operation, Role, Terms, UNION};
 use crate::protocols::{CWPRF, DH_PSI, Protocol, VOLE};
 use crate::session::run::{Outcome, run, run_if};
+use crate::session::stages::{AGREEING, OPENING, SETUP};
 use crate::stored::{Set, Workers};
 use crate::testing::overlapping;
 use crate::threads::Threads;
@@ -245,6 +246,10 @@ fn workers_give_what_the_plain_computation_gives() {
             let [receiver, sender] = [receiver, sender].map(Arc::new);
             let [r, s] = coordinate([&receiver, &sender]).map(Result::unwrap);
             assert_eq!(r.session_id, s.session_id);
+            for outcome in [&r, &s] {
+                let stages: Vec<_> = outcome.stages.iter().map(|stage| stage.name).collect();
+                assert_eq!(stages, [AGREEING, SETUP, WORKERS, CONFIRMING, OPENING]);
+            }
             assert_eq!(learned_items(&receiver), expected(&receiver, &sender), "{} {} {n_y}", of.0, of.1);
             assert!(locked(&sender.learned).iter().all(|(_, learned)| matches!(learned, Learned::Nothing)));
             let rounds = [&receiver, &sender].map(|crew| crew.rounds.load(Ordering::SeqCst));

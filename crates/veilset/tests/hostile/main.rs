@@ -40,8 +40,11 @@ use veilset::operations::{COUNT, INTERSECT, Learned, Operation, Role, Rows, Term
 use veilset::oprf::{Oprf, multi_point::MultiPoint, vole::Rr22};
 use veilset::ot::base;
 use veilset::params::{LAMBDA, matrix::Matrix};
-use veilset::protocols::{self, CWPRF, Choice, VOLE};
+use veilset::planner::Preference;
+use veilset::protocols::{self, CM20, CWPRF, Choice, DH_PSI, VOLE};
+use veilset::session::Planning;
 use veilset::session::run::{Outcome, Request, run};
+use veilset::speed::Speeds;
 use veilset::vole::{Half, Receiver, Vole, silent::Silent};
 
 /// All cases at a time together may allocate so much: less than a frame of the length that a header can claim.
@@ -55,6 +58,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const IN_TIME: Duration = Duration::from_secs(30);
 /// Cases at a time: most of those that take long do nothing but wait.
 const WORKERS: usize = 48;
+
+/// What a receiver that picks picks from.
+const ALTERNATIVES: [Choice; 3] = [Choice::of(&DH_PSI), Choice::of(&CM20), Choice::of(&VOLE)];
 
 /// Held by the tests that run many cases, for the sake of their memory and of their time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -169,6 +175,16 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
             only: &[0x0c, 0x0d, 0x0e, 0x41],
         });
     }
+    // The fewest bytes are the same on any link, so the receiver picks the same in each run. It has no bytes to measure.
+    let picked = pair(&INTERSECT, &CWPRF, y, x).map(|r| {
+        let planning = Some(Planning { speeds: Speeds::built_in(1), prefer: Preference::Bytes });
+        Request { alternatives: &ALTERNATIVES, planning, ..r }
+    });
+    all.push(Scenario {
+        name: "intersect by what is picked".into(),
+        requests: picked,
+        only: &[0x02, 0x05, 0x06],
+    });
     // First, as they take longest.
     all.insert(0, many);
     all.push(scenario("union of wide rows".into(), wide));
