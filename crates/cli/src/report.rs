@@ -175,7 +175,10 @@ fn messages(report: &Report) -> Markup {
     rows.push(row("all", report.bytes.sent, report.bytes.received));
     html! {
         (table("Bytes by message", &["Message", "Sent", "Received"], &rows))
-        p.quiet { "R is the receiver and S the sender: \"R->S\" goes from the one to the other." }
+        p.quiet {
+            "R and S, the receiver and the sender, and others like them, are roles in the part of the protocol that a \
+             message belongs to. Its receiver may be the sender of the run."
+        }
     }
 }
 

@@ -46,7 +46,7 @@ pub fn run(a: &TablesArgs) -> Result<()> {
     let papers = papers::all()?;
     let machine = Machine::this();
     refuse_unknown(a, &papers)?;
-    results::prepare(&a.out)?;
+    let _ours = results::prepare(&a.out)?;
     let programs = programs(a.beside.as_deref())?;
     // Everything that is there is looked at before the first minute is spent.
     let mut all = load(&a.out, &papers, &machine)?;

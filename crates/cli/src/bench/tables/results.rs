@@ -4,7 +4,7 @@ use super::machine::Machine;
 use super::papers::{Paper, Table};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fs::Permissions;
+use std::fs::{File, Permissions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -159,10 +159,20 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     written.map_err(|e| unwritable(path, &e))
 }
 
-/// Makes the folder and sees that files can be made in it, before anything is measured.
-pub fn prepare(folder: &Path) -> Result<()> {
-    let tried = std::fs::create_dir_all(folder).and_then(|()| file_in(folder).map(|_| ()));
-    tried.map_err(|e| unwritable(folder, &e))
+/// Makes the folder and sees that files can be made in it, before anything is measured. While what is returned is there, no
+/// other run can have it: each would write the tables as it knows them.
+pub fn prepare(folder: &Path) -> Result<File> {
+    let made =
+        std::fs::create_dir_all(folder).and_then(|()| file_in(folder)).and_then(|_| File::open(folder));
+    let made = made.map_err(|e| unwritable(folder, &e))?;
+    match made.try_lock() {
+        Ok(()) => Ok(made),
+        Err(TryLockError::WouldBlock) => Err(Error::Usage(format!(
+            "another run of veilset measures into {}. Wait for its end, or name another folder with --out",
+            folder.display()
+        ))),
+        Err(TryLockError::Error(e)) => Err(unwritable(folder, &e)),
+    }
 }
 
 /// A file without a name yet, with the permissions that other new files have.

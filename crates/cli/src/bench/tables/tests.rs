@@ -174,6 +174,16 @@ fn a_folder_that_cannot_be_written_is_refused_before_anything_is_measured() {
     results::prepare(&folder.path().join("new/results")).unwrap();
 }
 
+#[test]
+fn a_folder_is_measured_into_by_one_run_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = results::prepare(folder.path()).unwrap();
+    let e = results::prepare(folder.path()).unwrap_err();
+    assert!(matches!(&e, Error::Usage(why) if why.contains("another run")), "{e}");
+    drop(first);
+    results::prepare(folder.path()).unwrap();
+}
+
 /// A program that counts its runs in a file beside it, and prints figures.
 fn counting(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("veilset");
