@@ -120,6 +120,7 @@ impl FromVole<Silent> {
             ],
             // The base OTs there and back, and the further rounds of the VOLE.
             rounds: 2 + self.vole.rounds(parts()),
+            answered: self.vole.answers(parts()),
             held: [receiver, sender].map(|bytes| extension::SETUP_HELD + bytes),
             each_thread: [0; 2],
             progress: (Unit::Items, bins),

@@ -97,8 +97,9 @@ fn both_ways(first: Cost, second: Cost, inputs: [usize; 2]) -> Cost {
     let (held, each_thread) = (swapped(second.held), swapped(second.each_thread));
     Cost {
         steps: first.steps.into_iter().chain(second.steps.into_iter().map(Step::swapped)).collect(),
-        // The first message of the second travels with the last one of the first.
-        rounds: (first.rounds + second.rounds).saturating_sub(1),
+        // The first message of the second travels with the last one of the first, or follows the answer to that.
+        rounds: (first.rounds + second.rounds + 2 * usize::from(first.answered)).saturating_sub(1),
+        answered: second.answered,
         // During the second, the values of the first are held too.
         held: [0, 1].map(|i| (first.held[i] + 16 * inputs[i]).max(16 * inputs[i] + held[i])),
         each_thread: [0, 1].map(|i| first.each_thread[i].max(each_thread[i])),

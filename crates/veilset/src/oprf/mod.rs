@@ -47,8 +47,11 @@ pub trait Oprf {
 pub(crate) struct Cost {
     /// Its parts, one after the other. The bytes include frame headers.
     pub(crate) steps: Vec<Step>,
-    /// Rounds: the sender begins, and the receiver has the last word.
+    /// Rounds: the sender begins, and they end with the receiver's last word.
     pub(crate) rounds: usize,
+    /// Whether the sender answers that, and the receiver waits for it: then what the receiver says next is two rounds behind,
+    /// and what the sender says next travels with its answer.
+    pub(crate) answered: bool,
     /// The most bytes that each party holds, its values included.
     pub(crate) held: [usize; 2],
     /// In addition, for each thread.

@@ -114,6 +114,7 @@ impl MultiPoint {
             ],
             // The columns travel with the answer to the base OTs.
             rounds: 2 * runs,
+            answered: false,
             // Values of 32 bytes, and the pieces of their rows.
             held: both.map(|n| SETUP * matrix.width + (32 + PIECE) * n),
             each_thread: [group(5, n_y), group(3, n_x)].map(|bytes| runs * bytes),

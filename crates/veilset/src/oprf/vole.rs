@@ -18,11 +18,11 @@
 //!
 //! Security: semi-honest, that of the VOLE, H correlation robust (BLAKE3). There is no malicious mode: a
 //! malicious receiver can encode more inputs in P than it announces ("OKVS overfitting", Asiacrypt 2024), and we
-//! have no bound on how many. If the code's assumption fails, A is not random, and S could test guesses of Y
+//! have no bound on how many. It can also pick the seed when it knows C. If the code's assumption fails, A is not random, and S could test guesses of Y
 //! against A + P; X would still be hidden.
 //!
 //! Leakage: |Y| to S, |X| to R. The time that R takes to solve for P depends slightly on Y and on the seed,
-//! which S learns later. S can measure it: R solves between the OTs and its next message.
+//! which S learns later. S can measure it: R solves between its last message of the base OTs and its first corrections.
 //!
 //! Cost: that of a VOLE of m = `okvs::size(|Y|)` elements, and 8 or 16 m bytes from receiver to sender: 10.2 MB at
 //! 2^20. With 2^20 inputs per side, one thread of a Zen 5 processor takes 0.4 s as the receiver and 0.3 s as the sender
@@ -121,6 +121,7 @@ impl Rr22<Silent> {
             ],
             // The base OTs there and back, and the further rounds of the VOLE.
             rounds: 2 + self.vole.rounds(parts()),
+            answered: self.vole.answers(parts()),
             held: [receiver, sender].map(|bytes| extension::SETUP_HELD + bytes),
             each_thread: [0; 2],
             progress: (Unit::Items, m),

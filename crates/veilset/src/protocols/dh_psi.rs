@@ -70,10 +70,13 @@ fn cost(deal: &Deal) -> Result<Cost> {
     let tags = tags_and_rows(deal, n_x, coding);
     // The receiver raises its own points to its key, and later to the inverse.
     let raised = |n: usize| Work::of(multiplication, n);
-    let found = raised(n_y) + Work::of(Primitive::Tag, n_x);
+    let tag = Work::of(Primitive::Tag, n_x);
+    // The receiver has nothing to do until the first frame comes back.
+    let first = n_y.min(dh_psi::FRAME);
     let steps = vec![
         Step::of(raised(n_y), raised(n_x)).sends(points, 0),
-        Step::both(found).sends(0, points + tags),
+        Step::of(Work::default(), raised(first)),
+        Step::of(raised(n_y) + tag, raised(n_y - first) + tag).sends(0, points + tags),
         deal.sent_on(),
     ];
     // The receiver's points, then the answer and the tags behind it (only the tags if there are no points), then the

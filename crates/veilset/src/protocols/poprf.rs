@@ -60,9 +60,12 @@ fn cost(deal: &Deal) -> Result<Cost> {
     // Each side raises each of the receiver's items once, the receiver once more to unmask it; and the sender its own.
     let raised = |n: usize| Work::of(Primitive::Ristretto255, n);
     let tag = Work::of(Primitive::Tag, n_x);
+    let first = n_y.min(permuted::FRAME);
     let steps = vec![
         Step::of(raised(n_y), Work::default()).sends(points, 0),
-        Step::both(raised(n_y)).sends(0, points),
+        // The receiver has nothing to do until the first frame comes back.
+        Step::of(Work::default(), raised(first)),
+        Step::of(raised(n_y), raised(n_y - first)).sends(0, points),
         Step::of(tag, raised(n_x) + tag).sends(0, framed(n_x, lookup::FRAME, tags.bytes)),
     ];
     with_transfer(deal, (n_y, n_x), Test { steps, held: held_for_test(n_y, n_x) })

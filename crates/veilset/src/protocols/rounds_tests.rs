@@ -118,6 +118,8 @@ fn rounds_are_as_counted() {
         if plain && !terms.both {
             match is_krtw19(protocol) {
                 true if protocol == &KRTW19 => large.push(case([100, MANY_FRAMES])),
+                // Its distributed OPRF is two of RR22 with the code.
+                false if operation == &ID && protocol == &CWPRF => large.push(case([9000, 8500])),
                 false if operation == &INTERSECT || operation == &UNION && protocol == &OSN => {
                     let sizes = [9000, 8500];
                     let takes = protocol.offer(operation).unwrap().takes(sizes);

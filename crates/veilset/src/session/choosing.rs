@@ -14,6 +14,8 @@
 //! twentieth of the bytes and of the time that the run takes in any case. Otherwise the receiver takes the candidate that is
 //! at worst the fewest times slower than the best one, over all bandwidths.
 //!
+//! A half that was prepared takes the same multiplications off all candidates that can use it, so it is not counted.
+//!
 //! Speeds and the times of these messages say nothing about the data.
 
 use super::Proposal;

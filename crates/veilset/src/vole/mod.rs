@@ -50,7 +50,8 @@ pub trait Vole {
 /// The receiver of a VOLE.
 pub trait Receiver {
     /// The next `n` elements, while the sender runs [`Sender::next`] with the same `n` and field. Passes A to `take`,
-    /// then returns C. A need not be held any longer when C is made.
+    /// then returns C. A need not be held any longer when C is made. `take` may send to the sender, but not receive from it:
+    /// messages of the VOLE may still come.
     fn next<S: Scalar>(
         &mut self,
         cx: &mut Context,

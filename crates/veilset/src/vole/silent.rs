@@ -20,8 +20,9 @@
 //! of these pads at once. Nothing more is claimed: the receiver may pick A, and errors in the sender's messages
 //! go undetected.
 //!
-//! The receiver's A, or what its user makes of it, goes before the sums of the trees have come: it depends on none of them.
-//! Together they fit what the channel has room for, so that neither side waits for the other to read.
+//! The receiver's A, or what its user makes of it, goes before the sums of the trees have come: it depends on none of them. The
+//! sums fit what the channel has room for, so that the sender can always go on to read. A malicious sender can choose them
+//! when it knows what was made of A.
 //!
 //! Leakage: n. Cost per vector: t is 546 to 548 for up to five million elements, and 793 at 2^28. There are 128
 //! t correlated OTs, or 64 t with A in GF(2^64), and t log2(N/t) random ones: 22 bits each from receiver to sender, and
@@ -47,7 +48,7 @@ use crate::ot::Security;
 use crate::ot::extension::{self, DEFAULT_K, FRAME, correction_bytes, setup_bytes};
 use crate::ot::masks::masks;
 use crate::rng::Prng;
-use crate::secret::Secrets;
+use crate::secret::{Secret, Secrets};
 use rayon::prelude::*;
 use std::ops::Range;
 use subtle::ConditionallySelectable;
@@ -237,8 +238,7 @@ impl super::Receiver for Receiver {
             let masks = masks(first, &self.0.ot.pads(&mut cx.ch.tx, right)?);
             taken.extend(&Secrets::from(masks.iter().map(|mask| mask.to_le_bytes()).collect::<Vec<_>>()));
         }
-        // 4. Apply the code to the noise. A is not needed for C, so what is made of it goes before the sums have come,
-        //    which both sides have room for.
+        // 4. Apply the code to the noise. A is not needed for C, so what is made of it goes before the sums have come.
         let scalars = cx.threads.run(|| shape.scalars(&places, &a));
         take(cx, scalars)?;
         let encrypted = cx.ch.rx.recv(SUMS, taken.len())?;
@@ -274,7 +274,7 @@ impl super::Sender for Sender {
         let grow = |i: usize| {
             let mut offered = Secrets::zeros(shape.depth);
             let (leaves, ends) = shape.tree(i).grow(roots[i], &mut offered);
-            (leaves, (offered, ends))
+            (leaves, (offered, Secret::new(ends.to_le_bytes())))
         };
         let (leaves, trees) = cx.threads.run(|| shape.grow(grow));
         // 2. b for the noise values.
@@ -294,9 +294,9 @@ impl super::Sender for Sender {
         }
         cx.ch.tx.send(SUMS, &offered)?;
         // For each tree, the sum of all ends and b.
-        let ends =
-            trees.iter().zip(b.iter()).map(|((_, ends), b)| (ends ^ u128::from_le_bytes(*b)).to_le_bytes());
-        cx.ch.tx.send(ENDS, &ends.collect::<Vec<_>>())?;
+        let masked =
+            |((_, ends), b): (&(_, Secret<Element>), &Element)| std::array::from_fn(|i| ends[i] ^ b[i]);
+        cx.ch.tx.send(ENDS, &trees.iter().zip(b.iter()).map(masked).collect::<Vec<Element>>())?;
         // 6. Apply the code.
         Ok(cx.threads.run(|| shape.elements::<S>(leaves)))
     }
@@ -324,6 +324,11 @@ impl Silent {
     pub(crate) fn rounds(&self, lengths: impl ExactSizeIterator<Item = usize>) -> usize {
         let all_but_last = lengths.len().saturating_sub(1);
         2 * lengths.take(all_but_last).filter(|n| *n > DIRECT).count()
+    }
+
+    /// Whether the sender answers the receiver's last message, by the sums of the last vector's trees.
+    pub(crate) fn answers(&self, lengths: impl Iterator<Item = usize>) -> bool {
+        lengths.last().is_some_and(|n| n > DIRECT)
     }
 
     /// The most bytes that the receiver and the sender hold for a vector of one of these lengths: by the code an element of

@@ -351,3 +351,12 @@ fn wrong_corrections_are_found_out() {
         "{e}"
     );
 }
+
+/// The sender does not wait for the receiver to read its sums, which may wait for the sender to read.
+#[test]
+fn what_the_sender_says_fits_the_channel() {
+    for n in [DIRECT + 1, 1 << 21, 1 << 28] {
+        let (_, back) = Silent::default().traffic::<Element>(std::iter::once(n));
+        assert!(back <= crate::channel::CAPACITY, "{n}: {back}");
+    }
+}

@@ -498,8 +498,8 @@ fn a_peer_that_announces_much_and_sends_little_does_not_cost_its_announcement() 
             let rng = &mut hazmat::seeded(&[1; 32]);
             let mut cx = Context::new(&mut theirs, &session, rng);
             let mut vole = Silent { k: 2 }.receiver(&mut cx, "RR22").unwrap();
-            cx.ch.tx.send(Message::new(0x98, "seed"), &[[7u8; 16]]).unwrap();
-            vole.next::<Half>(&mut cx, 1 << 21, |_, _| Ok(())).map(drop).unwrap();
+            let seed = |cx: &mut Context, _| cx.ch.tx.send(Message::new(0x98, "seed"), &[[7u8; 16]]);
+            vole.next::<Half>(&mut cx, 1 << 21, seed).map(drop).unwrap();
         });
         let rng = &mut hazmat::seeded(&[2; 32]);
         let mut cx = Context::new(&mut ours, &session, rng);
