@@ -28,7 +28,7 @@ fn candidates_come_with_what_they_take_and_the_best_comes_first() {
         ("--op intersect --n 1000000 --assume ddh", "cm20"),
         ("--op intersect --n 1000 --malicious-sender", "cm20"),
         ("--op union --n 1000 --reveal-count-to-sender", "sigma-dh"),
-        ("--op intersect --n 1000 --group p256", "dh-psi over p256"),
+        ("--op intersect --n 1000 --group p256", "dh over p256"),
     ] {
         let plan = planned(&world, &format!("{arguments} --threads 1"));
         assert_eq!(plan["chosen"], chosen, "{arguments}");
