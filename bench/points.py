@@ -92,7 +92,7 @@ def main():
     parser.add_argument("--avx2", type=Path, help="a program that does without AVX-512; without it, its points are left out")
     parser.add_argument("--runs", type=int, default=3, help="runs of each protocol; the median counts")
     parser.add_argument("--built-in", action="store_true", help="predict by the built-in speeds")
-    parser.add_argument("--results", type=Path, default=Path("points.json"))
+    parser.add_argument("--results", type=Path, default=ROOT / "target/points.json", help="where runs are kept")
     parser.add_argument("points", nargs="*", type=int, help="the points to measure, from 0")
     args = parser.parse_args()
     programs = {"avx512": str(args.program), "avx2": str(args.avx2) if args.avx2 else None}

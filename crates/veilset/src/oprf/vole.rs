@@ -18,8 +18,8 @@
 //!
 //! Security: semi-honest, that of the VOLE, H correlation robust (BLAKE3). There is no malicious mode: a
 //! malicious receiver can encode more inputs in P than it announces ("OKVS overfitting", Asiacrypt 2024), and we
-//! have no bound on how many. It can also pick the seed when it knows C. If the code's assumption fails, A is not random, and S could test guesses of Y
-//! against A + P; X would still be hidden.
+//! have no bound on how many. It can also pick the seed when it knows C. If the code's assumption fails, A is not
+//! random, and S could test guesses of Y against A + P; X would still be hidden.
 //!
 //! Leakage: |Y| to S, |X| to R. The time that R takes to solve for P depends slightly on Y and on the seed,
 //! which S learns later. S can measure it: R solves between its last message of the base OTs and its first corrections.
