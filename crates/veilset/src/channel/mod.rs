@@ -503,11 +503,15 @@ impl Channel {
     }
 
     /// Replaces a network error by the reason that the peer gave before it left, if it gave one; or by ours, if we were
-    /// stopped before.
+    /// stopped before: a peer that leaves because of that does not change why we ended.
     pub fn explain(&mut self, error: Error) -> Error {
-        let incoming = self.ends.incoming.as_ref().and_then(|pipe| pipe.ended());
+        // The peer can hear of it, and leave, before our incoming pipe has ended.
+        let pipes = [&self.ends.outgoing, &self.ends.incoming];
+        let stopped = pipes.into_iter().flatten().any(|pipe| pipe.ended() == Some(End::Cancelled));
         match error {
-            Error::Network(_) if matches!(incoming, Some(End::Cancelled)) => Error::Cancelled,
+            Error::Network(_) | Error::Peer { fault: crate::error::Fault::GaveUp, .. } if stopped => {
+                Error::Cancelled
+            }
             Error::Network(_) => self.rx.last_words(Instant::now() + stream::CLOSE_WITHIN).unwrap_or(error),
             _ => error,
         }
