@@ -27,7 +27,7 @@ pub use record::{Recording, replay, replay_from};
 pub use stream::{ByteStream, Counted, TICK, Timeouts, WireCount, over};
 pub use wire::Wire;
 
-use crate::error::{Error, Result, Seat};
+use crate::error::{Error, Fault, Result, Seat};
 use abort::Reason;
 pub(crate) use abort::{Link, Names};
 pub(crate) use pipe::CAPACITY;
@@ -35,6 +35,7 @@ use pipe::{End, Pipe, PipeSink, PipeSource, Who};
 use std::marker::PhantomData;
 use std::num::NonZeroU8;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -326,6 +327,9 @@ struct Ends {
     outgoing: Option<Arc<Pipe>>,
     /// In a mesh, the number of the party at the other end.
     peer: Option<NonZeroU8>,
+    /// Whether the run was stopped from this side. The pipes do not tell: each ends for the first reason it is given, and
+    /// the peer may hear of ours, and leave, before the second one has ended.
+    cancelled: Arc<AtomicBool>,
 }
 
 impl Ends {
@@ -364,11 +368,8 @@ pub struct Canceller(Vec<Ends>);
 impl Canceller {
     /// Tells the peer, and makes every blocked operation on the channel return [`Error::Cancelled`].
     pub fn cancel(&self) {
-        // In a mesh, a party that is told can tell the others, and they can leave, before we tell them: see `explain`.
-        if self.0.len() > 1 {
-            let incoming = self.0.iter().filter_map(|ends| ends.incoming.as_ref());
-            incoming.for_each(|pipe| pipe.end(End::Cancelled));
-        }
+        // All of them first: in a mesh, who is told can tell the others, and they can leave, before we tell them.
+        self.0.iter().for_each(|ends| ends.cancelled.store(true, Ordering::SeqCst));
         self.0.iter().for_each(|ends| ends.stop(&End::Cancelled, Reason::Cancelled, None));
     }
 }
@@ -400,7 +401,7 @@ impl Channel {
             Box::new(PipeSource::new(incoming.clone(), who.clone())),
         );
         channel.rx.who = who;
-        channel.ends = Ends { incoming: Some(incoming), outgoing: Some(outgoing), peer: None };
+        channel.ends = Ends { incoming: Some(incoming), outgoing: Some(outgoing), ..Ends::default() };
         channel
     }
 
@@ -503,15 +504,11 @@ impl Channel {
     }
 
     /// Replaces a network error by the reason that the peer gave before it left, if it gave one; or by ours, if we were
-    /// stopped before: a peer that leaves because of that does not change why we ended.
+    /// stopped: a peer that leaves, or gives up, because of that does not change why we ended.
     pub fn explain(&mut self, error: Error) -> Error {
-        // The peer can hear of it, and leave, before our incoming pipe has ended.
-        let pipes = [&self.ends.outgoing, &self.ends.incoming];
-        let stopped = pipes.into_iter().flatten().any(|pipe| pipe.ended() == Some(End::Cancelled));
+        let stopped = self.ends.cancelled.load(Ordering::SeqCst);
         match error {
-            Error::Network(_) | Error::Peer { fault: crate::error::Fault::GaveUp, .. } if stopped => {
-                Error::Cancelled
-            }
+            Error::Network(_) | Error::Peer { fault: Fault::GaveUp, .. } if stopped => Error::Cancelled,
             Error::Network(_) => self.rx.last_words(Instant::now() + stream::CLOSE_WITHIN).unwrap_or(error),
             _ => error,
         }
@@ -546,10 +543,12 @@ impl Channel {
     /// Fails if the channel has ended, so that nothing is committed to a run that cannot continue. A channel
     /// from [`Channel::from_halves`] cannot tell.
     pub(crate) fn alive(&self) -> Result<()> {
-        let pipes = [&self.ends.outgoing, &self.ends.incoming];
-        let ends: Vec<End> = pipes.into_iter().flatten().filter_map(|pipe| pipe.ended()).collect();
         // A cancellation takes precedence over everything else.
-        match ends.iter().find(|end| **end == End::Cancelled).or(ends.first()) {
+        if self.ends.cancelled.load(Ordering::SeqCst) {
+            return Err(Error::Cancelled);
+        }
+        let pipes = [&self.ends.outgoing, &self.ends.incoming];
+        match pipes.into_iter().flatten().find_map(|pipe| pipe.ended()) {
             Some(end) => Err(end.error(&self.rx.who)),
             None => Ok(()),
         }

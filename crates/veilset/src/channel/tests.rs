@@ -377,8 +377,28 @@ fn cancelling_wakes_both_halves_and_tells_the_peer() {
         }
     };
     assert!(e.to_string().contains("stopped on request"), "{e}");
-    // The end of the connection is what follows.
+    // What follows from it does not replace it: the end of the connection, and what a peer says that heard of it.
     assert_eq!(a.explain(Error::Network("it left".into())), Error::Cancelled);
+    assert_eq!(a.explain(Error::peer(Fault::GaveUp, "it was told")), Error::Cancelled);
+    let wrong = Error::misbehaves("wrong");
+    assert_eq!(a.explain(wrong.clone()), wrong);
+    // The peer was not stopped itself.
+    let (mut a, mut b) = Channel::pair();
+    a.canceller().cancel();
+    let told = b.rx.recv(NUMBERS, 1).unwrap_err();
+    assert_eq!(b.explain(told.clone()), told);
+    assert_eq!(a.explain(Error::Network("it left".into())), Error::Cancelled);
+}
+
+#[test]
+fn who_is_stopped_says_so_though_the_peer_left_first() {
+    let (mut a, b) = Channel::pair();
+    drop(b);
+    a.canceller().cancel();
+    // What ended the pipes came first.
+    let error = a.rx.recv(NUMBERS, 1).unwrap_err();
+    assert!(matches!(error, Error::Network(_)), "{error:?}");
+    assert_eq!(a.explain(error), Error::Cancelled);
 }
 
 #[test]
