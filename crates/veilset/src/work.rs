@@ -23,7 +23,9 @@ pub enum Primitive {
     BaseOt,
     /// An OT by extension, with its row.
     Ot,
-    /// An element of a vector of a VOLE.
+    /// An OT by extension whose messages differ by Delta, of a VOLE.
+    CorrelatedOt,
+    /// An element that the code of a VOLE makes, with its leaves of the trees.
     VoleElement,
     /// An equation of a key-value store is solved.
     StoreRow,
@@ -51,7 +53,7 @@ pub enum Primitive {
 
 impl Primitive {
     /// All primitives. Speeds travel in this order.
-    pub const ALL: [Primitive; 19] = {
+    pub const ALL: [Primitive; 20] = {
         use Primitive::*;
         [
             Item,
@@ -61,6 +63,7 @@ impl Primitive {
             Ristretto255,
             BaseOt,
             Ot,
+            CorrelatedOt,
             VoleElement,
             StoreRow,
             StoreValue,
@@ -86,6 +89,7 @@ impl Primitive {
             Primitive::Ristretto255 => "multiplication in ristretto255",
             Primitive::BaseOt => "base OT",
             Primitive::Ot => "OT of a row",
+            Primitive::CorrelatedOt => "correlated OT",
             Primitive::VoleElement => "VOLE element",
             Primitive::StoreRow => "row of a key-value store",
             Primitive::StoreValue => "value of a key-value store",

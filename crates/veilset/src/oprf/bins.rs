@@ -31,7 +31,7 @@ use crate::ot::extension;
 use crate::secret::{Secret, Secrets};
 use crate::vole::silent::Silent;
 use crate::vole::{Element, Receiver, Sender, Vole, add};
-use crate::work::Primitive::{BaseOt, StoreValue, VoleElement};
+use crate::work::Primitive::{BaseOt, StoreValue};
 use crate::work::{Step, Work};
 use rayon::prelude::*;
 use veilset_kernels::gf128::add_multiple;
@@ -114,7 +114,7 @@ impl FromVole<Silent> {
         let sender = (k + vole_s).max(2 * k).max(16 * bins + 16 * points);
         Cost {
             steps: vec![
-                Step::both(Work::of(BaseOt, extension::WIDTH) + Work::of(VoleElement, bins))
+                Step::both(Work::of(BaseOt, extension::WIDTH) + self.vole.work::<Element>(parts()))
                     .sends((there + queries) as u64, back as u64),
                 Step::of(Work::default(), Work::of(StoreValue, points)),
             ],

@@ -44,7 +44,7 @@ use crate::params::ceil_log2;
 use crate::secret::{Secret, Secrets};
 use crate::vole::silent::Silent;
 use crate::vole::{Element, Half, Receiver, Scalar, Sender, Vole};
-use crate::work::Primitive::{BaseOt, StoreRow, StoreValue, VoleElement};
+use crate::work::Primitive::{BaseOt, StoreRow, StoreValue};
 use crate::work::{Step, Work};
 use rayon::prelude::*;
 
@@ -116,7 +116,7 @@ impl Rr22<Silent> {
             // The base OTs and the store, the VOLE with A + P, and the values of both.
             steps: vec![
                 Step::of(base_ots + Work::of(StoreRow, n_y), base_ots),
-                Step::both(Work::of(VoleElement, m)).sends((there + store) as u64, back as u64),
+                Step::both(self.vole.work::<S>(parts())).sends((there + store) as u64, back as u64),
                 Step::of(Work::of(StoreValue, n_y), Work::of(StoreValue, n_x)),
             ],
             // The base OTs there and back, and the further rounds of the VOLE.

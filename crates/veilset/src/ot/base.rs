@@ -1,10 +1,13 @@
 //! Base OTs over ristretto255: endemic OT (MR19: "Endemic Oblivious Transfer", Masny and Rindal, CCS 2019),
 //! with the Diffie-Hellman key agreement.
 //!
-//! Security: malicious receivers and senders, DDH, random oracles into the group and into keys. Each party may
-//! influence its own output ("endemic"), which OT extension allows. Leakage: none. Cost: 96 bytes and 5 scalar
-//! multiplications per OT in total, batched over all OTs. One of the five is the sender's fresh key pair per OT
-//! (128 in total for OT extension), which avoids an assumption.
+//! Security: malicious receivers and senders, DDH, random oracles into the group and into keys. Leakage: none. The
+//! paper's parties may speak at the same time, and each may influence its own output ("endemic"). Here b G is sent
+//! only when r_0 and r_1 have come: a receiver that knew it could try values of r_0 until its pad is as it wants it.
+//! CM20 relies on that; OT extension does not.
+//!
+//! Cost: 96 bytes and 5 scalar multiplications per OT in total, batched over all OTs. One of the five is the sender's
+//! fresh key pair per OT (128 in total for OT extension), which avoids an assumption.
 //!
 //! The receiver picks one of its two group elements uniformly; the hash of that one then fixes the other. So it
 //! can know the discrete logarithm behind at most one of the two keys.
@@ -99,11 +102,14 @@ fn unpicked(n: usize, rng: &mut Prng) -> Zeroizing<Vec<[u8; 64]>> {
 /// Runs the sender for `n` OTs. Returns both pads of each. For `purpose` see [`super`].
 pub fn sender(cx: &mut Context, purpose: &'static str, n: usize) -> Result<Secrets<[Pad; 2]>> {
     let oracles = Oracles::new(&cx.session, purpose);
-    let received: Vec<Pair> = cx.ch.rx.recv(R, n)?.iter().map(split).collect();
-    let r = cx.threads.run(|| group_elements(received.as_flattened()))?;
-    // 2. The pads come from b (r_0 + H_0(r_1)) and b (r_1 + H_1(r_0)).
+    // 2. b G, while the receiver computes. It is sent when the receiver can no longer choose r_0 and r_1, and at once, so
+    //    that both parties compute the pads side by side.
     let b = Scalars::random(n, cx.rng);
     let answers = cx.threads.run(|| encode(&Table::generator().multiply(&b)));
+    let received: Vec<Pair> = cx.ch.rx.recv(R, n)?.iter().map(split).collect();
+    cx.ch.tx.send(B, &answers)?;
+    // 3. The pads come from b (r_0 + H_0(r_1)) and b (r_1 + H_1(r_0)).
+    let r = cx.threads.run(|| group_elements(received.as_flattened()))?;
     let branches = || (0..n).flat_map(|i| [(i, 0), (i, 1)]);
     let uniform: Vec<_> = branches()
         .map(|(i, branch)| oracles.uniform(i, branch, &received[i][usize::from(1 - branch)]))
@@ -118,7 +124,6 @@ pub fn sender(cx: &mut Context, purpose: &'static str, n: usize) -> Result<Secre
     for ((i, branch), shared) in branches().zip(shared.iter()) {
         pads[i][usize::from(branch)] = oracles.pad(i, branch, shared, &received[i], &answers[i]);
     }
-    cx.ch.tx.send(B, &answers)?;
     Ok(pads)
 }
 

@@ -144,6 +144,45 @@ fn who_knows_both_logarithms_has_neither_pad() {
 }
 
 #[test]
+fn the_sender_says_nothing_before_the_receiver_has_chosen() {
+    let (mut a, mut b) = Channel::pair();
+    // Something other than the elements.
+    b.tx.send(B, &[[0; 32]]).unwrap();
+    let rng = &mut Prng::from_seed(&[1; 32]);
+    let e = sender(&mut Context::new(&mut a, &SessionId::of([7; 32]), rng), "a", 1).unwrap_err();
+    assert!(e.to_string().contains("base OT r_0, r_1"), "{e}");
+    assert_eq!(a.bytes_sent(), 0);
+}
+
+/// Why that is so: here the receiver knows b G before, from a run with the same randomness.
+#[test]
+fn a_receiver_that_knew_the_answer_could_choose_its_pad() {
+    let session = SessionId::of([7; 32]);
+    let run = |r: Pair| {
+        let (mut a, mut b) = Channel::pair();
+        b.tx.send(R, &[joined(&r)]).unwrap();
+        let rng = &mut Prng::from_seed(&[1; 32]);
+        let pads = sender(&mut Context::new(&mut a, &session, rng), "a", 1).unwrap();
+        (pads, b.rx.recv(B, 1).unwrap()[0])
+    };
+    let n = 2000;
+    let a = Scalars::random(n, &mut Prng::from_seed(&[3; 32]));
+    let other = encode(&Table::generator().multiply(&a))[0];
+    let answer = run([other; 2]).1;
+    let oracles = Oracles::new(&session, "a");
+    let mut chosen = Table::generator().multiply(&a);
+    subtract(&mut chosen, &map(&vec![oracles.uniform(0, 0, &other); n]));
+    let chosen = encode(&chosen);
+    let mut shared = decode(&vec![answer; n]).unwrap();
+    multiply(&mut shared, &a);
+    let shared = encode(&shared);
+    let pad = |i: usize| oracles.pad(0, 0, &shared[i], &[chosen[i], other], &answer);
+    let wanted = (0..n).find(|i| pad(*i)[0] == 0).unwrap();
+    let (pads, again) = run([chosen[wanted], other]);
+    assert_eq!((again, pads[0][0][0]), (answer, 0));
+}
+
+#[test]
 fn what_is_not_a_group_element_is_refused() {
     let good = encode(&Table::generator().multiply(&Scalars::random(1, &mut Prng::from_seed(&[3; 32]))))[0];
     let mut odd = good;

@@ -32,9 +32,10 @@ use std::time::{Duration, Instant};
 
 /// Points that are multiplied.
 const POINTS: usize = 1 << 11;
-/// Elements of what takes well under a microsecond, and of other things.
+/// Elements of what takes well under a microsecond, of other things, and of what is made of a hundred.
 const MANY: usize = 1 << 19;
 const SOME: usize = 1 << 14;
+const FEW: usize = 1 << 8;
 /// How long a party waits for the other.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Bytes of an item.
@@ -157,13 +158,17 @@ impl Bench<'_> {
 
     /// A VOLE, and an OPRF over it with a key-value store.
     fn stores(&mut self) -> Result<()> {
-        self.begin(Primitive::VoleElement);
         let vole = Silent::default();
-        let times = self.alone(
-            |cx| vole.receiver(cx, "speed")?.next::<Element>(cx, MANY, |_, _| Ok(())).map(drop),
-            |cx| vole.sender(cx, "speed")?.next::<Element>(cx, MANY).map(drop),
-        )?;
-        self.set(Primitive::VoleElement, mean(times) - self.speeds.seconds(&base_ots()), MANY);
+        // Few elements come from correlated OTs alone.
+        for (primitive, n) in [(Primitive::CorrelatedOt, FEW), (Primitive::VoleElement, MANY)] {
+            self.begin(primitive);
+            let times = self.alone(
+                |cx| vole.receiver(cx, "speed")?.next::<Element>(cx, n, |_, _| Ok(())).map(drop),
+                |cx| vole.sender(cx, "speed")?.next::<Element>(cx, n).map(drop),
+            )?;
+            let work = base_ots() + vole.work::<Element>(std::iter::once(n));
+            self.rest(mean(times), &work, primitive);
+        }
         self.begin(Primitive::StoreValue);
         let inputs: Vec<ItemHash> = (0..MANY).map(|_| ItemHash::random(&mut self.rng)).collect();
         let oprf = Rr22::new(Silent::default());

@@ -51,7 +51,7 @@ fn a_file_is_of_this_machine_or_of_no_use() {
         (machine.as_str(), "\"another\"", "another machine"),
         (env!("CARGO_PKG_VERSION"), "9.9.9", "another version"),
         ("\"tag\"", "\"tig\"", "damaged"),
-        ("\"tag\": 11000", "\"tag\": 0", "damaged"),
+        ("\"tag\": 12000", "\"tag\": 0", "damaged"),
         ("{", "", "damaged"),
     ];
     for (from, to, why) in changes {

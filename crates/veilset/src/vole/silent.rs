@@ -49,6 +49,8 @@ use crate::ot::extension::{self, DEFAULT_K, FRAME, correction_bytes, setup_bytes
 use crate::ot::masks::masks;
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
+use crate::work::Primitive::{CorrelatedOt, VoleElement};
+use crate::work::Work;
 use rayon::prelude::*;
 use std::ops::Range;
 use subtle::ConditionallySelectable;
@@ -316,6 +318,18 @@ impl Silent {
             let levels = trees * depth((n + parity(n)).div_ceil(trees));
             let to_receiver = 32 * levels + HEADER + 16 * trees + HEADER;
             (there + ots(trees * S::BITS) + ots(levels), back + to_receiver)
+        })
+    }
+
+    /// What each party computes for vectors of these lengths, after setup.
+    pub(crate) fn work<S: Scalar>(&self, lengths: impl Iterator<Item = usize>) -> Work {
+        lengths.fold(Work::default(), |work, n| {
+            if n <= DIRECT {
+                return work + Work::of(CorrelatedOt, n * S::BITS);
+            }
+            let trees = noise(n);
+            let levels = trees * depth((n + parity(n)).div_ceil(trees));
+            work + Work::of(CorrelatedOt, trees * S::BITS + levels) + Work::of(VoleElement, n)
         })
     }
 

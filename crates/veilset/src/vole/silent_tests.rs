@@ -83,6 +83,26 @@ fn traffic_is_as_measured() {
     }
 }
 
+/// Work is counted in the OTs that are made, up to what fills a frame's last 128, and in elements that come from the code.
+#[test]
+fn work_is_that_of_all_ots_and_of_elements_by_the_code() {
+    fn agrees<S: Scalar>(lengths: &[usize]) {
+        let frames = is_a_vole::<S>(&SILENT, lengths).frames(1);
+        // A column per tree of two bits, with the extra OTs of the check.
+        let made = frames.iter().filter(|(tag, _)| *tag == 0x34).map(|(_, bytes)| (bytes / 64 - 16) * 8);
+        let (frames, made) = (made.clone().count() as u64, made.sum::<usize>() as u64);
+        let work = SILENT.work::<S>(lengths.iter().copied());
+        let ots = work.count(CorrelatedOt);
+        assert!((ots..ots + 128 * frames).contains(&made), "{lengths:?}: {ots}, {made}");
+        let by_code: usize = lengths.iter().filter(|n| **n > DIRECT).sum();
+        assert_eq!(work.count(VoleElement), by_code as u64, "{lengths:?}");
+    }
+    for lengths in [&[300][..], &[DIRECT + 1], &[20_000, 300]] {
+        agrees::<Element>(lengths);
+        agrees::<Half>(lengths);
+    }
+}
+
 /// One vector, with parties seeded as in [`run_vole`].
 fn run_one(session: u8, purpose: &'static str, n: usize) -> (Received<Half>, SenderOutput) {
     run_vole(&SILENT, &SessionId::of([session; 32]), purpose, &[n]).0.remove(0)

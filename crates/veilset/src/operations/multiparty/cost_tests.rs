@@ -131,7 +131,7 @@ fn work_and_memory_grow_with_bounds_and_parties() {
     let work = |cost: &Cost| {
         cost.parties
             .iter()
-            .map(|p| p.work.count(Primitive::Ristretto255) + p.work.count(Primitive::VoleElement))
+            .map(|p| p.work.count(Primitive::Ristretto255) + p.work.count(Primitive::CorrelatedOt))
             .sum::<u64>()
     };
     let costs = |bounds: &[usize]| OPERATIONS.map(|operation| stated(operation, bounds));
