@@ -320,7 +320,7 @@ pub struct Channel {
     pumps: Vec<std::thread::JoinHandle<()>>,
 }
 
-/// The two pipes of a channel, for ending them from outside.
+/// The two pipes of a channel, for ending them from outside, and whether that was done on request.
 #[derive(Clone, Default)]
 struct Ends {
     incoming: Option<Arc<Pipe>>,

@@ -32,9 +32,11 @@ use std::time::{Duration, Instant};
 
 /// Points that are multiplied.
 const POINTS: usize = 1 << 11;
-/// Elements of what takes well under a microsecond, of other things, and of what is made of a hundred.
+/// How many of what takes well under a microsecond.
 const MANY: usize = 1 << 19;
+/// How many of other things.
 const SOME: usize = 1 << 14;
+/// Elements of a VOLE that come from correlated OTs alone.
 const FEW: usize = 1 << 8;
 /// How long a party waits for the other.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -159,7 +161,6 @@ impl Bench<'_> {
     /// A VOLE, and an OPRF over it with a key-value store.
     fn stores(&mut self) -> Result<()> {
         let vole = Silent::default();
-        // Few elements come from correlated OTs alone.
         for (primitive, n) in [(Primitive::CorrelatedOt, FEW), (Primitive::VoleElement, MANY)] {
             self.begin(primitive);
             let times = self.alone(

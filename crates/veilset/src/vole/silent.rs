@@ -314,8 +314,7 @@ impl Silent {
             if n <= DIRECT {
                 return (there + ots(n * S::BITS), back);
             }
-            let trees = noise(n);
-            let levels = trees * depth((n + parity(n)).div_ceil(trees));
+            let (trees, levels) = trees_and_levels(n);
             let to_receiver = 32 * levels + HEADER + 16 * trees + HEADER;
             (there + ots(trees * S::BITS) + ots(levels), back + to_receiver)
         })
@@ -327,8 +326,7 @@ impl Silent {
             if n <= DIRECT {
                 return work + Work::of(CorrelatedOt, n * S::BITS);
             }
-            let trees = noise(n);
-            let levels = trees * depth((n + parity(n)).div_ceil(trees));
+            let (trees, levels) = trees_and_levels(n);
             work + Work::of(CorrelatedOt, trees * S::BITS + levels) + Work::of(VoleElement, n)
         })
     }
@@ -355,6 +353,12 @@ impl Silent {
         };
         lengths.map(of).fold([0; 2], |most, one| [most[0].max(one[0]), most[1].max(one[1])])
     }
+}
+
+/// How many trees a vector of this length has by the code, and how many levels they have together.
+fn trees_and_levels(n: usize) -> (usize, usize) {
+    let trees = noise(n);
+    (trees, trees * depth((n + parity(n)).div_ceil(trees)))
 }
 
 /// Bytes that an OT of a frame takes while it is made.
