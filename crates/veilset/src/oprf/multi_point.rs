@@ -44,7 +44,8 @@
 //! If either set is empty, nothing is sent: values that the other party never evaluates are random.
 
 use super::{Cost, Input, Oprf, Output};
-use crate::channel::{HEADER, Message, Tx, Unit, frames};
+use crate::channel::queue::{Put, Take, queue};
+use crate::channel::{HEADER, Message, Rx, Tx, Unit, frames};
 use crate::context::Context;
 use crate::error::Result;
 use crate::hash::{Domain, SessionId};
@@ -64,8 +65,8 @@ const DELTAS: Message<[u8]> = Message::new(0x82, "R->S  columns Delta_i");
 const FRAME: usize = 1 << 18;
 const PURPOSE: &str = "multi-point OPRF, columns of A and B";
 
-/// Columns that are computed, sent and read together: one byte of a row. Per thread, R holds 3 m bytes for them
-/// and S 2 m.
+/// Columns that are computed, sent and read together: one byte of a row. Per thread, R holds 6 m bytes for them
+/// and S 4 m at most.
 const GROUP: usize = 8;
 /// Columns covered by one block of F, with 32 bits each.
 const LANES: usize = 4;
@@ -106,7 +107,8 @@ impl MultiPoint {
             Work::of(Primitive::BaseOt, runs * matrix.width)
                 + Work::of(Primitive::MatrixBit, runs * n * matrix.width)
         };
-        // For each thread a group of columns, in five forms or three of one byte per row, and the blocks of a chunk.
+        // For each thread a group of columns, in six forms or four of one byte per row (one of them in the queue
+        // between computing and the connection), and the blocks of a chunk.
         let group = |forms, n: usize| forms * matrix.height + 32 * n.min(CHUNK);
         Cost {
             steps: vec![
@@ -117,7 +119,7 @@ impl MultiPoint {
             answered: false,
             // Values of 32 bytes, and the pieces of their rows.
             held: both.map(|n| SETUP * matrix.width + (32 + PIECE) * n),
-            each_thread: [group(5, n_y), group(3, n_x)].map(|bytes| runs * bytes),
+            each_thread: [group(6, n_y), group(4, n_x)].map(|bytes| runs * bytes),
             progress: (Unit::Bytes, runs * matrix.width * (matrix.height / 8)),
         }
     }
@@ -253,7 +255,8 @@ impl Code {
 }
 
 /// 2(a) and Figure 4, step 2: for each column, A_i = r^(0), B_i = A_i + D_i, and R sends Delta_i = B_i + r^(1).
-/// Returns the values of the inputs in A.
+/// Returns the values of the inputs in A. Columns are computed while those before them are sent: on a slow link a
+/// group takes as long to send as to compute, and more than the connection holds.
 fn offer(
     cx: &mut Context,
     matrix: &Matrix,
@@ -261,10 +264,9 @@ fn offer(
     f: &Code,
     inputs: &[Input],
 ) -> Result<Secrets<Output>> {
-    let (height, tx, threads) = (matrix.height, &mut cx.ch.tx, cx.threads);
-    let mut ready = Vec::new();
-    in_groups(threads, &cx.session, matrix, inputs.len(), |first, rows, n| {
-        let is_last = first + rows.len() / n == matrix.width.div_ceil(GROUP);
+    let (height, threads, session) = (matrix.height, cx.threads, &cx.session);
+    let (put, take) = queue(threads.count());
+    let compute = move |first: usize, rows: &mut [u8], n: usize| {
         let deltas = rows.par_chunks_exact_mut(n).enumerate().map(|(g, row)| {
             let group = first + g;
             let seeds = seeds.0.chunks(GROUP).nth(group).unwrap_or_default();
@@ -280,17 +282,26 @@ fn offer(
             delta.iter_mut().zip(columns.iter()).for_each(|(delta, [a, d])| *delta ^= a ^ d);
             delta
         });
-        for delta in threads.run(|| deltas.collect::<Vec<_>>()) {
-            ready.extend(delta);
+        threads.run(|| deltas.collect::<Vec<_>>()).into_iter().try_for_each(|delta| put.put(delta))
+    };
+    let send = |tx: &mut Tx, take: Take<Vec<u8>>| {
+        let mut ready = Vec::new();
+        for _ in seeds.0.chunks(GROUP) {
+            ready.extend(take.take()?);
             let whole = ready.len() - ready.len() % FRAME;
             ready[..whole].chunks(FRAME).try_for_each(|part| tx.send_bytes(DELTAS, part))?;
             ready.drain(..whole);
         }
-        if is_last && !ready.is_empty() { tx.send_bytes(DELTAS, &ready) } else { Ok(()) }
-    })
+        if ready.is_empty() { Ok(()) } else { tx.send_bytes(DELTAS, &ready) }
+    };
+    let n = inputs.len();
+    let ((), values) =
+        cx.ch.duplex(|tx| send(tx, take), |_| in_groups(threads, session, matrix, n, compute))?;
+    Ok(values)
 }
 
-/// Figure 4, step 3: C_i = r_i + s_i Delta_i. Returns the values of the inputs in C.
+/// Figure 4, step 3: C_i = r_i + s_i Delta_i. Returns the values of the inputs in C. The next columns are received
+/// while these are read.
 fn take(
     cx: &mut Context,
     matrix: &Matrix,
@@ -299,21 +310,27 @@ fn take(
     f: &Code,
     inputs: &[Input],
 ) -> Result<Secrets<Output>> {
-    let (height, rx, threads) = (matrix.height, &mut cx.ch.rx, cx.threads);
-    let mut come = Vec::new();
-    let mut coming = column_frames(matrix).peekable();
-    in_groups(threads, &cx.session, matrix, inputs.len(), |first, rows, n| {
-        let groups = choices.chunks(GROUP).zip(pads.chunks(GROUP)).enumerate();
-        let mut received = Vec::new();
-        for (group, (choices, pads)) in groups.skip(first).take(rows.len() / n) {
+    let (height, threads, session) = (matrix.height, cx.threads, &cx.session);
+    let (put, take) = queue::<Vec<u8>>(threads.count());
+    let receive = |rx: &mut Rx, put: Put<Vec<u8>>| {
+        let mut come = Vec::new();
+        let mut coming = column_frames(matrix).peekable();
+        for choices in choices.chunks(GROUP) {
             // Memory grows with what was received, not with what was announced.
             let bytes = choices.len() * (height / 8);
             while let Some(frame) = coming.next_if(|_| come.len() < bytes) {
                 come.extend(rx.recv_bytes(DELTAS, frame)?);
             }
             let rest = come.split_off(bytes);
-            let deltas = std::mem::replace(&mut come, rest);
-            received.push((group, choices, pads, deltas));
+            put.put(std::mem::replace(&mut come, rest))?;
+        }
+        Ok(())
+    };
+    let compute = move |first: usize, rows: &mut [u8], n: usize| {
+        let groups = choices.chunks(GROUP).zip(pads.chunks(GROUP)).enumerate();
+        let mut received = Vec::new();
+        for (group, (choices, pads)) in groups.skip(first).take(rows.len() / n) {
+            received.push((group, choices, pads, take.take()?));
         }
         let work = received.into_par_iter().zip(rows.par_chunks_exact_mut(n));
         threads.run(|| {
@@ -329,7 +346,11 @@ fn take(
             })
         });
         Ok(())
-    })
+    };
+    let n = inputs.len();
+    let (values, ()) =
+        cx.ch.duplex(|_| in_groups(threads, session, matrix, n, compute), |rx| receive(rx, put))?;
+    Ok(values)
 }
 
 /// Splits `columns`, those of one group, into equal parts and fills them with the streams of the seeds. No two
