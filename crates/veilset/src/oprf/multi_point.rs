@@ -321,8 +321,7 @@ fn take(
             while let Some(frame) = coming.next_if(|_| come.len() < bytes) {
                 come.extend(rx.recv_bytes(DELTAS, frame)?);
             }
-            let rest = come.split_off(bytes);
-            put.put(std::mem::replace(&mut come, rest))?;
+            put.put(come.drain(..bytes).collect())?;
         }
         Ok(())
     };
