@@ -568,8 +568,8 @@ impl Channel {
         stream::wait(&pumps, Instant::now() + stream::CLOSE_WITHIN + 10 * stream::TICK);
     }
 
-    /// Runs `produce` and `consume` concurrently, for steps in which both directions flow at once. The first to
-    /// fail, or to panic, stops the other. Returns its error, unless that is only a consequence of the other's.
+    /// Runs `produce` and `consume` concurrently, for steps in which both directions flow at once, or one flows while
+    /// the other half computes. The first to fail, or to panic, stops the other. Returns its error, unless that is only a consequence of the other's.
     pub fn duplex<A: Send, B>(
         &mut self,
         produce: impl FnOnce(&mut Tx) -> Result<A> + Send,
@@ -589,7 +589,7 @@ impl Channel {
             }
         };
         let (a, b) = std::thread::scope(|scope| {
-            // If sending fails because the peer has left, the other half reads the peer's last messages.
+            // If sending fails because the peer has left, the other half may still read the peer's last messages.
             let producer = scope.spawn(|| {
                 caught("half of a duplex step", || produce(tx)).map_err(|e| {
                     let stop = !matches!(e, Error::Network(_));

@@ -65,8 +65,8 @@ const DELTAS: Message<[u8]> = Message::new(0x82, "R->S  columns Delta_i");
 const FRAME: usize = 1 << 18;
 const PURPOSE: &str = "multi-point OPRF, columns of A and B";
 
-/// Columns that are computed, sent and read together: one byte of a row. Per thread, R holds 6 m bytes for them
-/// and S 4 m at most.
+/// Columns that are computed, sent and read together: one byte of a row. R holds (4 t + 1) m bytes for them with t
+/// threads, and S (3 t + 2) m.
 const GROUP: usize = 8;
 /// Columns covered by one block of F, with 32 bits each.
 const LANES: usize = 4;
@@ -107,9 +107,11 @@ impl MultiPoint {
             Work::of(Primitive::BaseOt, runs * matrix.width)
                 + Work::of(Primitive::MatrixBit, runs * n * matrix.width)
         };
-        // For each thread a group of columns, in six forms or four of one byte per row (one of them in the queue
-        // between computing and the connection), and the blocks of a chunk.
+        // A group of columns has a byte per row in each of its forms. For each thread R holds A, D and Delta, S
+        // Delta and C, and both a group in the queue, and the blocks of a chunk.
         let group = |forms, n: usize| forms * matrix.height + 32 * n.min(CHUNK);
+        // The half with the connection holds one group more, and that of S another while the queue is full.
+        let connection = [1, 2].map(|groups| groups * matrix.height);
         Cost {
             steps: vec![
                 Step::of(work(n_y), work(n_x)).sends((runs * to_sender) as u64, (runs * to_receiver) as u64),
@@ -118,8 +120,8 @@ impl MultiPoint {
             rounds: 2 * runs,
             answered: false,
             // Values of 32 bytes, and the pieces of their rows.
-            held: both.map(|n| SETUP * matrix.width + (32 + PIECE) * n),
-            each_thread: [group(6, n_y), group(4, n_x)].map(|bytes| runs * bytes),
+            held: [0, 1].map(|i| SETUP * matrix.width + (32 + PIECE) * both[i] + runs * connection[i]),
+            each_thread: [group(4, n_y), group(3, n_x)].map(|bytes| runs * bytes),
             progress: (Unit::Bytes, runs * matrix.width * (matrix.height / 8)),
         }
     }
@@ -256,7 +258,7 @@ impl Code {
 
 /// 2(a) and Figure 4, step 2: for each column, A_i = r^(0), B_i = A_i + D_i, and R sends Delta_i = B_i + r^(1).
 /// Returns the values of the inputs in A. Columns are computed while those before them are sent: on a slow link a
-/// group takes as long to send as to compute, and more than the connection holds.
+/// group takes as long to send as to compute, and of many inputs it is more than the connection holds.
 fn offer(
     cx: &mut Context,
     matrix: &Matrix,

@@ -403,6 +403,60 @@ fn forged_messages_are_errors_that_name_what_was_expected() {
     }
 }
 
+/// Columns of several groups and frames: one half computes while the other has the connection.
+#[test]
+fn an_error_amid_the_columns_ends_both_halves() {
+    let matrix = Matrix { height: 1 << 19, width: 40 };
+    let (threads, f) = (Threads::new(2).unwrap(), Code::new(&[7; 16], &matrix));
+    let sender = |cx: &mut Context| {
+        take(&mut cx.on(&threads), &matrix, &[true; 40], &[[1; 16]; 40], &f, &inputs(0, 3))
+    };
+    let honest: Frames = column_frames(&matrix).map(|bytes| (0x82, vec![0; bytes])).collect();
+    assert_eq!((honest.len(), fed(sender, &honest, 1)), (10, Ok(())));
+    for at in [1, 3, 9] {
+        let cut = fed(sender, &honest[..at], 1);
+        assert!(matches!(cut, Err(Error::Network(_))), "{at}: {cut:?}");
+        let mut frames = honest.clone();
+        frames[at].0 = 0x64;
+        let forged = fed(sender, &frames, 1);
+        assert!(
+            matches!(&forged, Err(Error::Peer { fault: Fault::Misbehaved, what: m, .. }) if m.contains("columns Delta_i")),
+            "{at}: {forged:?}"
+        );
+    }
+    let seeds = Seeds(Secrets::from(vec![[[1; 16], [2; 16]]; 40]));
+    let receiver = |cx: &mut Context| offer(&mut cx.on(&threads), &matrix, &seeds, &f, &inputs(0, 3));
+    type Party<'a> = &'a (dyn Fn(&mut Context) -> Result<Secrets<Output>> + Sync);
+    // The columns are more than the channel holds: the receiver cannot end while nobody reads them.
+    let interrupted = |party: Party, peer: &dyn Fn(&mut Channel), stopped: bool| {
+        let (mut ours, mut theirs) = Channel::pair();
+        let canceller = ours.canceller();
+        std::thread::scope(|s| {
+            let party = s.spawn(move || {
+                party(&mut Context::new(&mut ours, &SESSION, &mut Prng::from_seed(&[1; 32]))).map(|_| ())
+            });
+            peer(&mut theirs);
+            if stopped {
+                canceller.cancel();
+                party.join().unwrap()
+            } else {
+                drop(theirs);
+                party.join().unwrap()
+            }
+        })
+    };
+    let parties: [(Party, &dyn Fn(&mut Channel)); 2] = [
+        (&receiver, &|peer| drop(peer.rx.recv_bytes(DELTAS, FRAME).unwrap())),
+        (&sender, &|peer| peer.tx.send_bytes(DELTAS, &honest[0].1).unwrap()),
+    ];
+    for (party, peer) in parties {
+        let left = interrupted(party, peer, false);
+        assert!(matches!(left, Err(Error::Network(_))), "{left:?}");
+        let stopped = interrupted(party, peer, true);
+        assert_eq!(stopped, Err(Error::Cancelled));
+    }
+}
+
 #[test]
 fn wrong_columns_or_another_key_give_other_values_and_no_error() {
     let protocol = MultiPoint::default();
