@@ -427,8 +427,9 @@ fn an_error_amid_the_columns_ends_both_halves() {
     let seeds = Seeds(Secrets::from(vec![[[1; 16], [2; 16]]; 40]));
     let receiver = |cx: &mut Context| offer(&mut cx.on(&threads), &matrix, &seeds, &f, &inputs(0, 3));
     type Party<'a> = &'a (dyn Fn(&mut Context) -> Result<Secrets<Output>> + Sync);
+    type Peer<'a> = &'a dyn Fn(&mut Channel);
     // The columns are more than the channel holds: the receiver cannot end while nobody reads them.
-    let interrupted = |party: Party, peer: &dyn Fn(&mut Channel), stopped: bool| {
+    let interrupted = |party: Party, peer: Peer, stopped: bool| {
         let (mut ours, mut theirs) = Channel::pair();
         let canceller = ours.canceller();
         std::thread::scope(|s| {
@@ -445,7 +446,7 @@ fn an_error_amid_the_columns_ends_both_halves() {
             }
         })
     };
-    let parties: [(Party, &dyn Fn(&mut Channel)); 2] = [
+    let parties: [(Party, Peer); 2] = [
         (&receiver, &|peer| drop(peer.rx.recv_bytes(DELTAS, FRAME).unwrap())),
         (&sender, &|peer| peer.tx.send_bytes(DELTAS, &honest[0].1).unwrap()),
     ];
