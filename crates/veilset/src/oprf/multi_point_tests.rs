@@ -437,13 +437,11 @@ fn an_error_amid_the_columns_ends_both_halves() {
                 party(&mut Context::new(&mut ours, &SESSION, &mut Prng::from_seed(&[1; 32]))).map(|_| ())
             });
             peer(&mut theirs);
-            if stopped {
-                canceller.cancel();
-                party.join().unwrap()
-            } else {
-                drop(theirs);
-                party.join().unwrap()
+            match stopped {
+                true => canceller.cancel(),
+                false => drop(theirs),
             }
+            party.join().unwrap()
         })
     };
     let parties: [(Party, Peer); 2] = [
