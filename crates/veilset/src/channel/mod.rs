@@ -568,8 +568,9 @@ impl Channel {
         stream::wait(&pumps, Instant::now() + stream::CLOSE_WITHIN + 10 * stream::TICK);
     }
 
-    /// Runs `produce` and `consume` concurrently, for steps in which both directions flow at once, or one flows while
-    /// the other half computes. The first to fail, or to panic, stops the other. Returns its error, unless that is only a consequence of the other's.
+    /// Runs `produce` and `consume` concurrently, for steps in which both directions flow at once, or one flows
+    /// while the other half computes. The first to fail, or to panic, stops the other. Returns its error, unless that
+    /// is only a consequence of the other's.
     pub fn duplex<A: Send, B>(
         &mut self,
         produce: impl FnOnce(&mut Tx) -> Result<A> + Send,

@@ -258,7 +258,7 @@ impl Code {
 
 /// 2(a) and Figure 4, step 2: for each column, A_i = r^(0), B_i = A_i + D_i, and R sends Delta_i = B_i + r^(1).
 /// Returns the values of the inputs in A. Columns are computed while those before them are sent: on a slow link a
-/// group takes as long to send as to compute, and of many inputs it is more than the connection holds.
+/// group takes as long to send as to compute. With many inputs it is more than the connection buffers.
 fn offer(
     cx: &mut Context,
     matrix: &Matrix,
