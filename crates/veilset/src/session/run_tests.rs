@@ -285,6 +285,7 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
     let both = Terms { both: true, max_row: 3, ..terms };
     let revealed = Terms { reveal_count: true, ..terms };
     let intersect = Request::new(&INTERSECT, Role::Receiver, &y);
+    let other = Request::new(&COUNT, Role::Receiver, &y);
     let cases = [
         (Request { pad_to: Some(4), ..good }, "`pad_to=4`"),
         (Request { pad_to: Some(1 << 29), ..good }, "supports"),
@@ -320,7 +321,25 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
         assert!(message.contains(what), "{message}");
         // Before the connection is made.
         let rng = &mut Prng::from_seed(&SEEDS[0]);
-        assert_eq!(request.prepare(rng).err(), Some(Error::Usage(message)));
+        assert_eq!(request.prepare(rng).err(), Some(Error::Usage(message.clone())));
+        // Once more before anything is sent: a filter and a job that goes on change what was prepared.
+        for checks in [false, true] {
+            let (ours, mut theirs) = Channel::pair();
+            let hears = Shared::default();
+            theirs.record(Recording::to_writer(hears.clone()));
+            let prepared = Prepared { request, ..good.prepare(rng).unwrap() };
+            let (end, peer) = std::thread::scope(|s| {
+                let peer = s.spawn(|| run(connection(theirs), &other, &mut Prng::from_seed(&SEEDS[1])));
+                let end = match checks {
+                    true => check(connection(ours), &prepared, &mut (), &|_| Ok(1), rng).map(|_| ()),
+                    false => run_if(connection(ours), prepared, &mut (), rng).map(|_| ()),
+                };
+                (end, peer.join().unwrap())
+            });
+            assert_eq!(end, Err(Error::Usage(message.clone())));
+            assert!(matches!(peer, Err(Error::Peer { fault: Fault::GaveUp, .. })), "{peer:?}");
+            assert!(split_frames(&hears.bytes()).is_empty(), "{what}");
+        }
     }
     // Payloads that do not belong to the items are a defect on our side.
     let payloads: Items = ["a"].iter().collect();
