@@ -16,6 +16,7 @@ mod filter;
 mod id;
 mod inputs;
 mod limits;
+mod mutants;
 mod parties;
 mod plan;
 mod policy;

@@ -1,0 +1,140 @@
+//! What the table of mutants (`mutants/README.md`) says about the source.
+
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+#[derive(Deserialize)]
+struct Table {
+    mutant: Vec<Mutant>,
+}
+
+/// A change that a test must notice.
+#[derive(Deserialize)]
+struct Mutant {
+    name: String,
+    tests: Vec<String>,
+    package: Option<String>,
+    #[serde(flatten)]
+    own: Option<Place>,
+    #[serde(default)]
+    edit: Vec<Place>,
+}
+
+#[derive(Deserialize)]
+struct Place {
+    file: String,
+    context: Option<String>,
+    before: String,
+}
+
+impl Place {
+    /// Where it is in the file, of which this is the text.
+    fn find(&self, text: &str) -> Result<Range<usize>, String> {
+        let once = |text: &str, part: &str| match &text.match_indices(part).collect::<Vec<_>>()[..] {
+            [(at, _)] => Ok(*at),
+            all => Err(format!("{} has {} times: {part}", self.file, all.len())),
+        };
+        let start = match &self.context {
+            None => once(text, &self.before)?,
+            Some(context) => once(text, context)? + once(context, &self.before)?,
+        };
+        Ok(start..start + self.before.len())
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The text of a file, or of all Rust files in a folder.
+fn text(path: &Path) -> String {
+    if !path.is_dir() {
+        return std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    }
+    let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .filter(|path| path.is_dir() || path.extension().is_some_and(|e| e == "rs"))
+        .map(|path| text(&path))
+        .collect()
+}
+
+/// The text of the tests of a package, or of a package and `--test NAME`.
+fn tests(package: &str) -> String {
+    let (package, target) = package.split_once(" --test ").map_or((package, None), |(p, t)| (p, Some(t)));
+    let folder = root().join("crates").join(package.strip_prefix("veilset-").unwrap_or(package));
+    let Some(target) = target else { return text(&folder.join("src")) };
+    let target = folder.join("tests").join(target);
+    text(&if target.is_dir() { target } else { target.with_extension("rs") })
+}
+
+/// A change of the source must not lose a mutant, whose build takes too long for every change: it finds its place and its
+/// tests. Whether it is Rust, `scripts/mutants --check` says.
+#[test]
+fn every_mutant_has_its_place_in_the_source_and_its_tests() {
+    let folder = std::fs::read_dir(root().join("mutants")).unwrap().map(|entry| entry.unwrap().path());
+    let others = ["Cargo.toml", "judged.toml"].map(|name| root().join("mutants").join(name));
+    let tables =
+        folder.filter(|path| path.extension().is_some_and(|e| e == "toml") && !others.contains(path));
+    let mutants: Vec<Mutant> =
+        tables.flat_map(|path| toml::from_str::<Table>(&text(&path)).unwrap().mutant).collect();
+    let (mut wrong, mut names) = (Vec::new(), BTreeSet::new());
+    let (mut files, mut packages) = (BTreeMap::new(), BTreeMap::new());
+    let mut changed: BTreeMap<&str, Vec<(&str, Range<usize>)>> = BTreeMap::new();
+    for Mutant { name, tests: own_tests, package, own, edit } in &mutants {
+        if !names.insert(name) {
+            wrong.push(format!("{name}: there are two"));
+        }
+        let places: Vec<&Place> = own.iter().chain(edit).collect();
+        if places.is_empty() || own_tests.is_empty() {
+            wrong.push(format!("{name}: no place, or no test"));
+        }
+        for place in places {
+            let text = files.entry(&place.file).or_insert_with(|| text(&root().join(&place.file)));
+            match place.find(text) {
+                Ok(range) => changed.entry(&place.file).or_default().push((name, range)),
+                Err(why) => wrong.push(format!("{name}: {why}")),
+            }
+        }
+        let package = package.as_deref().unwrap_or("veilset");
+        let text = packages.entry(package).or_insert_with(|| tests(package));
+        for test in own_tests {
+            let function = format!("fn {}(", test.rsplit("::").next().unwrap());
+            // The snapshot is blessed anew at every change of a protocol.
+            if !text.contains(&function) || test.contains("snapshot") {
+                wrong.push(format!("{name}: {test} is no test for it"));
+            }
+        }
+    }
+    for (file, mut all) in changed {
+        all.sort_by_key(|(_, range)| (range.start, std::cmp::Reverse(range.end)));
+        for (i, (outer, a)) in all.iter().enumerate() {
+            for (inner, b) in all[i + 1..].iter().take_while(|(_, b)| b.start < a.end) {
+                if b.end > a.end {
+                    wrong.push(format!("{outer} and {inner} overlap in {file}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(mutants.len() > 1000 && packages.len() > 4, "{} {}", mutants.len(), packages.len());
+}
+
+#[test]
+fn a_mutant_that_is_lost_is_found() {
+    let place = |context: Option<&str>, before: &str| Place {
+        file: "f".into(),
+        context: context.map(Into::into),
+        before: before.into(),
+    };
+    let text = "f(a); g(a); h(b);";
+    assert_eq!(place(None, "b").find(text), Ok(14..15));
+    assert_eq!(place(Some("g(a)"), "a").find(text), Ok(8..9));
+    for (context, before, times) in
+        [(None, "a", 2), (None, "c", 0), (Some("(a)"), "a", 2), (Some("g(a)"), "b", 0)]
+    {
+        let why = place(context, before).find(text).unwrap_err();
+        assert!(why.contains(&format!("has {times} times")), "{why}");
+    }
+}
