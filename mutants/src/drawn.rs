@@ -1,7 +1,7 @@
 //! Mutants from the syntax: an operator replaced, a statement deleted, a function that returns at once.
 
 use crate::Result;
-use crate::patch::{Edit, Sources};
+use crate::patch::{Edit, Sources, module};
 use crate::table::Judged;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -24,6 +24,10 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
     /// Its change of the source; it is number `switch`.
     pub fn edit(&self, switch: usize) -> Edit {
         let Candidate { file, range, after, statement, .. } = self.clone();
@@ -37,12 +41,12 @@ impl Candidate {
 
     /// The beginning of the names of its module's tests.
     pub fn module(&self) -> String {
-        let inside = self.file.split_once("/src/").map_or("", |(_, inside)| inside);
-        let inside = inside.trim_end_matches(".rs").trim_end_matches("/mod");
+        let module = module(&self.file);
         // The parts of a kernel are tested beside it.
-        let of_kernel = self.package() == "veilset-kernels";
-        let path = if of_kernel { inside.split('/').next().unwrap_or_default() } else { inside };
-        format!("{}::", path.replace('/', "::"))
+        match (self.package(), module.split_once("::")) {
+            ("veilset-kernels", Some((kernel, _))) => format!("{kernel}::"),
+            _ => module,
+        }
     }
 
     pub fn is(&self, judged: &Judged) -> bool {
@@ -72,7 +76,7 @@ pub fn candidates(sources: &Sources, patterns: &[String]) -> Result<Vec<Candidat
 
 /// `n` of them in an order that depends on `seed` and on what they are. Of those that overlap without one containing
 /// the other, the first.
-pub fn draw(mut all: Vec<Candidate>, n: usize, seed: u64) -> Vec<Candidate> {
+pub fn draw(mut all: Vec<Candidate>, n: usize, seed: &str) -> Vec<Candidate> {
     all.sort_by_cached_key(|candidate| {
         let mut hasher = DefaultHasher::new();
         (seed, candidate.describe(), candidate.range.start).hash(&mut hasher);

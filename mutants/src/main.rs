@@ -2,7 +2,8 @@
 //!
 //! A *mutant* is a named change of the source. All of them are put into a scratch copy of the repository as branches on
 //! a run-time switch, so that one build serves all; then each is switched on for the tests that must fail by it.
-//! The wire snapshot is never among these: it is blessed anew at every change of a protocol.
+//! The wire snapshot is never among these: it is blessed anew at every change of a protocol. The tests leave nothing out
+//! ([`veilset_testing::whole`]), and must pass without a mutant first.
 //!
 //! - The *table* (`mutants/*.toml`) has those that break a security property. Each names the tests that must notice.
 //! - *Drawn* mutants are made from the syntax: an operator replaced, a statement deleted, a function that returns at
@@ -13,6 +14,7 @@ mod patch;
 mod run;
 mod table;
 
+use run::Case;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -30,7 +32,7 @@ prints those that no test noticed. Exit code 1 if there are any.
   --survey          run all unit tests against each mutant and print which notice it, instead of those named
   --drawn N         draw N mutants from the syntax of the files given with --file, instead of the table
   --file PATTERN    with --drawn: files whose path contains this; may be repeated
-  --seed S          with --drawn: another draw [default: 1]
+  --seed S          another draw, any text [default: VEILSET_TEST_SEED, or the day]
   --jobs N          tests at a time [default: one per core]
   --root DIR        the repository [default: the one that this was started in]";
 
@@ -40,7 +42,7 @@ struct Options {
     survey: bool,
     drawn: Option<usize>,
     files: Vec<String>,
-    seed: u64,
+    seed: String,
     jobs: usize,
     root: PathBuf,
     names: Vec<String>,
@@ -49,7 +51,8 @@ struct Options {
 impl Options {
     fn parse() -> Result<Option<Options>> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut options = Options { seed: 1, jobs: cores, root: repository()?, ..Options::default() };
+        let seed = veilset_testing::seed().to_string();
+        let mut options = Options { seed, jobs: cores, root: repository()?, ..Options::default() };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{word} takes a value"));
@@ -60,7 +63,7 @@ impl Options {
                 "--survey" => options.survey = true,
                 "--drawn" => options.drawn = Some(number(value()?)? as usize),
                 "--file" => options.files.push(value()?),
-                "--seed" => options.seed = number(value()?)?,
+                "--seed" => options.seed = value()?,
                 "--jobs" => options.jobs = number(value()?)?.max(1) as usize,
                 "--root" => options.root = PathBuf::from(value()?),
                 other if other.starts_with('-') => {
@@ -71,6 +74,13 @@ impl Options {
         }
         options.root = options.root.canonicalize().map_err(|e| format!("--root: {e}"))?;
         Ok(Some(options))
+    }
+}
+
+impl Options {
+    /// How the tests are run.
+    fn tier(&self, sources: &patch::Sources) -> run::Tier {
+        run::Tier { seed: self.seed.clone(), skipped: run::of_scripts(sources) }
     }
 }
 
@@ -121,42 +131,33 @@ fn from_table(options: &Options) -> Result<bool> {
         println!("{} mutants, each with its place in the source", mutants.len());
         return Ok(true);
     }
-    let tree = patch::write(&options.root, &sources, &edits)?;
+    let copy = patch::write(&options.root, &sources, &edits)?;
     let packages: Vec<&str> = mutants.iter().map(|mutant| mutant.package.as_str()).collect();
-    let built = run::build(&tree, &packages)?;
-    let built = built.map_err(|errors| {
+    let fhe = patch::of_fhe(&sources);
+    let fhe = mutants.iter().any(|mutant| mutant.is_of(&fhe));
+    let built = run::build(&copy, &packages, fhe, options.tier(&sources))?;
+    let mut built = built.map_err(|errors| {
         errors.iter().fold("a mutant does not compile:\n".to_string(), |text, e| text + &e.rendered)
     })?;
+    println!("{} mutants, built after {} s", mutants.len(), start.elapsed().as_secs());
     if options.survey {
+        let all = |mutant: &table::Mutant| Case::module(&mutant.package, "");
+        built.baseline(options.jobs, mutants.iter().map(all).collect())?;
         for (i, mutant) in mutants.iter().enumerate() {
-            let noticed = built.survey(&mutant.package, i + 1, "")?;
+            let noticed = built.survey(&all(mutant), i + 1)?;
             let names = noticed.iter().take(6).cloned().collect::<Vec<_>>().join(" ");
             println!("{}: {} tests notice: {names}", mutant.name, noticed.len());
         }
         return Ok(true);
     }
-    // Without a mutant every test that is named passes.
-    let mut named: Vec<(&str, &str)> = mutants
-        .iter()
-        .flat_map(|mutant| mutant.tests.iter().map(|test| (mutant.package.as_str(), test.as_str())))
-        .collect();
-    named.sort_unstable();
-    named.dedup();
-    let sound = built.in_parallel(options.jobs, &named, |(package, test)| built.test(package, test, 0));
-    let unsound: Vec<String> = (named.iter().zip(sound))
-        .filter(|(_, verdict)| *verdict != run::Verdict::Passed)
-        .map(|((_, test), verdict)| format!("{test}: {verdict} without a mutant"))
-        .collect();
-    if !unsound.is_empty() {
-        return Err(unsound.join("\n"));
-    }
+    let case = |i: usize, test: &str| Case::test(&mutants[i].package, test);
     let cases: Vec<(usize, &str)> = mutants
         .iter()
         .enumerate()
         .flat_map(|(i, mutant)| mutant.tests.iter().map(move |test| (i, test.as_str())))
         .collect();
-    let verdicts =
-        built.in_parallel(options.jobs, &cases, |(i, test)| built.test(&mutants[*i].package, test, i + 1));
+    let tests = built.baseline(options.jobs, cases.iter().map(|(i, test)| case(*i, test)).collect())?;
+    let verdicts = built.in_parallel(options.jobs, &cases, |(i, test)| built.verdict(&case(*i, test), i + 1));
     let mut survivors = String::new();
     let mut alive = std::collections::BTreeSet::new();
     for ((i, test), verdict) in cases.iter().zip(&verdicts) {
@@ -170,9 +171,8 @@ fn from_table(options: &Options) -> Result<bool> {
         print!("survivors:\n{survivors}");
     }
     println!(
-        "{} mutants, {} tests, {} s\n{} passed, {} failed",
+        "{} mutants, {tests} tests, {} s\n{} passed, {} failed",
         mutants.len(),
-        named.len(),
         start.elapsed().as_secs(),
         mutants.len() - alive.len(),
         alive.len()
@@ -189,11 +189,13 @@ fn drawn(options: &Options) -> Result<bool> {
     let sources = patch::sources(&options.root)?;
     let all = drawn::candidates(&sources, &options.files)?;
     let of = all.len();
-    let mut mutants = drawn::draw(all, options.drawn.unwrap_or_default(), options.seed);
-    let built = loop {
+    let mut mutants = drawn::draw(all, options.drawn.unwrap_or_default(), &options.seed);
+    let fhe = patch::of_fhe(&sources);
+    let fhe = mutants.iter().any(|mutant| fhe.iter().any(|of| patch::module(mutant.file()).starts_with(of)));
+    let mut built = loop {
         let edits: Vec<patch::Edit> = mutants.iter().enumerate().map(|(i, m)| m.edit(i + 1)).collect();
-        let tree = patch::write(&options.root, &sources, &edits)?;
-        match run::build(&tree, &["veilset", "veilset-kernels"])? {
+        let copy = patch::write(&options.root, &sources, &edits)?;
+        match run::build(&copy, &[], fhe, options.tier(&sources))? {
             Ok(built) => break built,
             // What does not compile is no mutant.
             Err(errors) => {
@@ -211,16 +213,28 @@ fn drawn(options: &Options) -> Result<bool> {
             }
         }
     };
-    println!("{} mutants drawn of {of} places, built after {} s", mutants.len(), start.elapsed().as_secs());
+    println!(
+        "{} mutants drawn of {of} places by {}={}, built after {} s",
+        mutants.len(),
+        veilset_testing::SEED,
+        options.seed,
+        start.elapsed().as_secs()
+    );
+    // What is in a kernel may show in what is built on it.
+    let cases = |mutant: &drawn::Candidate| {
+        let package = mutant.package();
+        [Case::module(package, &mutant.module()), Case::module(package, ""), Case::module("veilset", "")]
+    };
+    built.baseline(options.jobs, mutants.iter().flat_map(cases).collect())?;
     let numbers: Vec<usize> = (1..=mutants.len()).collect();
     let verdicts = built.in_parallel(options.jobs, &numbers, |&k| {
         let mutant = &mutants[k - 1];
-        let own = built.module(mutant.package(), &mutant.module(), k);
-        // What is in a kernel may show in what is built on it.
+        let [module, rest @ ..] = cases(mutant);
+        let own = built.verdict(&module, k);
         let mut all = own;
-        for package in [mutant.package(), "veilset"] {
+        for case in rest {
             if all == run::Verdict::Passed {
-                all = built.module(package, "", k);
+                all = built.verdict(&case, k);
             }
         }
         if all == run::Verdict::Passed && !judged.iter().any(|judged| mutant.is(judged)) {

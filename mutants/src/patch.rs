@@ -57,6 +57,25 @@ pub fn sources(root: &Path) -> Result<Sources> {
     code.map(|file| Ok((file.clone(), read(&root.join(&file))?))).collect()
 }
 
+/// The beginning of the names of the tests in a file.
+pub fn module(file: &str) -> String {
+    let inside = file.split_once("/src/").map_or("", |(_, inside)| inside);
+    format!("{}::", inside.trim_end_matches(".rs").trim_end_matches("/mod").replace('/', "::"))
+}
+
+/// The modules that are built with the feature `fhe` only, as [`module`] names them.
+pub fn of_fhe(sources: &Sources) -> Vec<String> {
+    let mut found = Vec::new();
+    for (file, text) in sources {
+        let within = module(file);
+        for rest in text.split("#[cfg(feature = \"fhe\")]\n").skip(1) {
+            let name = rest.lines().next().and_then(|line| line.strip_suffix(';')?.split_once("mod "));
+            found.extend(name.map(|(_, name)| format!("{}{name}::", within.trim_start_matches("lib::"))));
+        }
+    }
+    found
+}
+
 /// Refuses changes that overlap: one has to contain the other, or they are in the same place.
 pub fn check(edits: &[Edit]) -> Result<()> {
     let mut clashes = Vec::new();
@@ -89,11 +108,35 @@ pub fn parse(sources: &Sources, edits: &[Edit]) -> Result<()> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-/// Writes the copy with its switches; returns where it is. What has not changed keeps its time, so that little is built
-/// again.
-pub fn write(root: &Path, sources: &Sources, edits: &[Edit]) -> Result<PathBuf> {
-    let tree = root.join("target/mutants/tree");
-    let listed: BTreeSet<String> = files(root)?.into_iter().collect();
+/// The manifests of the workspace, which stand one folder above the copy.
+const MANIFESTS: [&str; 2] = ["Cargo.toml", "Cargo.lock"];
+
+/// Where the copy is built.
+pub struct Copy {
+    /// The folder of the workspace. In it the crates have other paths than the repository's have in theirs. Otherwise cargo,
+    /// which builds both into one folder, would take the one for the other, and test the repository with mutants.
+    pub workspace: PathBuf,
+    /// Where the repository is built: the dependencies are there.
+    pub build: PathBuf,
+}
+
+impl Copy {
+    /// A file as the repository calls it.
+    pub fn file(&self, name: String) -> String {
+        name.strip_prefix("tree/").map(Into::into).unwrap_or(name)
+    }
+}
+
+/// Writes the copy with its switches. What has not changed keeps its time, so that little is built again.
+pub fn write(root: &Path, sources: &Sources, edits: &[Edit]) -> Result<Copy> {
+    let workspace = root.join("target/mutants");
+    let tree = workspace.join("tree");
+    let mut listed: BTreeSet<String> = files(root)?.into_iter().collect();
+    for name in MANIFESTS.iter().filter(|name| listed.remove(**name)) {
+        let text = read(&root.join(name))?;
+        let moved = moved(&text).map_err(|e| format!("{name}: {e}"))?;
+        place(&workspace.join(name), moved.as_bytes())?;
+    }
     remove_others(&tree, &tree, &listed)?;
     for file in &listed {
         let to = tree.join(file);
@@ -101,14 +144,33 @@ pub fn write(root: &Path, sources: &Sources, edits: &[Edit]) -> Result<PathBuf> 
             Some(text) => patched(file, text, edits).text.into_bytes(),
             None => std::fs::read(root.join(file)).map_err(|e| format!("{file}: {e}"))?,
         };
-        if std::fs::read(&to).is_ok_and(|old| old == bytes) {
-            continue;
-        }
-        let parent = to.parent().unwrap_or(&tree);
-        std::fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
-        std::fs::write(&to, bytes).map_err(|e| format!("{}: {e}", to.display()))?;
+        place(&to, &bytes)?;
     }
-    Ok(tree)
+    let build = root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into()));
+    Ok(Copy { workspace, build })
+}
+
+/// The manifest of a workspace whose packages are in the folder `tree`.
+fn moved(manifest: &str) -> Result<String, toml::de::Error> {
+    let table: toml::Table = toml::from_str(manifest)?;
+    let workspace = table.get("workspace");
+    let lists = ["members", "exclude"].into_iter().filter_map(|list| workspace?.get(list)?.as_array());
+    let dependencies = workspace.and_then(|w| w.get("dependencies")?.as_table()).into_iter().flatten();
+    let paths = dependencies.filter_map(|(_, dependency)| dependency.get("path"));
+    let paths: BTreeSet<&str> = lists.flatten().chain(paths).filter_map(toml::Value::as_str).collect();
+    let quoted = |path: &str| format!("\"{path}\"");
+    let renamed = |text: String, path: &&str| text.replace(&quoted(path), &quoted(&format!("tree/{path}")));
+    Ok(paths.iter().fold(manifest.into(), renamed))
+}
+
+/// Writes a file, unless it is there.
+fn place(to: &Path, bytes: &[u8]) -> Result<()> {
+    if std::fs::read(to).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    let parent = to.parent().unwrap_or(to);
+    std::fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
+    std::fs::write(to, bytes).map_err(|e| format!("{}: {e}", to.display()))
 }
 
 fn remove_others(folder: &Path, tree: &Path, listed: &BTreeSet<String>) -> Result<()> {
@@ -244,6 +306,29 @@ mod tests {
             )
         );
         assert!(check(&[edit(0, 5, 1, "", false), edit(3, 7, 2, "", false)]).is_err());
+    }
+
+    #[test]
+    fn the_modules_of_a_feature_are_found() {
+        let text = "mod a;\n#[cfg(feature = \"fhe\")]\npub(crate) mod b;\n#[cfg(feature = \"fhe\")]\npub use b::B;\n";
+        let file = |name: &str| (format!("crates/veilset/src/{name}"), text.to_string());
+        let sources = Sources::from(["lib.rs", "x/mod.rs", "x/y.rs"].map(file));
+        assert_eq!(of_fhe(&sources), ["b::", "x::b::", "x::y::b::"]);
+        assert_eq!(module("crates/veilset/src/x/y/b.rs"), "x::y::b::");
+    }
+
+    #[test]
+    fn the_packages_of_the_workspace_move_and_nothing_else_does() {
+        let manifest = |dots: &str| {
+            format!(
+                "[workspace]\nmembers = [\"{dots}crates/a\", \"{dots}fuzz\"]\nexclude = [\"{dots}fuzz/b\"]\n\
+                 [workspace.package]\ndescription = \"crates/a and fuzz\"\n[workspace.dependencies]\n\
+                 a = {{ path = \"{dots}crates/a\", version = \"1\" }}\nblake3 = \"1\"\n[profile.dev]\ndebug = 0\n"
+            )
+        };
+        assert_eq!(moved(&manifest("")), Ok(manifest("tree/")));
+        // The lock file names no paths.
+        assert_eq!(moved("[[package]]\nname = \"a\"\n"), Ok("[[package]]\nname = \"a\"\n".into()));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Builds the scratch copy and runs tests in it with one mutant switched on.
 
 use crate::Result;
+use crate::patch::{Copy, Sources};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,10 +12,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A test, or the tests of a module, that take longer hang. In the table that does not count as noticing.
-const PATIENCE: Duration = Duration::from_secs(180);
-/// The same for all unit tests of a crate, which take about a minute.
-const LONG_PATIENCE: Duration = Duration::from_secs(600);
+/// A test hangs if it takes this long, and then three times as long as without a mutant. In the table that does not count as
+/// noticing.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What takes this long hangs without a mutant too.
+const LONGEST: Duration = Duration::from_secs(60 * 60);
 /// Address space of a test program, in KiB: several times what any test takes.
 const MEMORY: u64 = 8 << 20;
 /// What tests other than these notice, is noticed.
@@ -51,9 +53,68 @@ pub struct CompileError {
     pub places: Vec<(String, usize)>,
 }
 
+/// What is run at once: one test, or all whose names begin so.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Case {
+    /// A package, or a package and `--test NAME`.
+    package: String,
+    /// The test's full name, or the beginning of the names; "" is the whole package.
+    name: String,
+    exact: bool,
+}
+
+impl Case {
+    /// One test.
+    pub fn test(package: &str, name: &str) -> Case {
+        Case { package: package.into(), name: name.into(), exact: true }
+    }
+
+    /// The tests of a module, except the snapshot.
+    pub fn module(package: &str, module: &str) -> Case {
+        Case { package: package.into(), name: module.into(), exact: false }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.exact, &self.name[..]) {
+            (true, name) => f.write_str(name),
+            (false, "") => write!(f, "the tests of {}", self.package),
+            (false, name) => write!(f, "the tests of {name} in {}", self.package),
+        }
+    }
+}
+
+/// How tests are run.
+pub struct Tier {
+    /// What the tests draw by.
+    pub seed: String,
+    /// Tests that need what only a script of their own has ([`of_scripts`]).
+    pub skipped: Vec<String>,
+}
+
+/// The tests that are ignored for another reason than that they take long.
+pub fn of_scripts(sources: &Sources) -> Vec<String> {
+    let ignored = sources.values().flat_map(|text| text.split("#[ignore").skip(1));
+    let others = ignored.filter(|rest| !rest.starts_with(" = \"nightly"));
+    let name = |rest: &str| Some(rest.split_once("fn ")?.1.split('(').next()?.to_string());
+    others.filter_map(name).collect()
+}
+
 /// The test programs by the packages and targets that the table names.
 pub struct Built {
     programs: BTreeMap<String, Program>,
+    tier: Tier,
+    /// How long to wait for each case.
+    patience: BTreeMap<Case, Duration>,
+}
+
+/// What came of a case.
+struct Ran {
+    verdict: Verdict,
+    /// The tests that failed.
+    failed: Vec<String>,
+    took: Duration,
 }
 
 struct Program {
@@ -91,15 +152,27 @@ struct Span {
     byte_start: usize,
 }
 
-/// Builds the unit tests of all crates, and the other tests that are among `packages`. The inner error is the
-/// compiler's.
-pub fn build(tree: &Path, packages: &[&str]) -> Result<Result<Built, Vec<CompileError>>> {
+/// Builds the unit tests of all crates, and the other tests that are among `packages`, with the feature `fhe` if `fhe`. The
+/// inner error is the compiler's.
+///
+/// The dependencies are those that the repository's own tests have built: the profile and the selection of packages, and
+/// with it the features, are the same.
+pub fn build(
+    copy: &Copy,
+    packages: &[&str],
+    fhe: bool,
+    tier: Tier,
+) -> Result<Result<Built, Vec<CompileError>>> {
     let mut command = Command::new("cargo");
-    command.current_dir(tree).args(["test", "--workspace", "--lib", "--no-run", "--message-format=json"]);
-    // Optional protocols have mutants too.
-    command.args(["--features", "veilset/fhe"]);
-    // Whoever works on the table builds often; a debugger is of no use here.
-    command.env("CARGO_TARGET_DIR", tree.with_file_name("target")).env("CARGO_PROFILE_DEV_DEBUG", "0");
+    command.current_dir(&copy.workspace);
+    command.args(["test", "--workspace", "--lib", "--no-run", "--message-format=json"]);
+    if fhe {
+        command.args(["--features", "veilset/fhe"]);
+    }
+    // The programs, which have the names of the repository's, stay apart.
+    command.env("CARGO_BUILD_BUILD_DIR", &copy.build).env("CARGO_TARGET_DIR", copy.workspace.join("target"));
+    // Whoever works on the table builds often; a debugger is of no use here. Dependencies are built without it anyway.
+    command.env("CARGO_PROFILE_DEV_DEBUG", "0");
     let mut others: Vec<&str> =
         packages.iter().filter_map(|p| p.split_once(" --test ")).map(|(_, t)| t).collect();
     others.sort_unstable();
@@ -112,7 +185,7 @@ pub fn build(tree: &Path, packages: &[&str]) -> Result<Result<Built, Vec<Compile
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let Ok(line) = serde_json::from_str::<Line>(line) else { continue };
         if let Some(message) = line.message.filter(|message| message.level == "error") {
-            let places = message.spans.into_iter().map(|span| (span.file_name, span.byte_start));
+            let places = message.spans.into_iter().map(|span| (copy.file(span.file_name), span.byte_start));
             errors.push(CompileError {
                 rendered: message.rendered.unwrap_or_default(),
                 places: places.collect(),
@@ -121,7 +194,7 @@ pub fn build(tree: &Path, packages: &[&str]) -> Result<Result<Built, Vec<Compile
         if let ("compiler-artifact", Some(manifest), Some(target), Some(executable)) =
             (line.reason.as_str(), line.manifest_path, line.target, line.executable)
         {
-            let folder = manifest.parent().unwrap_or(tree).to_path_buf();
+            let folder = manifest.parent().unwrap_or(&copy.workspace).to_path_buf();
             let package = package_name(&manifest)?;
             let name = match target.kind.iter().any(|kind| kind == "test") {
                 true => format!("{package} --test {}", target.name),
@@ -131,7 +204,7 @@ pub fn build(tree: &Path, packages: &[&str]) -> Result<Result<Built, Vec<Compile
         }
     }
     if output.status.success() {
-        return Ok(Ok(Built { programs }));
+        return Ok(Ok(Built { programs, tier, patience: BTreeMap::new() }));
     }
     match errors.is_empty() {
         true => Err("cargo could not build the copy".into()),
@@ -146,50 +219,67 @@ fn package_name(manifest: &Path) -> Result<String> {
 }
 
 impl Built {
-    /// Runs one test with a mutant on; 0 is none.
-    pub fn test(&self, package: &str, test: &str, mutant: usize) -> Verdict {
-        match self.run(package, &["--exact", test], mutant, PATIENCE) {
-            Some((_, text)) if !text.contains("running 1 test") => Verdict::Missing,
-            Some((true, _)) => Verdict::Passed,
-            Some((false, _)) => Verdict::Failed,
-            None => Verdict::Hangs,
+    /// Runs all that is to be run without a mutant first. Refuses if any of it fails: every mutant would be noticed by it.
+    pub fn baseline(&mut self, jobs: usize, mut cases: Vec<Case>) -> Result<usize> {
+        cases.sort();
+        cases.dedup();
+        let all = self.in_parallel(jobs, &cases, |case| self.run(case, 0, LONGEST));
+        let mut unsound = Vec::new();
+        for (case, Ran { verdict, failed, took }) in cases.iter().zip(all) {
+            if verdict != Verdict::Passed {
+                unsound.push(format!("{case}: {verdict} without a mutant {}", failed.join(" ")));
+            }
+            self.patience.insert(case.clone(), PATIENCE + 3 * took);
         }
+        if unsound.is_empty() { Ok(cases.len()) } else { Err(unsound.join("\n")) }
     }
 
-    /// Runs the tests of a module with a mutant on; "" is the whole crate.
-    pub fn module(&self, package: &str, module: &str, mutant: usize) -> Verdict {
-        let most = if module.is_empty() { LONG_PATIENCE } else { PATIENCE };
-        match self.run(package, &[module, "--skip", SNAPSHOTS], mutant, most) {
-            Some((true, _)) => Verdict::Passed,
-            Some((false, _)) => Verdict::Failed,
-            None => Verdict::Hangs,
-        }
+    /// What comes of a case of the baseline with a mutant on.
+    pub fn verdict(&self, case: &Case, mutant: usize) -> Verdict {
+        self.run(case, mutant, self.patience(case)).verdict
     }
 
-    /// The tests that notice a mutant.
-    pub fn survey(&self, package: &str, mutant: usize, module: &str) -> Result<Vec<String>> {
-        let ran = self.run(package, &[module, "--skip", SNAPSHOTS], mutant, LONG_PATIENCE);
-        let (_, text) = ran.ok_or("the tests hang")?;
+    /// The tests of a case that notice a mutant.
+    pub fn survey(&self, case: &Case, mutant: usize) -> Result<Vec<String>> {
+        let ran = self.run(case, mutant, self.patience(case));
+        if ran.verdict == Verdict::Hangs { Err(format!("{case} hangs")) } else { Ok(ran.failed) }
+    }
+
+    fn patience(&self, case: &Case) -> Duration {
+        self.patience.get(case).copied().unwrap_or(LONGEST)
+    }
+
+    /// Runs a case with a mutant on, or with 0: none.
+    fn run(&self, case: &Case, mutant: usize, most: Duration) -> Ran {
+        let start = Instant::now();
+        let (verdict, text) = match self.output(case, mutant, most) {
+            Some((_, text)) if case.exact && !text.contains("running 1 test\n") => (Verdict::Missing, text),
+            Some((true, text)) => (Verdict::Passed, text),
+            Some((false, text)) => (Verdict::Failed, text),
+            None => (Verdict::Hangs, String::new()),
+        };
         let failed = text.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
-        Ok(failed.map(Into::into).collect())
+        Ran { verdict, failed: failed.map(Into::into).collect(), took: start.elapsed() }
     }
 
     /// Whether the tests passed, and what they printed; nothing if they took too long.
-    fn run(
-        &self,
-        package: &str,
-        arguments: &[&str],
-        mutant: usize,
-        most: Duration,
-    ) -> Option<(bool, String)> {
-        let Some(program) = self.programs.get(package) else { return Some((true, String::new())) };
+    fn output(&self, case: &Case, mutant: usize, most: Duration) -> Option<(bool, String)> {
+        let Some(program) = self.programs.get(&case.package) else { return Some((false, String::new())) };
         // A mutant may take all the memory there is.
-        let child = Command::new("sh")
-            .args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"")])
-            .arg(&program.executable)
-            .args(arguments)
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"")]);
+        command.arg(&program.executable).args([&case.name, "--include-ignored"]);
+        if case.exact {
+            command.arg("--exact");
+        } else {
+            let skipped = self.tier.skipped.iter().map(String::as_str);
+            command.args(skipped.chain([SNAPSHOTS]).flat_map(|name| ["--skip", name]));
+        }
+        let child = command
             .current_dir(&program.folder)
             .env("VEILSET_MUTANT", mutant.to_string())
+            .env(veilset_testing::TESTS, "whole")
+            .env(veilset_testing::SEED, &self.tier.seed)
             .env("CARGO_MANIFEST_DIR", &program.folder)
             .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::null())
@@ -240,5 +330,19 @@ impl Built {
         });
         all.sort_by_key(|(i, _)| *i);
         all.into_iter().map(|(_, result)| result).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_of_the_night_are_run_and_those_of_scripts_are_not() {
+        let text = "#[test]\n#[ignore = \"nightly: takes long\"]\nfn long() {}\n/// Words.\n#[test]\n\
+                    #[ignore = \"needs a proxy: scripts/proxy-test\"]\nfn behind_a_proxy() {}\n#[test]\n\
+                    #[ignore]\n#[should_panic]\nfn without_a_reason() {}\n";
+        let sources = Sources::from([("crates/veilset/src/a.rs".to_string(), text.to_string())]);
+        assert_eq!(of_scripts(&sources), ["behind_a_proxy", "without_a_reason"]);
     }
 }

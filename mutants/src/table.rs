@@ -1,6 +1,6 @@
 //! The table of mutants: named changes, each with what it breaks and the tests that must notice.
 
-use crate::patch::{Edit, Sources};
+use crate::patch::{Edit, Sources, module};
 use crate::{Result, read};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -124,6 +124,13 @@ pub fn judged(root: &Path) -> Result<Vec<Judged>> {
 }
 
 impl Mutant {
+    /// Whether it needs the feature `fhe`, whose modules these are.
+    pub fn is_of(&self, fhe: &[String]) -> bool {
+        let files = self.file.iter().chain(self.edit.iter().map(|place| &place.file));
+        let modules = files.map(|file| module(file)).chain(self.tests.iter().cloned());
+        modules.into_iter().any(|module| fhe.iter().any(|of| module.starts_with(of)))
+    }
+
     /// Its places in the sources; it is number `switch`.
     pub fn edits(&self, switch: usize, sources: &Sources) -> Result<Vec<Edit>> {
         let name = &self.name;
@@ -170,5 +177,29 @@ impl Place {
             statement,
             name: name.into(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mutants() -> Vec<Mutant> {
+        let mutant = |i| {
+            let text = format!("name = \"{i}\"\nproperty = \"\"\ntests = [\"a::tests::b\"]\nfile = \"\"");
+            toml::from_str(&text).unwrap()
+        };
+        (0..50).map(mutant).collect()
+    }
+
+    #[test]
+    fn what_needs_fhe_is_known_by_its_file_or_its_test() {
+        let fhe = ["a::".to_string()];
+        let mut mutant = mutants().remove(0);
+        assert!(mutant.is_of(&fhe) && !mutant.is_of(&[]));
+        mutant.tests = vec!["b::a::tests::c".into()];
+        assert!(!mutant.is_of(&fhe));
+        mutant.file = Some("crates/veilset/src/a.rs".into());
+        assert!(mutant.is_of(&fhe));
     }
 }
