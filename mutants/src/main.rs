@@ -29,6 +29,7 @@ Runs the mutants of mutants/*.toml, or those named (a name that ends in - or * s
 prints those that no test noticed. Exit code 1 if there are any.
 
   --check           only see whether every change finds its place in the source
+  --sample N        N of them, drawn by the seed
   --survey          run all unit tests against each mutant and print which notice it, instead of those named
   --drawn N         draw N mutants from the syntax of the files given with --file, instead of the table
   --file PATTERN    with --drawn: files whose path contains this; may be repeated
@@ -39,6 +40,7 @@ prints those that no test noticed. Exit code 1 if there are any.
 #[derive(Default)]
 struct Options {
     check: bool,
+    sample: Option<usize>,
     survey: bool,
     drawn: Option<usize>,
     files: Vec<String>,
@@ -60,6 +62,7 @@ impl Options {
             match word.as_str() {
                 "--help" | "-h" => return Ok(None),
                 "--check" => options.check = true,
+                "--sample" => options.sample = Some(number(value()?)? as usize),
                 "--survey" => options.survey = true,
                 "--drawn" => options.drawn = Some(number(value()?)? as usize),
                 "--file" => options.files.push(value()?),
@@ -71,6 +74,9 @@ impl Options {
                 }
                 name => options.names.push(name.to_string()),
             }
+        }
+        if options.drawn.is_some() && (options.sample.is_some() || !options.names.is_empty()) {
+            return Err("--drawn is not for mutants of the table".into());
         }
         options.root = options.root.canonicalize().map_err(|e| format!("--root: {e}"))?;
         Ok(Some(options))
@@ -113,7 +119,12 @@ fn main() -> ExitCode {
 /// Runs the table. Whether every mutant was noticed.
 fn from_table(options: &Options) -> Result<bool> {
     let start = Instant::now();
-    let mutants = table::load(&options.root, &options.names)?;
+    let mut mutants = table::load(&options.root, &options.names)?;
+    if let Some(n) = options.sample {
+        let of = mutants.len();
+        mutants = table::sample(mutants, n, &options.seed);
+        println!("{} of {of} mutants, drawn by {}={}", mutants.len(), veilset_testing::SEED, options.seed);
+    }
     let sources = patch::sources(&options.root)?;
     let (mut edits, mut lost) = (Vec::new(), Vec::new());
     for (i, mutant) in mutants.iter().enumerate() {

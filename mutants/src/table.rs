@@ -3,6 +3,7 @@
 use crate::patch::{Edit, Sources, module};
 use crate::{Result, read};
 use serde::Deserialize;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 #[derive(Deserialize)]
@@ -113,6 +114,21 @@ pub fn load(root: &Path, names: &[String]) -> Result<Vec<Mutant>> {
     Ok(mutants)
 }
 
+/// `n` of the mutants, in their order, by a seed.
+pub fn sample(mut mutants: Vec<Mutant>, n: usize, seed: &str) -> Vec<Mutant> {
+    let by_seed = |name: &str| {
+        let mut hasher = DefaultHasher::new();
+        (seed, name).hash(&mut hasher);
+        hasher.finish()
+    };
+    let mut order: Vec<u64> = mutants.iter().map(|mutant| by_seed(&mutant.name)).collect();
+    order.sort_unstable();
+    if let Some(&first_left_out) = order.get(n) {
+        mutants.retain(|mutant| by_seed(&mutant.name) < first_left_out);
+    }
+    mutants
+}
+
 /// The drawn mutants that were judged.
 pub fn judged(root: &Path) -> Result<Vec<Judged>> {
     let path = root.join("mutants").join(JUDGED);
@@ -183,6 +199,7 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn mutants() -> Vec<Mutant> {
         let mutant = |i| {
@@ -190,6 +207,19 @@ mod tests {
             toml::from_str(&text).unwrap()
         };
         (0..50).map(mutant).collect()
+    }
+
+    #[test]
+    fn a_sample_follows_from_its_seed_and_every_mutant_has_its_day() {
+        let names = |n, seed: &str| {
+            let drawn = sample(mutants(), n, seed);
+            drawn.into_iter().map(|mutant| mutant.name.parse::<u32>().unwrap()).collect::<Vec<_>>()
+        };
+        let one = names(7, "1");
+        assert!(one.len() == 7 && one.is_sorted() && one == names(7, "1") && one != names(7, "2"));
+        assert!(names(0, "1").is_empty() && names(50, "1").len() == 50 && names(51, "1").len() == 50);
+        let seen: BTreeSet<u32> = (0..100).flat_map(|day| names(7, &day.to_string())).collect();
+        assert_eq!(seen.len(), 50);
     }
 
     #[test]
