@@ -1,5 +1,12 @@
-//! What the targets share: a peer that is a string of bytes, the requests that are run against it, and a bound
-//! on memory.
+//! The fuzz targets, and what they share: a peer that is a string of bytes, the requests that are run against it, and a
+//! bound on memory.
+
+mod inputs;
+mod seeds;
+mod targets;
+
+pub use inputs::{Input, inputs, keep, target};
+pub use targets::{TARGETS, Target};
 
 use cap::Cap;
 use std::alloc::System;
@@ -19,9 +26,16 @@ use veilset::protocols::{self, Protocol};
 use veilset::session::run::{Request, run};
 use veilset::stored::Set;
 
-/// What no input of the sizes here may make us allocate.
 #[global_allocator]
-static MEMORY: Cap<System> = Cap::new(System, 256 << 20);
+static MEMORY: Cap<System> = Cap::new(System, usize::MAX);
+
+/// From now on the process ends if more than this is allocated, in bytes.
+///
+/// # Panics
+/// If more is allocated already.
+pub fn limit_memory(bytes: usize) {
+    MEMORY.set_limit(bytes).unwrap();
+}
 
 /// Takes the first byte; 0 if there is none.
 pub fn byte(data: &mut &[u8]) -> u8 {

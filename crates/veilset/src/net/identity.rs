@@ -115,13 +115,6 @@ impl Identity {
         Self::from_pkcs8(pkcs8)
     }
 
-    /// Parses the content of an identity file, as [`Identity::load`] does.
-    #[cfg(fuzzing)]
-    #[doc(hidden)]
-    pub fn from_pem(pem: &[u8]) -> Result<Identity, String> {
-        Self::from_pem_bytes(pem)
-    }
-
     /// The default location: `veilset/identity.pem` in `$XDG_CONFIG_HOME`, or in `$HOME/.config` if that is not
     /// set.
     pub fn default_path() -> Result<PathBuf> {
