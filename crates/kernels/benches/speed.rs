@@ -1,5 +1,5 @@
 //! Times every kernel on every path that this processor has:
-//! `cargo run --release -p veilset-kernels --example speed`.
+//! `cargo bench -p veilset-kernels --bench speed`.
 
 use std::hint::black_box;
 use std::time::Instant;

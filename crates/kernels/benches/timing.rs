@@ -1,5 +1,5 @@
 //! Whether the time of the map and of the ladder depends on secrets, by statistics (Reparaz, Balasch and Verbauwhede,
-//! "Dude, is my code constant time?"): `cargo run --release -p veilset-kernels --example timing [SECONDS]`.
+//! "Dude, is my code constant time?"): `cargo bench -p veilset-kernels --bench timing -- [SECONDS]`.
 //!
 //! Inputs of two classes, fixed and random, are timed in random order. Welch's t says by how many standard errors the
 //! means of the classes differ; a difference above 4.5 is hardly chance. Too few measurements hide a small

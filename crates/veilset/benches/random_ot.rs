@@ -1,5 +1,5 @@
 //! Times random OTs, each party on one thread, for every depth of the trees and both security levels:
-//! `cargo run --release -p veilset --example random_ot`.
+//! `cargo bench -p veilset --bench random_ot`.
 
 use std::time::{Duration, Instant};
 use veilset::channel::{Channel, frames};

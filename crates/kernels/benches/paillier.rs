@@ -1,4 +1,4 @@
-//! Times Paillier's encryption: `cargo run --release -p veilset-kernels --example paillier [BITS...]`.
+//! Times Paillier's encryption: `cargo bench -p veilset-kernels --bench paillier -- [BITS...]`.
 
 use std::hint::black_box;
 use std::time::Instant;
