@@ -10,6 +10,7 @@ mod check;
 mod common;
 mod config;
 mod data;
+mod dependencies;
 mod exchange;
 mod failures;
 mod filter;

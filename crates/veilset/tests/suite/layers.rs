@@ -1,5 +1,4 @@
 //! The modules use only what stands above them in the map: a grep over `crate::` paths.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
 
