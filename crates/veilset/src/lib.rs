@@ -25,6 +25,10 @@
 //! Every operation is secure against semi-honest parties, one also against a malicious sender; the files say what each
 //! party learns, and the repository's SECURITY.md what is not protected.
 //!
+//! Set `AWS_LC_SYS_NO_JITTER_ENTROPY=1` when you build a program with this library, for instance under `[env]` in its
+//! `.cargo/config.toml`. Otherwise the first TLS connection of each process takes 31 ms of CPU, in which aws-lc measures the
+//! jitter of the processor to seed a generator that the operating system seeds as well (SECURITY.md, "Randomness").
+//!
 //! CZZDL, in the files' headers: Yu Chen, Min Zhang, Cong Zhang, Minglang Dong, Weiran Liu, "Private Set Operations
 //! from Multi-Query Reverse Private Membership Test", PKC 2024. KRTW19: Vladimir Kolesnikov, Mike Rosulek, Ni Trieu,
 //! Xiao Wang, "Scalable Private Set Union from Symmetric-Key Techniques", ASIACRYPT 2019. CM20: Melissa Chase, Peihan
