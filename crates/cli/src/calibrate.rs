@@ -13,6 +13,7 @@ use veilset::work::Primitive;
 /// Measures and keeps the speeds, and prints them.
 pub fn run(a: &CalibrateArgs) -> Result<()> {
     let path = file(a.speeds.as_deref())?;
+    speed::check_place(&path)?;
     let say = sayer(a.quiet || a.json);
     say(&format!("measuring {} for some seconds; nothing else should run on it", speed::this_machine()));
     let speeds = speed::measure(1, &mut |_| ())?;

@@ -6,7 +6,7 @@ use crate::places;
 use crate::work::Primitive;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 /// A file is no longer than this.
@@ -82,10 +82,24 @@ pub fn save(path: &Path, speeds: &Speeds) -> Result<()> {
         new.persist(path).map_err(|e| e.error)?;
         places::sync_parent(path)
     });
-    written.map_err(|e| {
-        let path = path.display();
-        Error::Output(format!(
-            "the speeds cannot be written to {path}: {e}. Make it writable, or name another file"
-        ))
-    })
+    written.map_err(|e| unwritable(path, &e))
+}
+
+/// Whether [`save`] will find what it needs, as far as can be known before it is called. Makes the folder of the file.
+///
+/// # Errors
+/// As [`save`].
+pub fn check_place(path: &Path) -> Result<()> {
+    let found = places::private_parent(path).and_then(|()| {
+        places::beside(path)?;
+        if path.is_dir() { Err(ErrorKind::IsADirectory.into()) } else { Ok(()) }
+    });
+    found.map_err(|e| unwritable(path, &e))
+}
+
+fn unwritable(path: &Path, e: &io::Error) -> Error {
+    let path = path.display();
+    Error::Output(format!(
+        "the speeds cannot be written to {path}: {e}. Make it writable, or name another file"
+    ))
 }

@@ -5,7 +5,7 @@
 mod file;
 mod measure;
 
-pub use file::{load, save};
+pub use file::{check_place, load, save};
 pub use measure::{measure, this_machine};
 
 use crate::work::{Primitive, Work};
