@@ -39,11 +39,17 @@ impl Threads {
 
     /// Computes on these threads, and waits for the result. `work` waits for nothing: no channel, no lock, no file.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        match &self.0 {
-            Some(pool) => pool.install(work),
-            None => work(),
-        }
+        let Some(pool) = &self.0 else { return work() };
+        let (mut work, mut result) = (Some(work), None);
+        install(pool, &mut || result = work.take().map(|work| work()));
+        let Some(result) = result else { unreachable!("the pool has run the work") };
+        result
     }
+}
+
+/// Compiled once: rayon's part of it would take a second of compilation for every ten callers.
+fn install(pool: &rayon::ThreadPool, work: &mut (dyn FnMut() + Send)) {
+    pool.install(work);
 }
 
 impl fmt::Debug for Threads {

@@ -137,6 +137,15 @@ impl Mesh {
         inputs: Vec<(Seat, I)>,
         step: impl Fn(Seat, I, &mut Channel) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
+        self.steps(inputs, &step)
+    }
+
+    /// [`Mesh::each_with`], compiled once for each kind of input and result.
+    fn steps<I: Send, T: Send>(
+        &mut self,
+        inputs: Vec<(Seat, I)>,
+        step: &(dyn Fn(Seat, I, &mut Channel) -> Result<T> + Sync),
+    ) -> Result<Vec<T>> {
         let (mut order, mut waiting) = (Vec::new(), BTreeMap::new());
         for (seat, input) in inputs {
             let at = self.place(seat)?;
@@ -158,7 +167,7 @@ impl Mesh {
         thread::scope(|scope| {
             for (at, (seat, channel)) in self.links.iter_mut().enumerate() {
                 let Some(input) = waiting.remove(&at) else { continue };
-                let (step, seat) = (&step, *seat);
+                let seat = *seat;
                 let (done, refused) = (report.clone(), report.clone());
                 let run = move || {
                     let result = caught("a step with another party", || step(seat, input, channel));

@@ -509,7 +509,7 @@ impl Channel {
         let stopped = self.ends.cancelled.load(Ordering::SeqCst);
         match error {
             Error::Network(_) | Error::Peer { fault: Fault::GaveUp, .. } if stopped => Error::Cancelled,
-            Error::Network(_) => self.rx.last_words(Instant::now() + stream::CLOSE_WITHIN).unwrap_or(error),
+            Error::Network(_) => self.rx.last_words(Instant::now() + stream::EXPLAIN_WITHIN).unwrap_or(error),
             _ => error,
         }
     }
@@ -576,6 +576,27 @@ impl Channel {
         produce: impl FnOnce(&mut Tx) -> Result<A> + Send,
         consume: impl FnOnce(&mut Rx) -> Result<B>,
     ) -> Result<(A, B)> {
+        let (mut produce, mut consume) = (Some(produce), Some(consume));
+        let (mut a, mut b) = (None, None);
+        self.halves(
+            &mut |tx| {
+                a = produce.take().map(|produce| produce(tx)).transpose()?;
+                Ok(())
+            },
+            &mut |rx| {
+                b = consume.take().map(|consume| consume(rx)).transpose()?;
+                Ok(())
+            },
+        )?;
+        a.zip(b).ok_or_else(|| Error::Bug("half of a duplex step has no result".into()))
+    }
+
+    /// [`Channel::duplex`], compiled once for all of its callers.
+    fn halves(
+        &mut self,
+        produce: &mut (dyn FnMut(&mut Tx) -> Result<()> + Send),
+        consume: &mut dyn FnMut(&mut Rx) -> Result<()>,
+    ) -> Result<()> {
         let (tx, rx, ends) = (&mut self.tx, &mut self.rx, &self.ends);
         let first: Mutex<Option<Error>> = Mutex::new(None);
         let note = |error: Error, stop: bool| {
@@ -589,7 +610,7 @@ impl Channel {
                 *first = Some(error);
             }
         };
-        let (a, b) = std::thread::scope(|scope| {
+        let (sent, received) = std::thread::scope(|scope| {
             // If sending fails because the peer has left, the other half may still read the peer's last messages.
             let producer = scope.spawn(|| {
                 caught("half of a duplex step", || produce(tx)).map_err(|e| {
@@ -597,11 +618,11 @@ impl Channel {
                     note(e, stop)
                 })
             });
-            let b = caught("half of a duplex step", || consume(rx)).map_err(|e| note(e, true));
-            (producer.join(), b)
+            let received = caught("half of a duplex step", || consume(rx)).map_err(|e| note(e, true));
+            (producer.join(), received)
         });
-        match (a, b) {
-            (Ok(Ok(a)), Ok(b)) => Ok((a, b)),
+        match (sent, received) {
+            (Ok(Ok(())), Ok(())) => Ok(()),
             _ => Err(first
                 .into_inner()
                 .unwrap_or_else(PoisonError::into_inner)
