@@ -6,6 +6,8 @@
 //! What is drawn follows from `VEILSET_TEST_SEED` and the name of the test. The seed is the day (UTC) if the variable is
 //! not set, so the first tier gets to every case in time, and a test draws the same all day. Each failure shows it.
 
+#![allow(clippy::panic)]
+
 use std::collections::BTreeMap;
 use std::env;
 use std::sync::LazyLock;
@@ -73,14 +75,14 @@ impl Draw {
     /// The next 64 bits, of SplitMix64.
     pub fn word(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.state ^ self.state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
     }
 
     /// A number below `n`, which must not be 0. Its bias is below n / 2^64.
     pub fn below(&mut self, n: usize) -> usize {
-        (u128::from(self.word()) * n as u128 >> 64) as usize
+        ((u128::from(self.word()) * n as u128) >> 64) as usize
     }
 
     /// `n` of the cases in their order, or all of them if there are fewer, or in the whole tier.

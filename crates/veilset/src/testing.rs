@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroU8;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
+use veilset_testing::Draw;
 
 /// The seeds of the two parties.
 pub(crate) const SEEDS: [[u8; 32]; 2] = [[101; 32], [102; 32]];
@@ -29,19 +30,15 @@ pub(crate) const SEEDS: [[u8; 32]; 2] = [[101; 32], [102; 32]];
 /// The session of tests in which it does not matter.
 pub(crate) const ANY_SESSION: SessionId = SessionId::of([100; 32]);
 
-/// Sizes of the two sets that every protocol is tested at: none, one, unequal, around a frame, several.
+/// Sizes of the two sets that every protocol is tested at: none, one, unequal, around a frame, several. The first tier has
+/// one of those about frames.
 pub(crate) fn sizes(frame: usize) -> Vec<(usize, usize)> {
-    vec![
-        (0, 0),
-        (0, 3),
-        (3, 0),
-        (1, 1),
-        (1, 40),
-        (57, 33),
-        (frame - 1, 2),
-        (3, frame + 1),
-        (2 * frame + 1, 20),
-    ]
+    let small = [(0, 0), (0, 3), (3, 0), (1, 1), (1, 40), (57, 33)];
+    let frames = [(frame - 1, 2), (3, frame + 1), (2 * frame + 1, 20)];
+    // The test runner names the thread of each test.
+    let thread = std::thread::current();
+    let mut draw = Draw::new(thread.name().unwrap_or_default());
+    small.into_iter().chain(draw.some(1, frames)).collect()
 }
 
 /// Two sets of which about `overlap` of the smaller is in common; items of all lengths up to 40 bytes, some
@@ -275,6 +272,24 @@ pub(crate) fn run_pair<A: Send, B: Send>(
     first: impl FnOnce(&mut Context) -> Result<A> + Send,
     second: impl FnOnce(&mut Context) -> Result<B> + Send,
 ) -> ((A, B), Views) {
+    let (mut first, mut second) = (Some(first), Some(second));
+    let (mut a, mut b) = (None, None);
+    let views = run_two(session, &mut |cx| keep(&mut a, first.take().map(|first| first(cx))), &mut |cx| {
+        keep(&mut b, second.take().map(|second| second(cx)))
+    });
+    ((a.unwrap(), b.unwrap()), views)
+}
+
+fn keep<T>(place: &mut Option<T>, result: Option<Result<T>>) -> Result<()> {
+    *place = result.transpose()?;
+    Ok(())
+}
+
+/// One party of a run.
+type Half<'p> = &'p mut (dyn FnMut(&mut Context) -> Result<()> + Send);
+
+/// [`run_pair`], compiled once for all of its hundreds of callers.
+fn run_two(session: &SessionId, first: Half<'_>, second: Half<'_>) -> Views {
     let (mut a, mut b) = Channel::pair();
     let seen = [Shared::default(), Shared::default()];
     a.record(Recording::to_writer(seen[0].clone()));
@@ -286,9 +301,8 @@ pub(crate) fn run_pair<A: Send, B: Send>(
         drop(b);
         (first.join().unwrap(), second)
     });
-    let views = Views(seen.map(|s| s.bytes()));
     match results {
-        (Ok(a), Ok(b)) => ((a, b), views),
+        (Ok(()), Ok(())) => Views(seen.map(|s| s.bytes())),
         (a, b) => panic!("{:?} / {:?}", a.err(), b.err()),
     }
 }

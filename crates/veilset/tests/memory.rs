@@ -1,7 +1,8 @@
 //! A run holds no more memory than its protocol's entry states, and no less than a third of what it states for the
 //! parties, or in a run of several a fourth.
 //!
-//! Alone in its file, because what counts is the program's allocator.
+//! Alone in its file, because what counts is the program's allocator. The first tier draws one case for each protocol of each
+//! operation; the whole tier runs all of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::thread;
@@ -18,6 +19,7 @@ use veilset::protocols::{self, Choice, Protocol};
 use veilset::session::confirm;
 use veilset::threads::Threads;
 use veilset_kernels::memory::Counting;
+use veilset_testing::Draw;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting::new();
@@ -146,12 +148,12 @@ fn measured_of_several(
 }
 
 /// What is wrong with the runs of several parties.
-fn wrong_of_several() -> Vec<String> {
+fn wrong_of_several(draw: &mut Draw) -> Vec<String> {
     let threads = [(); 3].map(|()| Threads::new(THREADS).unwrap());
     let mut wrong = Vec::new();
     for protocol in protocols::SEVERAL {
         let large = if protocol.computes(&INTERSECT) { 1 << 14 } else { 1 << 12 } + 100;
-        for sizes in [[large; 3], [large / 4, large / 4, large]] {
+        for sizes in draw.some(1, [[large; 3], [large / 4, large / 4, large]]) {
             let max_row = if protocol.offers[0].operation.uses.rows == Rows::Items { KEY } else { 0 };
             let terms = Terms { max_row, several: true, ..Terms::default() };
             let [parties, channels] = stated_of_several(protocol, &terms, &sizes);
@@ -175,13 +177,11 @@ fn wrong_of_several() -> Vec<String> {
     wrong
 }
 
-#[test]
-fn a_run_holds_what_is_stated() {
-    let threads = [(); 2].map(|()| Threads::new(THREADS).unwrap());
+/// Every protocol of every operation, over every group, with few and many items and with what can be asked for.
+fn cases() -> Vec<Case> {
     // Just above powers of two, where lists have just grown: at their most.
     let (small, large) = ((1 << 12) + 100, (1 << 15) + 100);
-    // In the same test, as no other may run beside it.
-    let mut wrong = wrong_of_several();
+    let mut cases = Vec::new();
     for operation in veilset::operations::ALL {
         let protocols = protocols::ALL.into_iter().filter(|p| p.computes(operation));
         for choice in protocols.flat_map(Protocol::choices) {
@@ -209,25 +209,39 @@ fn a_run_holds_what_is_stated() {
                     let terms = Terms { payload, both, reveal_count, max_row, ..Terms::default() };
                     // What is most: all match, or none is in both where the new ones are learned.
                     let common = if operation.uses.rows == Rows::Items { 0 } else { sizes[0].min(sizes[1]) };
-                    let case = Case { operation, choice, terms, sizes, common };
-                    let ([parties, channel], mut measured) = (case.stated(), case.measured(&threads));
-                    // On a busy machine the parties need not hold most at the same time.
-                    for _ in 0..4 {
-                        if parties > 3 * measured {
-                            measured = measured.max(case.measured(&threads));
-                        }
-                    }
-                    let line = format!(
-                        "{operation} by {choice} {sizes:?} {payload} {both}: stated {parties} and {channel}, measured \
-                         {measured}, {:.2}",
-                        parties as f64 / measured as f64
-                    );
-                    // How much is in flight depends on which party is faster, so no least is stated of that.
-                    if measured > parties + channel || parties > 3 * measured {
-                        wrong.push(line);
-                    }
+                    cases.push(Case { operation, choice, terms, sizes, common });
                 }
             }
+        }
+    }
+    cases
+}
+
+#[test]
+fn a_run_holds_what_is_stated() {
+    let threads = [(); 2].map(|()| Threads::new(THREADS).unwrap());
+    let mut draw = Draw::new("memory");
+    // In the same test, as no other may run beside it.
+    let mut wrong = wrong_of_several(&mut draw);
+    let all = cases();
+    assert!(all.len() > 100, "{}", all.len());
+    for case in draw.of_each(1, all, |case| (case.operation.name, case.choice.protocol.name)) {
+        let Case { operation, choice, sizes, terms, .. } = case;
+        let ([parties, channel], mut measured) = (case.stated(), case.measured(&threads));
+        // On a busy machine the parties need not hold most at the same time.
+        for _ in 0..4 {
+            if parties > 3 * measured {
+                measured = measured.max(case.measured(&threads));
+            }
+        }
+        // How much is in flight depends on which party is faster, so no least is stated of that.
+        if measured > parties + channel || parties > 3 * measured {
+            wrong.push(format!(
+                "{operation} by {choice} {sizes:?} {} {}: stated {parties} and {channel}, measured {measured}, {:.2}",
+                terms.payload,
+                terms.both,
+                parties as f64 / measured as f64
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

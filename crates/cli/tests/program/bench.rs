@@ -29,7 +29,8 @@ fn all_that_the_protocols_offer_can_be_measured() {
         offered += protocol.groups.len() * each.sum::<usize>();
     }
     assert_eq!(kinds.len(), offered);
-    for kind in kinds {
+    let mut draw = veilset_testing::Draw::new("bench");
+    for kind in draw.of_each(1, kinds, |kind| kind["protocol"].to_string()) {
         let [op, protocol, group] = ["op", "protocol", "group"].map(|key| kind[key].as_str().unwrap());
         let against = kind["malicious_sender"].as_bool().unwrap();
         let more = if against { " --malicious-sender" } else { "" };

@@ -109,7 +109,7 @@ fn a_result_and_messages_that_nobody_reads_can_be_stopped() {
 #[test]
 fn a_signal_after_the_result_is_there_does_not_end_the_run_as_stopped() {
     let world = World::new();
-    let file = world.write("f.csv", csv(0..30_000));
+    let file = world.write("f.csv", csv(0..10_000));
     let (sender, address) = listen(world.party(SENDER, "count", &file, &[]));
     let more = ["--output", "out.csv", "--report", "report.json", "--connect", &address];
     let mut receiver = Unread::start(world.party(RECEIVER, "count", &file, &more), false);
@@ -125,7 +125,7 @@ fn a_signal_after_the_result_is_there_does_not_end_the_run_as_stopped() {
     std::thread::sleep(Duration::from_millis(100));
     signal(receiver.child.id(), "TERM");
     assert_eq!(receiver.end(), Some(0));
-    assert_eq!(world.read("out.csv"), "matches,union_size\n30000,30000\n");
+    assert_eq!(world.read("out.csv"), "matches,union_size\n10000,10000\n");
 }
 
 #[cfg(target_os = "linux")]
@@ -144,9 +144,10 @@ fn a_signal_that_is_ignored_at_the_start_stays_ignored() {
 fn a_read_that_does_not_return_is_ended_from_outside() {
     let world = World::new();
     let before = world.names();
-    for name in signals() {
-        let (party, _stdin) = reading(&world);
-        party.signal(name);
+    // Each is given some seconds, all at the same time.
+    let parties: Vec<_> = signals().into_iter().map(|name| (name, reading(&world))).collect();
+    parties.iter().for_each(|(name, (party, _))| party.signal(name));
+    for (_, (party, _stdin)) in parties {
         party.end().bad(130, &["stopped on request, during a call that did not return"]);
     }
     assert_eq!(world.names(), before);

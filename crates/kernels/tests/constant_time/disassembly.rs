@@ -94,7 +94,6 @@ fn suspects(all: &Disassembly) -> BTreeMap<usize, Vec<String>> {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "debug assertions look at secrets: test with --release")]
 fn in_the_avx512_path_no_vector_leads_to_a_branch_or_an_address() {
     // So that the linker keeps them.
     let controls: [unsafe fn(__m512i) -> u64; 3] = [leaking_mask, leaking_test, leaking_gather];
@@ -118,7 +117,6 @@ fn in_the_avx512_path_no_vector_leads_to_a_branch_or_an_address() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "about what is shipped: test with --release")]
 fn no_kernel_divides() {
     black_box(leaking_division as fn(u64) -> u64);
     let all = disassemble();

@@ -112,7 +112,6 @@ fn valgrind(subject: &Subject, backend: Backend) -> (Output, String) {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "debug assertions look at secrets: test with --release")]
 fn no_branch_and_no_address_depends_on_a_secret() {
     let mut checked = 0;
     for subject in &SUBJECTS {
@@ -128,7 +127,6 @@ fn no_branch_and_no_address_depends_on_a_secret() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "debug assertions look at secrets: test with --release")]
 fn memcheck_notices_a_branch_and_a_look_up() {
     for (subject, report) in
         LEAKS.iter().zip(["Conditional jump or move depends on uninitialised", "Use of uninitialised value"])

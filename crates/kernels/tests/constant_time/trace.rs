@@ -375,7 +375,6 @@ fn compare(tracer: &mut Tracer, subject: &Subject, backend: Backend, n: usize) -
 
 /// One test, because there is one handler.
 #[test]
-#[cfg_attr(debug_assertions, ignore = "debug assertions look at secrets: test with --release")]
 fn no_branch_and_no_address_depends_on_the_secrets_tried() {
     arena_for_aws_lc();
     let mut tracer = Tracer::new();

@@ -17,6 +17,7 @@ use crate::session::{Approval, Proposal};
 use crate::testing::{SEEDS, Shared, run_pair, split_frames, under};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use veilset_testing::Draw;
 
 fn connection(channel: Channel) -> Connection {
     Connection::unprotected(channel, Default::default())
@@ -82,12 +83,14 @@ fn results_and_messages_are_those_of_a_run_without() {
     let place = Place::new();
     let columns = ["note".to_string()];
     let mut runs = 0;
+    // For each pair of sizes and of paddings.
+    let mut draw = Draw::new("runs with halves");
     for (n_y, n_x, common) in [(0, 0, 0), (0, 3, 0), (1, 0, 0), (1, 1, 1), (9, 7, 3)] {
         let (y, x) = (items(0, n_y), items(n_y - common, n_x));
         let payloads: Items = (0..n_x).map(|i| format!("\u{6}note{i:02}")).collect();
         let values = vec![5; n_x];
         for pads in [[None, None], [Some(n_y + 4), None], [Some(n_y), Some(n_x + 3)]] {
-            for (operation, Choice { protocol, group }) in kinds() {
+            for (operation, Choice { protocol, group }) in draw.some(2, kinds()) {
                 let rows = operation.uses.rows != Rows::None;
                 let both = operation.uses.both && n_y == 9;
                 let request = |role, set, pad_to| Request {

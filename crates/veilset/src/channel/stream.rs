@@ -23,6 +23,8 @@ pub(super) const HEARTBEAT_EVERY: Duration = Duration::from_millis(500);
 pub const TICK: Duration = Duration::from_millis(100);
 /// How long [`Channel::close`] waits for the last frames to leave and for the peer to close too.
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(3);
+/// How long [`Channel::explain`] looks for the reason that the peer gave. Many tests cut a connection without one.
+pub(super) const EXPLAIN_WITHIN: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 3 });
 
 /// How many idle time-outs a peer that is alive may take for one frame.
 const PATIENCE: u32 = 10;

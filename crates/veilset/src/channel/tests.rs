@@ -485,7 +485,7 @@ fn a_frame_without_end_does_not_hold_up_who_looks_for_the_last_words() {
     let start = Instant::now();
     let error = Error::Network("broken".into());
     assert_eq!(b.explain(error.clone()), error);
-    assert!(start.elapsed() < stream::CLOSE_WITHIN + Duration::from_secs(1));
+    assert!(start.elapsed() < stream::EXPLAIN_WITHIN + Duration::from_secs(1));
 }
 
 #[test]

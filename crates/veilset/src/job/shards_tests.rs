@@ -7,6 +7,7 @@ use crate::protocols::{CWPRF, DH_PSI, VOLE};
 use crate::table::{Duplicates, EmptyKeys};
 use crate::testing::Cut;
 use std::path::PathBuf;
+use veilset_testing::Draw;
 
 struct Side {
     folder: tempfile::TempDir,
@@ -95,6 +96,7 @@ fn resumed(jobs: &[Job; 2]) -> [Job; 2] {
 
 #[test]
 fn a_job_in_a_folder_gives_what_one_run_gives_wherever_it_broke_off() {
+    let mut draw = Draw::new("a job in a folder");
     for operation in [&INTERSECT, &UNION] {
         let side = Side::new();
         let jobs = side.jobs(operation);
@@ -105,7 +107,9 @@ fn a_job_in_a_folder_gives_what_one_run_gives_wherever_it_broke_off() {
         let mut jobs = jobs;
         jobs.iter_mut().for_each(|job| job.force = true);
         let mut broke = 0;
-        for (side_of, after) in (0..2).flat_map(|side| [5, 9, 14, 22, 31].map(|after| (side, after))) {
+        let places = (0..2).flat_map(|side| [5, 9, 14, 22, 31].map(|after| (side, after)));
+        let places = draw.some(4, places);
+        for &(side_of, after) in &places {
             let ended = side.both([&jobs[0], &jobs[1]], Some((side_of, after)));
             if ended[0].is_err() || ended[1].is_err() {
                 broke += 1;
@@ -122,7 +126,9 @@ fn a_job_in_a_folder_gives_what_one_run_gives_wherever_it_broke_off() {
             }
             drop(std::fs::remove_dir_all(jobs[1].folder.as_deref().unwrap()));
         }
-        assert!(broke >= 6, "{broke}");
+        println!("{operation} {places:?} {broke}");
+        // After the last of these numbers of frames, a side may be done.
+        assert!(broke + 4 >= places.len() && broke > 0, "{broke}");
     }
 }
 

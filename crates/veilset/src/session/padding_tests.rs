@@ -8,6 +8,7 @@ use crate::operations::share::Beside;
 use crate::operations::tests::is_krtw19;
 use crate::operations::{self, INTERSECT, Operation, Rows, SUM};
 use crate::testing::{SEEDS, Shared, split_frames};
+use veilset_testing::Draw;
 
 /// What a whole session with padding gives on both sides.
 fn padded(
@@ -46,6 +47,8 @@ fn padded(
 
 #[test]
 fn padding_changes_the_sizes_and_not_the_results() {
+    // Protocols for each operation, at each pair of sizes, under each padding.
+    let mut draw = Draw::new("padding");
     for (n_y, n_x, common) in [(0, 0, 0), (0, 3, 0), (5, 0, 0), (4, 6, 4), (9, 7, 3)] {
         let (y, x) = keys(n_y, n_x, common);
         for pad in [[None, None], [Some(12), None], [None, Some(10)], [Some(9), Some(11)]] {
@@ -55,7 +58,8 @@ fn padding_changes_the_sizes_and_not_the_results() {
                     if (payload && !rows) || (both && !operation.uses.both) {
                         continue;
                     }
-                    for protocol in protocols::ALL.into_iter().filter(|p| p.computes(operation)) {
+                    let offers = protocols::ALL.into_iter().filter(|p| p.computes(operation));
+                    for protocol in draw.some(1, offers) {
                         // About a thousand base OTs a run.
                         if is_krtw19(protocol) && (common == 0 || (both && pad.contains(&None))) {
                             continue;

@@ -12,6 +12,7 @@ use crate::threads::Threads;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use veilset_testing::Draw;
 
 const SHARDS: u32 = 6;
 const QUICK: Timeouts = Timeouts { connect: Duration::from_secs(5), idle: Duration::from_secs(5) };
@@ -268,7 +269,7 @@ fn crews(lanes: usize) -> [Crew; 2] {
 
 #[test]
 fn a_worker_that_dies_loses_its_lane_only() {
-    for dies in 0..2 {
+    for dies in Draw::new("workers that die").some(1, 0..2) {
         let [mut receiver, mut sender] = crews(2);
         let crew = if dies == 0 { &mut receiver } else { &mut sender };
         crew.mischief =
@@ -331,7 +332,8 @@ fn a_worker_meets_the_worker_that_was_named_only() {
         ("fingerprint", |ticket| ticket.peer = Identity::generate().unwrap().fingerprint().to_string()),
         ("expired", |ticket| ticket.until = 1),
     ];
-    for (words, change) in cases {
+    // Each waits until the time is over.
+    for (words, change) in Draw::new("workers that meet").some(1, cases) {
         let [receiver, mut sender] = crews(1);
         sender.mischief = Box::new(move |_, ticket| {
             change(ticket);

@@ -15,6 +15,7 @@ use crate::many::seat;
 use crate::rng::Prng;
 use crate::testing::run_many;
 use std::collections::BTreeSet;
+use veilset_testing::Draw;
 
 /// Items that the honest party may share with the coalition, each with what happens to it: those of all others, and
 /// those of some of them.
@@ -69,6 +70,11 @@ pub(super) fn worlds(n: usize, honest: usize) -> [Vec<ItemSet>; 3] {
 /// Coalitions of two of three and of three of four: the number of parties, and who is honest.
 const COALITIONS: [(usize, usize); 7] = [(3, 0), (3, 1), (3, 2), (4, 0), (4, 1), (4, 2), (4, 3)];
 
+/// One of three parties and one of four, or all in the whole tier.
+fn coalitions(test: &str) -> Vec<(usize, usize)> {
+    Draw::new(test).of_each(1, COALITIONS, |(n, _)| *n)
+}
+
 /// The runs of all worlds, with numbers of their own.
 pub(super) fn in_all_worlds<T>(
     (n, honest): (usize, usize),
@@ -87,7 +93,7 @@ fn expected<T>(run: &Run<T>) -> Vec<Vec<u8>> {
 
 #[test]
 fn a_union_shows_a_coalition_nothing_but_the_result() {
-    for (n, honest) in COALITIONS {
+    for (n, honest) in coalitions("coalitions in union") {
         let runs = in_all_worlds((n, honest), union);
         for run in &runs {
             assert_eq!(run.leader, Some(Ok(expected(run))), "{n} {honest}");
@@ -98,7 +104,7 @@ fn a_union_shows_a_coalition_nothing_but_the_result() {
 
 #[test]
 fn a_count_shows_a_coalition_nothing_but_the_number() {
-    for (n, honest) in COALITIONS {
+    for (n, honest) in coalitions("coalitions in count") {
         let runs = in_all_worlds((n, honest), count);
         assert!(runs.iter().all(|run| run.leader == Some(4)), "{n} {honest}");
         assert_eq!(count_is_private(&runs, honest, &[]), Ok(()), "{n} {honest}");
@@ -107,7 +113,7 @@ fn a_count_shows_a_coalition_nothing_but_the_number() {
 
 #[test]
 fn an_intersection_shows_a_coalition_nothing_but_the_result() {
-    for (n, honest) in COALITIONS {
+    for (n, honest) in coalitions("coalitions in intersect") {
         let runs = in_all_worlds((n, honest), intersect);
         for run in &runs {
             let found = run.leader.as_ref().unwrap().iter().filter(|all| **all);
