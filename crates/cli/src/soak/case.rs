@@ -1,29 +1,15 @@
 //! A random run: two files, two command lines, and the expected results by the plain computation.
 
 use super::cells::{self, Rows};
+use super::expected::{Expected, expected};
 use std::collections::BTreeSet;
 use std::path::Path;
 use veilset::error::Result;
-use veilset::item::{ItemSet, Items, encode_key};
 use veilset::job::ID_COLUMN;
-use veilset::operations::{self, Announced, Inputs, Learned, Operation, Role, Shape};
+use veilset::operations::{self, Announced, Operation, Role, Shape};
 use veilset::protocols::{self, Protocol};
 use veilset::rng::Prng;
 use veilset::table::{Encoding, Format};
-
-/// The result that a party should have in the end.
-pub enum Expected {
-    /// No result.
-    Nothing,
-    /// A header and rows.
-    Rows(Rows),
-    /// A header and rows in this order, with other identifiers in the last column, and the number of identifiers in the
-    /// list.
-    Identified { rows: Rows, all: usize },
-    /// Shares: for each of the sender's rows with a key, in their order, what the shares add up to, in hexadecimal; and the
-    /// number of shares.
-    Shared { rows: Vec<String>, all: usize },
-}
 
 /// A run to perform. In arrays the receiver precedes the sender.
 pub struct Case {
@@ -35,34 +21,34 @@ pub struct Case {
 }
 
 /// What both sides agree on.
-struct Terms {
-    operation: &'static Operation,
-    both: bool,
+pub struct Terms {
+    pub operation: &'static Operation,
+    pub both: bool,
     /// Whether the sender learns how many match.
-    reveals: bool,
-    sent: usize,
-    keys: usize,
-    encoding: Encoding,
-    trim: bool,
-    casefold: bool,
-    nfc: bool,
+    pub reveals: bool,
+    pub sent: usize,
+    pub keys: usize,
+    pub encoding: Encoding,
+    pub trim: bool,
+    pub casefold: bool,
+    pub nfc: bool,
     /// Whether keys may have an empty column: rows with such keys are skipped, or kept as ordinary keys.
-    skip: bool,
-    keep: bool,
+    pub skip: bool,
+    pub keep: bool,
     /// Whether the sender's items have values.
-    valued: bool,
-    scale: u32,
+    pub valued: bool,
+    pub scale: u32,
     /// Element i is the key with number i.
-    universe: Vec<Vec<Vec<u8>>>,
+    pub universe: Vec<Vec<Vec<u8>>>,
 }
 
 /// A party's file.
-struct Side {
-    format: Format,
-    header: Vec<String>,
+pub struct Side {
+    pub format: Format,
+    pub header: Vec<String>,
     /// For each row, the number of its key (`None` if the row is to be skipped) and its cells.
-    rows: Vec<(Option<usize>, Vec<Vec<u8>>)>,
-    values: Vec<i128>,
+    pub rows: Vec<(Option<usize>, Vec<Vec<u8>>)>,
+    pub values: Vec<i128>,
 }
 
 fn chance(rng: &mut Prng, one_in: u64) -> bool {
@@ -121,7 +107,7 @@ impl Terms {
     }
 
     /// The form of a party's result.
-    fn shape(&self, role: Role) -> Shape {
+    pub fn shape(&self, role: Role) -> Shape {
         let Terms { both, reveals: reveal_count, .. } = *self;
         (self.operation.result)(role, &operations::Terms { both, reveal_count, ..Default::default() })
     }
@@ -247,7 +233,7 @@ fn shuffle<T: Clone>(rng: &mut Prng, list: &mut Vec<T>) {
 }
 
 /// `value` units of 10^-`scale`.
-fn decimal(value: i128, scale: u32) -> String {
+pub fn decimal(value: i128, scale: u32) -> String {
     let unit = 10i128.pow(scale);
     let sign = if value < 0 { "-" } else { "" };
     match scale {
@@ -260,7 +246,7 @@ fn decimal(value: i128, scale: u32) -> String {
 
 impl Side {
     /// The names of its key columns, in key order.
-    fn key(&self, receiver: bool, keys: usize) -> Vec<String> {
+    pub fn key(&self, receiver: bool, keys: usize) -> Vec<String> {
         match self.format {
             Format::List => vec!["item".into()],
             _ => (0..keys).map(|i| format!("{}{i}", if receiver { "k" } else { "s" })).collect(),
@@ -268,13 +254,13 @@ impl Side {
     }
 
     /// For each key its number and the position of its first row, in row order.
-    fn firsts(&self) -> Vec<(usize, usize)> {
+    pub fn firsts(&self) -> Vec<(usize, usize)> {
         let mut seen = BTreeSet::new();
         let keyed = self.rows.iter().enumerate().filter_map(|(row, (number, _))| Some(((*number)?, row)));
         keyed.filter(|(number, _)| seen.insert(*number)).collect()
     }
 
-    fn column(&self, name: &str) -> Option<usize> {
+    pub fn column(&self, name: &str) -> Option<usize> {
         self.header.iter().position(|h| h == name)
     }
 
@@ -439,144 +425,4 @@ impl Case {
         }
         Ok(Case { words, expected, kind })
     }
-}
-
-/// The expected results. In the plain computation, items are the numbers of keys, and payloads the numbers of
-/// rows.
-fn expected(
-    terms: &Terms,
-    [ours, theirs]: &[Side; 2],
-    pads: [Option<usize>; 2],
-    (add, min_count, rename, max_row): (bool, usize, bool, usize),
-) -> [Expected; 2] {
-    let (y, x) = (ours.firsts(), theirs.firsts());
-    let set = |firsts: &[(usize, usize)]| firsts.iter().map(|(n, _)| n.to_le_bytes()).collect::<ItemSet>();
-    let payloads: Items = x.iter().filter(|_| terms.sent > 0).map(|(_, row)| row.to_le_bytes()).collect();
-    let value = |&(number, first): &(usize, usize)| -> i128 {
-        let rows = theirs.rows.iter().zip(&theirs.values).enumerate();
-        let counts = rows.filter(|(row, ((n, _), _))| *row == first || add && *n == Some(number));
-        counts.map(|(_, (_, value))| value).sum()
-    };
-    let values: Vec<i128> = x.iter().filter(|_| terms.valued).map(value).collect();
-    // What the shares add up to.
-    let shared = |i: usize, number: usize, matches: bool| match (terms.valued, matches) {
-        (true, matches) => format!("{:016x}", if matches { values[i] as u64 } else { 0 }),
-        (false, matches) => {
-            let mut row = vec![0; 2];
-            if matches {
-                encode_key(terms.universe[number].iter().map(Vec::as_slice), &mut row);
-                let length = row.len() as u16 - 2;
-                row[..2].copy_from_slice(&length.to_le_bytes());
-            }
-            row.resize(2 + max_row, 0);
-            row.iter().map(|byte| format!("{byte:02x}")).collect()
-        }
-    };
-    let in_y: BTreeSet<usize> = y.iter().map(|(number, _)| *number).collect();
-    let shares = x.iter().enumerate().map(|(i, (number, _))| shared(i, *number, in_y.contains(number)));
-    let shares: Vec<String> = shares.collect();
-    let agreed = operations::Terms {
-        payload: terms.sent > 0,
-        both: terms.both,
-        reveal_count: terms.reveals,
-        min_count: min_count as u64,
-        shared_values: terms.operation.uses.shares && terms.valued,
-        max_row: 8,
-        ..Default::default()
-    };
-    let (y, x) = (set(&y), set(&x));
-    let [we_pad, they_pad] = pads;
-    let dummies = we_pad.map_or(0, |n| n - y.len()) + they_pad.map_or(0, |n| n - x.len());
-    let data = Inputs { y: &y, x: &x, values: &values, payloads: &payloads, terms: agreed };
-    let [here, there] = (terms.operation.plain)(&data);
-    let sent_names: Vec<String> =
-        (0..terms.sent).map(|n| if rename { format!("their {n}") } else { format!("p{n}") }).collect();
-    let sent = |payload: &[u8]| -> Vec<Vec<u8>> {
-        let row = number(payload);
-        let cell = |n| theirs.column(&format!("p{n}")).map(|at| theirs.rows[row].1[at].clone());
-        (0..terms.sent).map(|n| cell(n).unwrap_or_default()).collect()
-    };
-    let result = |learned, own: &Side, receiver, set: &ItemSet, peer: Option<usize>| {
-        let (names, payload) = if receiver { (&sent_names[..], terms.sent > 0) } else { (&[][..], false) };
-        let role = if receiver { Role::Receiver } else { Role::Sender };
-        let key = own.key(receiver, terms.keys);
-        let header = |names: &[String]| bytes([own.header.clone(), names.to_vec()].concat());
-        let rows = own.firsts();
-        let numbers = |row: &[(&str, String)]| {
-            let (names, row) = row.iter().cloned().map(|(name, cell)| (name.to_string(), cell)).unzip();
-            Expected::Rows(vec![bytes(names), bytes(row)])
-        };
-        match learned {
-            Learned::Nothing => Expected::Nothing,
-            Learned::Matching(m) => {
-                let row = |(i, &at): (usize, &u32)| {
-                    let sent = if payload { sent(m.payloads.get(i)) } else { Vec::new() };
-                    [own.rows[rows[at as usize].1].1.clone(), sent].concat()
-                };
-                let rows = m.positions.iter().enumerate().map(row);
-                Expected::Rows(std::iter::once(header(names)).chain(rows).collect())
-            }
-            Learned::New(new) => {
-                let old = rows
-                    .iter()
-                    .map(|(_, row)| [own.rows[*row].1.clone(), vec![Vec::new(); names.len()]].concat());
-                let row = |i: usize| {
-                    let key_of = &terms.universe[number(new.items.get(i))];
-                    let cell = |name: &String| {
-                        key.iter().position(|k| k == name).map_or(Vec::new(), |place| key_of[place].clone())
-                    };
-                    let sent = if payload { sent(new.payloads.get(i)) } else { Vec::new() };
-                    [own.header.iter().map(cell).collect(), sent].concat()
-                };
-                let rows = old.chain((0..new.items.len()).map(row));
-                Expected::Rows(std::iter::once(header(names)).chain(rows).collect())
-            }
-            Learned::Union(items) => {
-                let rows = items.iter().map(|item| terms.universe[number(item)].clone());
-                Expected::Rows(std::iter::once(bytes(key)).chain(rows).collect())
-            }
-            Learned::Matches(n) => match (terms.shape(role), peer) {
-                (Shape::MatchesAndUnion, Some(peer)) => {
-                    let union = set.len() + peer - n as usize;
-                    numbers(&[("matches", n.to_string()), ("union_size", union.to_string())])
-                }
-                _ => numbers(&[("matches", n.to_string())]),
-            },
-            Learned::Shares(_) => {
-                let all = theirs.firsts().len() + they_pad.map_or(0, |n| n - theirs.firsts().len());
-                Expected::Shared { rows: shares.clone(), all }
-            }
-            Learned::Identifiers(identifiers) => {
-                let column = if rename { "number" } else { ID_COLUMN };
-                let numbers: Vec<usize> = rows.iter().map(|(number, _)| *number).collect();
-                let identified = own.rows.iter().filter_map(|(number, cells)| {
-                    let position = numbers.iter().position(|n| Some(n) == number.as_ref())?;
-                    Some([&cells[..], &[identifiers.own[position].to_vec()]].concat())
-                });
-                let rows = std::iter::once(header(&[column.to_string()])).chain(identified).collect();
-                Expected::Identified { rows, all: identifiers.all.len() + dummies }
-            }
-            Learned::Sum(sum) => {
-                let row = match sum {
-                    None => [String::new(), String::new(), "true".into()],
-                    Some(sum) => [sum.matches.to_string(), decimal(sum.sum, terms.scale), "false".into()],
-                };
-                let [matches, sum, below] = row;
-                numbers(&[("matches", matches), ("sum", sum), ("below_minimum", below)])
-            }
-        }
-    };
-    [
-        result(here, ours, true, &y, they_pad.is_none().then_some(x.len())),
-        result(there, theirs, false, &x, we_pad.is_none().then_some(y.len())),
-    ]
-}
-
-/// The number that an item or payload encodes.
-fn number(bytes: &[u8]) -> usize {
-    usize::from_le_bytes(bytes.try_into().unwrap_or_default())
-}
-
-fn bytes(names: Vec<String>) -> Vec<Vec<u8>> {
-    names.into_iter().map(String::into_bytes).collect()
 }

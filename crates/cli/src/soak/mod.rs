@@ -6,13 +6,15 @@
 
 mod case;
 mod cells;
+mod expected;
 mod several;
 
 use crate::args::{Arguments, SoakArgs};
 use crate::plan::PartyPlan;
 use crate::print;
-use case::{Case, Expected};
+use case::Case;
 use clap::Parser;
+use expected::Expected;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
