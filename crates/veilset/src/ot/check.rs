@@ -147,12 +147,15 @@ pub(super) fn expand(i: usize, leaves: &[Pad]) -> (Secrets<Pad>, Secrets<Tag>) {
     (seeds, tags)
 }
 
-/// Position y gets the element at alpha + y. No address depends on alpha.
-fn shifted(from: &[Pad], alpha: u32) -> Secrets<Pad> {
-    let mut to = Secrets::<Pad>::zeros(from.len());
-    for (y, to) in to.iter_mut().enumerate() {
-        for (x, from) in from.iter().enumerate() {
-            to.conditional_assign(from, (x as u32).ct_eq(&(alpha ^ y as u32)));
+/// Position y gets the element at alpha + y, of 2^k elements. No address depends on alpha: each of its bits swaps, or not, all
+/// pairs of elements whose places differ in that bit only.
+pub(super) fn shifted(from: &[Pad], alpha: u32) -> Secrets<Pad> {
+    let mut to = Secrets::from(from.to_vec());
+    for bit in 0..from.len().trailing_zeros() {
+        let swap = Choice::from((alpha >> bit & 1) as u8);
+        for pairs in to.chunks_exact_mut(2 << bit) {
+            let (zeros, ones) = pairs.split_at_mut(1 << bit);
+            zeros.iter_mut().zip(ones).for_each(|(zero, one)| Pad::conditional_swap(zero, one, swap));
         }
     }
     to

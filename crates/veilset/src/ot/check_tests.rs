@@ -1,6 +1,6 @@
 //! The malicious form: honest runs, forgeries, and what the same attacks achieve against the semi-honest form.
 
-use super::super::check::expand;
+use super::super::check::{expand, shifted};
 use super::tests::{Both, SESSION, random_choices, setup_at};
 use super::*;
 use crate::channel::Channel;
@@ -23,6 +23,17 @@ fn assert_correlated(sender: &Sender, q: &[Pad], v: &[Pad], choices: &[bool]) {
     for ((q, v), &c) in q.iter().zip(v).zip(choices) {
         let delta = u128::from_le_bytes(*sender.delta());
         assert_eq!(u128::from_le_bytes(*q) ^ u128::from_le_bytes(*v), if c { delta } else { 0 });
+    }
+}
+
+#[test]
+fn leaves_are_shifted_by_alpha() {
+    for k in 0..=MAX_K as u32 {
+        let from: Vec<Pad> = (0..1u128 << k).map(u128::to_le_bytes).collect();
+        for alpha in 0..1 << k {
+            let expected = (0..1 << k).map(|y| from[(alpha ^ y) as usize]);
+            assert!(shifted(&from, alpha).iter().copied().eq(expected), "{k} {alpha}");
+        }
     }
 }
 
