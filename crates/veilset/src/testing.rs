@@ -1,5 +1,6 @@
 //! What the tests of all protocols share: sets, runs of two parties, and what each of them saw.
 
+use crate::channel::clock::Moment;
 use crate::channel::{Channel, Mesh, Recording, Sink, Source};
 use crate::context::Context;
 use crate::error::{Error, Result, Seat};
@@ -19,9 +20,10 @@ use crate::session::run::Request;
 use crate::session::{Hello, Parties, Party, Proposal};
 use crate::threads::Threads;
 use std::collections::VecDeque;
+use std::io::Read;
 use std::num::NonZeroU8;
-use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Instant;
 use veilset_testing::Draw;
 
 /// The seeds of the two parties.
@@ -366,104 +368,60 @@ pub(crate) fn run_meshes<T: Send>(
     results.collect()
 }
 
-/// A transport that counts rounds. What is sent is held back until both parties wait for a frame and nothing was sent for
-/// a while; then everything is delivered at once. A machine that is slower than the while makes more rounds of it, never
-/// fewer.
-pub(crate) struct Lockstep {
-    quiet: Duration,
-    state: Mutex<Steps>,
-    changed: Condvar,
-}
+/// A transport that counts the rounds of what goes over it, by logical clocks ([`crate::channel::clock`]). Both parties must
+/// run on threads that begin with them.
+pub(crate) struct Rounds(Arc<Mutex<Moment>>);
 
-struct Steps {
-    /// For each party what was sent to it: what is held back, and what is delivered.
-    held: [Vec<u8>; 2],
-    delivered: [VecDeque<u8>; 2],
-    /// Whether it waits for a frame, and whether it has left.
-    waits: [bool; 2],
-    left: [bool; 2],
-    /// When something was sent or delivered last.
-    moved: Instant,
-    rounds: usize,
-}
-
-impl Lockstep {
-    /// Two connected channels, and what counts their rounds, in which `quiet` is a while.
-    pub(crate) fn pair(quiet: Duration) -> (Arc<Lockstep>, [Channel; 2]) {
-        let steps = Steps {
-            held: Default::default(),
-            delivered: Default::default(),
-            waits: [false; 2],
-            left: [false; 2],
-            moved: Instant::now(),
-            rounds: 0,
+impl Rounds {
+    /// Two connected channels, and what counts their rounds.
+    pub(crate) fn pair() -> (Rounds, [Channel; 2]) {
+        let latest = Arc::<Mutex<Moment>>::default();
+        let [there, back] = [(); 2].map(|()| mpsc::channel());
+        let end = |to, from| {
+            let sink = Stamping { to, latest: latest.clone() };
+            Channel::from_halves(Box::new(sink), Box::new(Stamped { from, frame: VecDeque::new() }))
         };
-        let both = Arc::new(Lockstep { quiet, state: Mutex::new(steps), changed: Condvar::new() });
-        let end = |party| {
-            let [sink, source] = [(); 2].map(|()| LockstepEnd { of: both.clone(), party });
-            Channel::from_halves(Box::new(sink), Box::new(source))
-        };
-        let channels = [0, 1].map(end);
-        (both, channels)
+        let channels = [end(there.0, back.1), end(back.0, there.1)];
+        (Rounds(latest), channels)
     }
 
-    /// How often something was delivered.
-    pub(crate) fn rounds(&self) -> usize {
-        self.state.lock().unwrap().rounds
+    /// When the last message came.
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().unwrap().rounds()
     }
 }
 
-struct LockstepEnd {
-    of: Arc<Lockstep>,
-    party: usize,
+struct Stamping {
+    to: mpsc::Sender<(Vec<u8>, Moment)>,
+    latest: Arc<Mutex<Moment>>,
 }
 
-impl Sink for LockstepEnd {
+impl Sink for Stamping {
     fn send(&mut self, frame: Vec<u8>) -> Result<()> {
-        let mut steps = self.of.state.lock().unwrap();
-        steps.held[1 - self.party].extend(frame);
-        steps.moved = Instant::now();
-        Ok(())
+        let comes = Moment::now().next();
+        let mut latest = self.latest.lock().unwrap();
+        *latest = comes.max(*latest);
+        self.to.send((frame, comes)).map_err(|_| Error::Network("the other party has left".into()))
     }
 }
 
-impl Source for LockstepEnd {
-    fn recv(&mut self, out: &mut [u8], _: Option<Instant>) -> Result<()> {
-        let (us, them) = (self.party, 1 - self.party);
-        let mut steps = self.of.state.lock().unwrap();
-        loop {
-            if steps.delivered[us].len() >= out.len() {
-                steps.waits[us] = false;
-                let come = steps.delivered[us].drain(..out.len()).collect::<Vec<u8>>();
-                out.copy_from_slice(&come);
-                return Ok(());
+struct Stamped {
+    from: mpsc::Receiver<(Vec<u8>, Moment)>,
+    frame: VecDeque<u8>,
+}
+
+impl Source for Stamped {
+    fn recv(&mut self, mut out: &mut [u8], _: Option<Instant>) -> Result<()> {
+        while !out.is_empty() {
+            if self.frame.is_empty() {
+                let come = self.from.recv().map_err(|_| Error::Network("the other party has left".into()));
+                let (frame, moment) = come?;
+                moment.reach();
+                self.frame = frame.into();
             }
-            if steps.left[them] && steps.held[us].is_empty() {
-                return Err(Error::Network("the other party has left".into()));
-            }
-            steps.waits[us] = true;
-            let both_wait = steps.waits[them] || steps.left[them];
-            let sent = steps.held.iter().any(|held| !held.is_empty());
-            let left = self.of.quiet.saturating_sub(steps.moved.elapsed());
-            if both_wait && sent && left.is_zero() {
-                for party in [us, them] {
-                    let held = std::mem::take(&mut steps.held[party]);
-                    steps.delivered[party].extend(held);
-                }
-                (steps.waits, steps.moved) = ([false; 2], Instant::now());
-                steps.rounds += 1;
-                self.of.changed.notify_all();
-                continue;
-            }
-            let a_while = left.max(Duration::from_millis(10));
-            steps = self.of.changed.wait_timeout(steps, a_while).unwrap().0;
+            let n = self.frame.read(out).unwrap();
+            out = &mut out[n..];
         }
-    }
-}
-
-impl Drop for LockstepEnd {
-    fn drop(&mut self) {
-        self.of.state.lock().unwrap().left[self.party] = true;
-        self.of.changed.notify_all();
+        Ok(())
     }
 }

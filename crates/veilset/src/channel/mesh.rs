@@ -9,6 +9,7 @@
 //! comes, the error is the accusation: "party 2: east gave up because it has no connection with party 3 (south), it says".
 //! In either case the accused is the party that we name to the others. They are told whether we saw or only heard it.
 
+use super::clock::Moment;
 use super::{Canceller, Channel, Link, Names, Rx, Stopper, Tx, caught, queue};
 use crate::error::{Error, Fault, Result, Seat};
 use std::collections::BTreeMap;
@@ -164,13 +165,16 @@ impl Mesh {
             first: None,
             follows: None,
         };
+        let begins = Moment::now();
         thread::scope(|scope| {
             for (at, (seat, channel)) in self.links.iter_mut().enumerate() {
                 let Some(input) = waiting.remove(&at) else { continue };
                 let seat = *seat;
                 let (done, refused) = (report.clone(), report.clone());
                 let run = move || {
+                    begins.reach();
                     let result = caught("a step with another party", || step(seat, input, channel));
+                    let result = result.map(|result| (result, Moment::now()));
                     // The receiver waits for all reports.
                     let _ = done.send((at, result.map_err(|error| Cause::of(seat, channel, error))));
                 };
@@ -184,7 +188,12 @@ impl Mesh {
         let Steps { mut results, causes, first, .. } = steps;
         match first {
             None => {
-                let results = order.iter().map(|at| results.remove(at)).collect::<Option<Vec<_>>>();
+                let result = |at| {
+                    let (result, ends): (T, Moment) = results.remove(at)?;
+                    ends.reach();
+                    Some(result)
+                };
+                let results = order.iter().map(result).collect::<Option<Vec<_>>>();
                 results.ok_or_else(|| Error::Bug("a step ended without a result".into()))
             }
             Some(first) => Err(self.fail(causes, first)),

@@ -11,6 +11,7 @@
 
 mod abort;
 mod account;
+pub(crate) mod clock;
 mod emulate;
 pub(crate) mod mesh;
 mod pipe;
@@ -30,6 +31,7 @@ pub use wire::Wire;
 use crate::error::{Error, Fault, Result, Seat};
 use abort::Reason;
 pub(crate) use abort::{Link, Names};
+use clock::Moment;
 pub(crate) use pipe::CAPACITY;
 use pipe::{End, Pipe, PipeSink, PipeSource, Who};
 use std::marker::PhantomData;
@@ -610,19 +612,25 @@ impl Channel {
                 *first = Some(error);
             }
         };
+        let begins = Moment::now();
         let (sent, received) = std::thread::scope(|scope| {
             // If sending fails because the peer has left, the other half may still read the peer's last messages.
             let producer = scope.spawn(|| {
-                caught("half of a duplex step", || produce(tx)).map_err(|e| {
+                begins.reach();
+                let sent = caught("half of a duplex step", || produce(tx)).map_err(|e| {
                     let stop = !matches!(e, Error::Network(_));
                     note(e, stop)
-                })
+                });
+                (sent, Moment::now())
             });
             let received = caught("half of a duplex step", || consume(rx)).map_err(|e| note(e, true));
             (producer.join(), received)
         });
         match (sent, received) {
-            (Ok(Ok(())), Ok(())) => Ok(()),
+            (Ok((Ok(()), ends)), Ok(())) => {
+                ends.reach();
+                Ok(())
+            }
             _ => Err(first
                 .into_inner()
                 .unwrap_or_else(PoisonError::into_inner)

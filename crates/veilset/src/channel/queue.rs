@@ -1,5 +1,6 @@
 //! A bounded queue between the two halves of a duplex step, and the error of a half that lost its counterpart.
 
+use super::clock::{Moment, Places};
 use super::{Channel, Rx, Tx};
 use crate::error::{Error, Result};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -24,15 +25,22 @@ pub(crate) fn weight(error: &Error) -> u8 {
 }
 
 /// The producer's end.
-pub(crate) struct Put<T>(SyncSender<T>);
+pub(crate) struct Put<T> {
+    to: SyncSender<(T, Moment)>,
+    bound: usize,
+    places: Places,
+}
 
 /// The consumer's end.
-pub(crate) struct Take<T>(Receiver<T>);
+pub(crate) struct Take<T> {
+    from: Receiver<(T, Moment)>,
+    places: Places,
+}
 
 /// A queue of at most `bound` elements.
 pub(crate) fn queue<T>(bound: usize) -> (Put<T>, Take<T>) {
-    let (put, take) = sync_channel(bound);
-    (Put(put), Take(take))
+    let ((to, from), places) = (sync_channel(bound), Places::default());
+    (Put { to, bound, places: places.clone() }, Take { from, places })
 }
 
 impl<T> Put<T> {
@@ -41,7 +49,9 @@ impl<T> Put<T> {
     /// # Errors
     /// [`consequence`] if the consumer has ended.
     pub(crate) fn put(&self, element: T) -> Result<()> {
-        self.0.send(element).map_err(|_| consequence())
+        self.to.send((element, Moment::now())).map_err(|_| consequence())?;
+        self.places.has_put(self.bound);
+        Ok(())
     }
 }
 
@@ -51,7 +61,10 @@ impl<T> Take<T> {
     /// # Errors
     /// [`consequence`] if the producer has ended and the queue is empty.
     pub(crate) fn take(&self) -> Result<T> {
-        self.0.recv().map_err(|_| consequence())
+        self.places.takes();
+        let (element, moment) = self.from.recv().map_err(|_| consequence())?;
+        moment.reach();
+        Ok(element)
     }
 }
 

@@ -3,9 +3,7 @@ use super::*;
 use crate::channel::Sink;
 use crate::error::Fault;
 use crate::rng::Prng;
-use crate::testing::{
-    ANY_SESSION, Lockstep, SEEDS, Views, every_bit_is_random, parts, run_pair, split_frames,
-};
+use crate::testing::{ANY_SESSION, Rounds, SEEDS, Views, every_bit_is_random, parts, run_pair, split_frames};
 use std::collections::HashSet;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -71,33 +69,21 @@ fn bytes_are_as_counted() {
 
 #[test]
 fn rounds_are_as_counted() {
-    let counted = |n: usize, bits: u32| {
-        let stated = SMALL.rounds(n, bits);
-        // A machine that is slower than the while makes more rounds of it.
-        let taken = |quiet| {
-            let (counted, [mut a, mut b]) = Lockstep::pair(Duration::from_millis(quiet));
-            let [w, s] = lists(n, bits);
-            std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    let mut rng = Prng::from_seed(&SEEDS[0]);
-                    SMALL.receiver(&mut Context::new(&mut a, &ANY_SESSION, &mut rng), &w, bits).unwrap();
-                    drop(a);
-                });
+    for (n, bits) in [(0, 64), (3, 4), (3, 64), (61, 4), (61, 8), (61, 16)] {
+        let (counted, [mut a, mut b]) = Rounds::pair();
+        let [w, s] = lists(n, bits);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut rng = Prng::from_seed(&SEEDS[0]);
+                SMALL.receiver(&mut Context::new(&mut a, &ANY_SESSION, &mut rng), &w, bits).unwrap();
+            });
+            scope.spawn(|| {
                 let mut rng = Prng::from_seed(&SEEDS[1]);
                 SMALL.sender(&mut Context::new(&mut b, &ANY_SESSION, &mut rng), &s, bits).unwrap();
-                drop(b);
             });
-            counted.rounds()
-        };
-        let least = [60, 400, 2000].into_iter().map(taken).find(|taken| *taken <= stated);
-        assert_eq!(least, Some(stated), "{n} {bits}");
-    };
-    // At once: most of their time they wait.
-    std::thread::scope(|scope| {
-        for (n, bits) in [(0, 64), (3, 4), (3, 64), (61, 4), (61, 8), (61, 16)] {
-            scope.spawn(move || counted(n, bits));
-        }
-    });
+        });
+        assert_eq!(counted.count(), SMALL.rounds(n, bits), "{n} {bits}");
+    }
 }
 
 #[test]

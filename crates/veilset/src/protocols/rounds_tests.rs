@@ -8,15 +8,8 @@ use crate::membership::rpmt::{Binning, Comparison};
 use crate::operations::tests::{is_krtw19, kinds};
 use crate::operations::union::bins;
 use crate::rng::Prng;
-use crate::testing::{Lockstep, SEEDS};
-use std::sync::Mutex;
-use std::time::Duration;
+use crate::testing::{Rounds, SEEDS};
 
-/// How long nothing may happen before it counts as waiting, in milliseconds: longer if there seemed to be too many
-/// rounds.
-const WHILES: [u64; 3] = [200, 1000, 4000];
-/// Cases that run at once: most of their time they wait.
-const AT_ONCE: usize = 12;
 /// Items of a sender that take more frames of bins than it may be ahead.
 const MANY_FRAMES: usize = 17_000;
 
@@ -36,9 +29,9 @@ impl Case {
         protocol.cost(&Deal { operation, terms, group, receiver, sender }).unwrap().rounds
     }
 
-    fn taken(&self, quiet: Duration) -> usize {
+    fn taken(&self) -> usize {
         let Case { operation, choice: Choice { protocol, group }, terms, sizes: [n_y, n_x] } = *self;
-        let (counted, channels) = Lockstep::pair(quiet);
+        let (counted, channels) = Rounds::pair();
         let set = |range: std::ops::Range<usize>| -> ItemSet { range.map(|i| i.to_string()).collect() };
         let sets = [set(0..n_y), set(n_y / 2..n_y / 2 + n_x)];
         let payloads: Items = (0..if terms.payload { n_x } else { 0 }).map(|_| "payload").collect();
@@ -66,40 +59,14 @@ impl Case {
             let ends: Vec<_> = parties.collect::<Vec<_>>().into_iter().map(|t| t.join().unwrap()).collect();
             assert!(ends.iter().all(Result::is_ok), "{self:?}: {ends:?}");
         });
-        counted.rounds()
+        counted.count()
     }
 
     /// What is wrong with what is stated, if something is.
     fn wrong(&self) -> Option<String> {
-        let stated = self.stated();
-        let mut least = usize::MAX;
-        // Where there is much to compute it is no use to begin with the shortest.
-        let large = self.sizes.iter().any(|n| *n > 1000);
-        for quiet in &WHILES[usize::from(large)..] {
-            least = least.min(self.taken(Duration::from_millis(*quiet)));
-            if least <= stated {
-                break;
-            }
-        }
-        (least != stated).then(|| format!("{self:?}: {stated} rounds are stated, it takes {least}"))
+        let (stated, taken) = (self.stated(), self.taken());
+        (taken != stated).then(|| format!("{self:?}: {stated} rounds are stated, it takes {taken}"))
     }
-}
-
-/// Runs cases at once; what is wrong.
-fn wrong(cases: Vec<Case>) -> Vec<String> {
-    let (waiting, wrong) = (Mutex::new(cases.into_iter()), Mutex::new(Vec::new()));
-    std::thread::scope(|s| {
-        for _ in 0..AT_ONCE {
-            s.spawn(|| {
-                loop {
-                    let Some(case) = waiting.lock().unwrap().next() else { break };
-                    let found = case.wrong();
-                    wrong.lock().unwrap().extend(found);
-                }
-            });
-        }
-    });
-    wrong.into_inner().unwrap()
 }
 
 #[test]
@@ -132,6 +99,6 @@ fn rounds_are_as_counted() {
     let beside = bins::beside(&large[0].terms);
     let in_bins = |n| Binning::new(Comparison::Private, 100, n, beside).unwrap().rounds();
     assert!(in_bins(MANY_FRAMES) > in_bins(4));
-    let wrong = [wrong(small), wrong(large)].concat();
+    let wrong: Vec<String> = small.iter().chain(&large).filter_map(Case::wrong).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

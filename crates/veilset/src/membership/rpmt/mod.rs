@@ -51,7 +51,7 @@ pub use binning::Binning;
 
 use super::{BOTTOM, InBins};
 use crate::channel::Message;
-use crate::channel::queue::consequence;
+use crate::channel::queue::queue;
 use crate::context::Context;
 use crate::error::Result;
 use crate::hash::Domain;
@@ -61,7 +61,6 @@ use crate::secret::Secrets;
 use bins::{fill_and_permute, hash_into_bins};
 use opprf::{Programmer, evaluate};
 use rayon::prelude::*;
-use std::sync::mpsc;
 use subtle::{Choice, ConditionallySelectable};
 
 /// Frames by which the sender's OPRF inputs are ahead of its answers. So this many frames of polynomials, about
@@ -103,15 +102,15 @@ pub fn receiver(cx: &mut Context, plan: &Binning, y: &[Input]) -> Result<Secrets
         None => None,
     };
     let peqt_coder = Coder::new(&cx.session, PEQT);
-    // S's inputs are AHEAD frames ahead of its answers, so no queue gets longer than that.
-    let (keys_in, keys_out) = mpsc::channel::<Keys>();
-    let (expected_in, expected_out) = mpsc::channel::<Secrets<u8>>();
+    // S's inputs are AHEAD frames ahead of its answers, so no queue gets longer than that, and nobody waits for a place.
+    let (keys_in, keys_out) = queue::<Keys>(AHEAD);
+    let (expected_in, expected_out) = queue::<Secrets<u8>>(AHEAD);
     let mut bits = Secrets::zeros(0);
     cx.ch.duplex(
         |tx| {
             let (keys_out, expected_in) = (keys_out, expected_in);
             for (first, n_bins) in plan.frames() {
-                let keys = keys_out.recv().map_err(|_| consequence())?;
+                let keys = keys_out.take()?;
                 // 2. and 3. R picks s and P, and sends the coefficients of P.
                 let (polynomials, s) = threads.run(|| programmer.polynomials(&keys, first, n_bins));
                 tx.send_bytes(POLYNOMIALS, &polynomials)?;
@@ -124,18 +123,18 @@ pub fn receiver(cx: &mut Context, plan: &Binning, y: &[Input]) -> Result<Secrets
                     None => values(&s, plan.tag),
                 };
                 // If the other half has failed, its error is the one to report.
-                let _ = expected_in.send(expected);
+                let _ = expected_in.put(expected);
             }
             Ok(())
         },
         |rx| {
-            let keys_in = keys_in;
+            let (keys_in, expected_out) = (keys_in, expected_out);
             let (mut asked, mut answered) = (plan.frames(), plan.frames());
             for f in 0..asked.len() + AHEAD {
                 if f >= AHEAD {
                     let n_slots = answered.next().map_or(0, |(_, n_bins)| n_bins * plan.slots_of_bin());
                     let answers = rx.recv_bytes(plan.answers(), n_slots * plan.tag)?;
-                    let expected = expected_out.recv().map_err(|_| consequence())?;
+                    let expected = expected_out.take()?;
                     // 5. R learns whether s = s*.
                     let pairs = answers.chunks_exact(plan.tag).zip(expected.chunks_exact(plan.tag));
                     let differ = |a: &[u8], b: &[u8]| a.iter().zip(b).fold(0, |d, (a, b)| d | (a ^ b));
@@ -143,7 +142,7 @@ pub fn receiver(cx: &mut Context, plan: &Binning, y: &[Input]) -> Result<Secrets
                 }
                 // 1. S inputs its items to the OPRF, and R gets the keys.
                 if let Some((_, n_bins)) = asked.next() {
-                    let _ = keys_in.send(oprf.keys(rx, n_bins * plan.slots_of_bin())?);
+                    let _ = keys_in.put(oprf.keys(rx, n_bins * plan.slots_of_bin())?);
                 }
             }
             Ok(())
@@ -179,8 +178,8 @@ pub fn sender(cx: &mut Context, plan: &Binning, x: &[Input], real: usize) -> Res
         None => None,
     };
     let peqt_coder = Coder::new(&cx.session, PEQT);
-    let (outputs_in, outputs_out) = mpsc::channel::<Secrets<Output>>();
-    let (answers_in, answers_out) = mpsc::channel::<Secrets<u8>>();
+    let (outputs_in, outputs_out) = queue::<Secrets<Output>>(AHEAD);
+    let (answers_in, answers_out) = queue::<Secrets<u8>>(AHEAD);
     cx.ch.duplex(
         |tx| {
             let (outputs_in, answers_out) = (outputs_in, answers_out);
@@ -189,19 +188,19 @@ pub fn sender(cx: &mut Context, plan: &Binning, x: &[Input], real: usize) -> Res
             let mut frames = order.chunks(plan.per_frame * plan.slots_of_bin());
             for f in 0..count + AHEAD {
                 if f >= AHEAD {
-                    tx.send_bytes(plan.answers(), &answers_out.recv().map_err(|_| consequence())?)?;
+                    tx.send_bytes(plan.answers(), &answers_out.take()?)?;
                 }
                 // 1. S is the receiver of the OPRF and inputs the items of its slots.
                 if let Some(slots) = frames.next() {
                     let code = |&item: &u32| *codes.get(item as usize).unwrap_or(&bottom[0]);
                     let codes = Secrets::from(slots.iter().map(code).collect::<Vec<_>>());
-                    let _ = outputs_in.send(oprf.evaluate(tx, &codes)?);
+                    let _ = outputs_in.put(oprf.evaluate(tx, &codes)?);
                 }
             }
             Ok(())
         },
         |rx| {
-            let answers_in = answers_in;
+            let (answers_in, outputs_out) = (answers_in, outputs_out);
             for (_, n_bins) in plan.frames() {
                 let n_slots = n_bins * plan.slots_of_bin();
                 let polynomials = rx.recv_bytes(POLYNOMIALS, n_slots * plan.polynomial_bytes())?;
@@ -209,7 +208,7 @@ pub fn sender(cx: &mut Context, plan: &Binning, x: &[Input], real: usize) -> Res
                     Some(peqt) => Some(peqt.keys(rx, n_slots)?),
                     None => None,
                 };
-                let outputs = outputs_out.recv().map_err(|_| consequence())?;
+                let outputs = outputs_out.take()?;
                 // 4. s* = P(q*) - t*
                 let s = threads.run(|| evaluate(plan, &polynomials, &outputs));
                 // 5. PEQT: S has the keys.
@@ -220,7 +219,7 @@ pub fn sender(cx: &mut Context, plan: &Binning, x: &[Input], real: usize) -> Res
                     }
                     None => values(&s, plan.tag),
                 };
-                let _ = answers_in.send(answers);
+                let _ = answers_in.put(answers);
             }
             Ok(())
         },

@@ -6,8 +6,7 @@ use crate::hashed::Hashed;
 use crate::item::ItemSet;
 use crate::many::{Many, seat};
 use crate::operations::multiparty::tests;
-use crate::testing::{Lockstep, run_many, run_meshes};
-use std::time::Duration;
+use crate::testing::{Rounds, run_many, run_meshes};
 
 /// That what each party received from each other is as stated.
 fn is_as_run(stated: &Cost, views: &[Vec<Vec<u8>>], what: &str) {
@@ -58,29 +57,17 @@ fn run(sizes: &[usize], bounds: &[usize], operation: &str) {
 /// Two parties over a transport that counts.
 #[test]
 fn rounds_of_two_are_no_more_than_stated_and_not_many_less() {
-    let counted = |operation: &str, sizes: &[usize]| {
-        let (sets, stated) = (tests::sets(sizes), stated(operation, sizes).rounds);
-        // A machine that is slower than the while makes more rounds of it.
-        let taken = |quiet| {
-            let (counted, channels) = Lockstep::pair(Duration::from_millis(quiet));
+    for operation in OPERATIONS {
+        for sizes in [[3, 5], [4500, 4500]] {
+            let (sets, stated) = (tests::sets(&sizes), stated(operation, &sizes).rounds);
+            let (counted, channels) = Rounds::pair();
             let mesh = |(me, channel)| Mesh::new(seat(me), vec![(seat(1 - me), channel)]).unwrap();
             let meshes = channels.into_iter().enumerate().map(mesh).collect();
-            run_meshes(meshes, 1, |many| step(operation, many, &sets, sizes));
-            counted.rounds()
-        };
-        let mut least = usize::MAX;
-        for quiet in [100, 500, 2000] {
-            least = least.min(if least > stated { taken(quiet) } else { least });
+            run_meshes(meshes, 1, |many| step(operation, many, &sets, &sizes));
+            let taken = counted.count();
+            assert!((stated - 2..=stated).contains(&taken), "{operation} {sizes:?}: {taken} of {stated}");
         }
-        assert!((stated - 2..=stated).contains(&least), "{operation} {sizes:?}: {least} of {stated}");
-    };
-    std::thread::scope(|scope| {
-        for operation in OPERATIONS {
-            for sizes in [[3, 5], [4500, 4500]] {
-                scope.spawn(move || counted(operation, &sizes));
-            }
-        }
-    });
+    }
 }
 
 #[test]
