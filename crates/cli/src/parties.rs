@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
 use veilset::net::{
-    Connection, Fingerprint, Identity, Listed, ListedParty, Listener, Me, Member, Roster, assemble,
+    Connection, Fingerprint, Identity, Listed, ListedParty, Listener, Me, Member, Roster, assemble_at,
 };
 use veilset::operations::{self, Operation};
 use veilset::protocols::{self, Protocol};
@@ -134,20 +134,18 @@ fn wrong<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::Usage(what.into()))
 }
 
-/// A list of parties on this machine, at free ports. The first one leads, and the last one only connects.
-pub fn on_this_machine(parties: &[(String, Fingerprint)]) -> Result<Listed> {
-    // All are open at once, so that no two have the same port.
-    let open = |_| Listener::bind("127.0.0.1:0");
-    let listeners = (1..parties.len()).map(open).collect::<Result<Vec<_>>>()?;
-    let addresses = listeners.iter().map(|listener| Ok(listener.local_addr()?.to_string()));
-    let mut addresses = addresses.collect::<Result<Vec<_>>>()?.into_iter();
-    let party = parties.iter().map(|(name, fingerprint)| ListedParty {
-        name: name.clone(),
-        fingerprint: *fingerprint,
-        address: addresses.next(),
+/// A list of parties on this machine, at free ports, and where each listens. The first one leads, and the last one only
+/// connects. A port stays theirs as long as there is its listener.
+pub fn on_this_machine(parties: &[(String, Fingerprint)]) -> Result<(Listed, Vec<Option<Listener>>)> {
+    let open = |i| if i + 1 < parties.len() { Listener::bind("127.0.0.1:0").map(Some) } else { Ok(None) };
+    let listeners = (0..parties.len()).map(open).collect::<Result<Vec<_>>>()?;
+    let party = parties.iter().zip(&listeners).map(|((name, fingerprint), listener)| {
+        let address = listener.as_ref().map(|listener| Ok(listener.local_addr()?.to_string()));
+        Ok(ListedParty { name: name.clone(), fingerprint: *fingerprint, address: address.transpose()? })
     });
-    let party: Vec<_> = party.collect();
-    Ok(Listed { leader: party.first().map(|first| first.name.clone()).unwrap_or_default(), party })
+    let party = party.collect::<Result<Vec<_>>>()?;
+    let leader = party.first().map(|first| first.name.clone()).unwrap_or_default();
+    Ok((Listed { leader, party }, listeners))
 }
 
 /// Such a list as a file. The names must not need escapes.
@@ -162,28 +160,50 @@ pub fn written(listed: &Listed) -> String {
     text
 }
 
-/// Connects the parties of a list on this machine over TLS, and runs each on a thread of its own. The identities are in
-/// the order of the list. Returns what each returned.
+/// Connects the parties of a list on this machine over TLS, and runs each on a thread of its own. The identities and the
+/// listeners are in the order of the list. Returns what each returned.
 pub fn together<T: Send>(
     roster: &Roster,
     identities: &[Arc<Identity>],
+    listeners: Vec<Option<Listener>>,
     timeouts: Timeouts,
     run: impl Fn(Me, Vec<Connection>) -> Result<T> + Sync,
 ) -> Vec<Result<T>> {
     let failed = AtomicBool::new(false);
-    let one = |member: &Member, identity: &Arc<Identity>| {
+    let one = |member: &Member, identity: &Arc<Identity>, listener: Option<Listener>| {
         let me = roster.clone().me(member.name())?;
         let stop = || failed.load(Ordering::Relaxed);
-        let connections = assemble(&me, identity, None, timeouts, &stop, &|_| ())?;
+        let connections = assemble_at(&me, identity, listener, timeouts, &stop, &|_| ())?;
         run(me, connections)
     };
     let (one, failed) = (&one, &failed);
     std::thread::scope(|scope| {
-        let begin = |(member, identity)| {
-            scope.spawn(move || one(member, identity).inspect_err(|_| failed.store(true, Ordering::Relaxed)))
+        let begin = |((member, identity), listener)| {
+            scope.spawn(move || {
+                one(member, identity, listener).inspect_err(|_| failed.store(true, Ordering::Relaxed))
+            })
         };
-        let threads: Vec<_> = roster.members().iter().zip(identities).map(begin).collect();
+        let members = roster.members().iter().zip(identities).zip(listeners);
+        let threads: Vec<_> = members.map(begin).collect();
         let panicked = || Err(Error::Bug("a party on this machine panicked".into()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn nobody_else_gets_the_ports_of_parties_on_this_machine() {
+        let parties = [1, 2, 3].map(|i| (i.to_string(), Identity::generate().unwrap().fingerprint()));
+        let (listed, listeners) = on_this_machine(&parties).unwrap();
+        assert_eq!((listed.leader.as_str(), listed.party.len(), listeners.len()), ("1", 3, 3));
+        for (party, listener) in listed.party.iter().zip(listeners) {
+            let taken = party.address.as_ref().map(|address| TcpListener::bind(address).is_err());
+            let expected = (party.name != "3").then_some(true);
+            assert_eq!((taken, listener.is_some()), (expected, expected.is_some()), "{}", party.name);
+        }
+    }
 }

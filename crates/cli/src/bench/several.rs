@@ -30,7 +30,9 @@ pub fn run(a: &BenchArgs, parties: u8, folder: &Path, interrupted: &AtomicBool) 
         Ok((number.clone(), identity.fingerprint()))
     };
     let identified = numbers.iter().map(identify).collect::<Result<Vec<_>>>()?;
-    std::fs::write(folder.join(LIST), written(&on_this_machine(&identified)?)).map_err(unusable)?;
+    // The parties are processes of their own: each listens at its port when it begins.
+    let (list, _) = on_this_machine(&identified)?;
+    std::fs::write(folder.join(LIST), written(&list)).map_err(unusable)?;
     let seed = u128::from_le_bytes(Prng::from_os()?.bytes()).to_string();
     // If one cannot be started, those before it are ended.
     let children = numbers.iter().map(|number| Party::start(folder, number, &seed, &[]));

@@ -46,11 +46,11 @@ pub fn run(parties: usize) -> Result<()> {
     let identities = hospitals.iter().map(identify).collect::<Result<Vec<_>>>()?;
     let fingerprints = identities.iter().map(|identity| identity.fingerprint());
     let listed: Vec<_> = hospitals.iter().map(|(name, _)| name.to_string()).zip(fingerprints).collect();
-    let roster = Roster::new(on_this_machine(&listed)?, "the demo")?;
     for operation in operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some()) {
         let one = |me: Me, connections| party(operation, &hospitals, me, connections);
-        let results =
-            together(&roster, &identities, TIMEOUTS, one).into_iter().collect::<Result<Vec<_>>>()?;
+        let (list, listeners) = on_this_machine(&listed)?;
+        let results = together(&Roster::new(list, "the demo")?, &identities, listeners, TIMEOUTS, one);
+        let results = results.into_iter().collect::<Result<Vec<_>>>()?;
         let seconds = results.iter().map(|(report, _)| report.seconds).fold(0.0, f64::max);
         let bytes: u64 = results.iter().map(|(report, _)| report.bytes.sent).sum();
         print(format!("\n{operation}: {seconds:.2} seconds, {bytes} bytes between all parties"))?;

@@ -103,7 +103,7 @@ fn one(folder: &Path, seed: u64, run: u64, max_items: usize, identities: &[Arc<I
         Error::Bug(format!("run {run} of seed {seed} is wrong: {what}{}", lines.collect::<String>()))
     };
     if rng.below(SEVERAL) == 0 {
-        let case = several::Case::random(&mut rng, folder, max_items, identities)?;
+        let mut case = several::Case::random(&mut rng, folder, max_items, identities)?;
         return case.run(identities).map_err(|what| said_wrong(what, &case.words)).map(|()| case.kind);
     }
     let case = Case::random(&mut rng, folder, max_items)?;

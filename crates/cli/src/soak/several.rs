@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use veilset::error::{Error, Result};
-use veilset::net::{Identity, Roster};
+use veilset::net::{Identity, Listener, Roster};
 use veilset::operations::{self, Operation, Shape};
 use veilset::protocols;
 use veilset::rng::Prng;
@@ -22,6 +22,8 @@ const MAX_ROW: usize = 200;
 /// A run to perform. The leader comes first.
 pub struct Case {
     roster: Roster,
+    /// Where each party listens.
+    listeners: Vec<Option<Listener>>,
     /// The words after `veilset`.
     pub words: Vec<Vec<String>>,
     /// The leader's result.
@@ -56,7 +58,7 @@ impl Case {
         let named = identities.iter().take(parties).enumerate();
         let named: Vec<_> =
             named.map(|(i, identity)| (format!("party-{i}"), identity.fingerprint())).collect();
-        let listed = on_this_machine(&named)?;
+        let (listed, listeners) = on_this_machine(&named)?;
         let unusable =
             |e: std::io::Error| Error::Output(format!("cannot write in {}: {e}", folder.display()));
         std::fs::write(folder.join("parties.toml"), written(&listed)).map_err(unusable)?;
@@ -117,14 +119,15 @@ impl Case {
         }
         let expected = expected(operation, &ours, &sets)?;
         let kind = format!("{operation} of {parties}{}", if pads { " padded" } else { "" });
-        Ok(Case { roster, words, expected, kind })
+        Ok(Case { roster, listeners, words, expected, kind })
     }
 
     /// Runs all parties. Returns what is wrong.
-    pub fn run(&self, identities: &[Arc<Identity>]) -> Result<(), String> {
+    pub fn run(&mut self, identities: &[Arc<Identity>]) -> Result<(), String> {
         let jobs = self.words.iter().map(|words| job(words)).collect::<Result<Vec<_>>>();
         let jobs = jobs.map_err(|e| e.to_string())?;
-        let results = together(&self.roster, identities, TIMEOUTS, |me, connections| {
+        let listeners = std::mem::take(&mut self.listeners);
+        let results = together(&self.roster, identities, listeners, TIMEOUTS, |me, connections| {
             let at = usize::from(me.own().number().get()) - 1;
             let job = jobs.get(at).ok_or_else(|| Error::Bug("a party without a job".into()))?;
             party(job.clone(), connections, None)

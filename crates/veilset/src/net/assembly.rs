@@ -45,11 +45,33 @@ pub fn assemble(
     notice: &dyn Fn(&str),
 ) -> Result<Vec<Connection>> {
     me.check_identity(&identity.fingerprint())?;
+    let waited_for = me.listens_for().next().is_some();
+    if listen.is_some() && !waited_for {
+        notice("no party of the list connects to us, so `listen` is not used");
+    }
+    let listener = if waited_for { Some(listener(me, listen)?) } else { None };
+    assemble_at(me, identity, listener, timeouts, cancelled, notice)
+}
+
+/// Like [`assemble`], for a party that listens already, unless nobody connects to it: at our address in the list, or where
+/// the other parties reach us by it.
+///
+/// # Errors
+/// Those of [`assemble`]. [`Error::Bug`] if somebody connects to us and there is no listener.
+pub fn assemble_at(
+    me: &Me,
+    identity: &Arc<Identity>,
+    listener: Option<Listener>,
+    timeouts: Timeouts,
+    cancelled: &dyn Fn() -> bool,
+    notice: &dyn Fn(&str),
+) -> Result<Vec<Connection>> {
+    me.check_identity(&identity.fingerprint())?;
     let watch = Watch::new(timeouts, cancelled, notice);
     let callers: Vec<_> = me.listens_for().map(Member::fingerprint).collect();
     let keys = Keys::accepting(identity, callers.into());
     let (tell, events) = mpsc::channel();
-    let entrance = Entrance::open(me, listen, &keys, &watch)?;
+    let entrance = Entrance::open(listener, &keys, &watch)?;
     let (here, unreached) = (Vec::new(), BTreeMap::new());
     let mut assembly = Assembly { me, keys: &keys, watch: &watch, entrance, events, here, unreached };
     let stop = AtomicBool::new(false);
@@ -66,6 +88,22 @@ pub fn assemble(
         met
     });
     assembly.complete(met)
+}
+
+/// Starts to listen at `listen`, or else at our address.
+fn listener(me: &Me, listen: Option<&str>) -> Result<Listener> {
+    let source = me.roster().source();
+    match (listen, me.own().address()) {
+        (Some(address), _) => Listener::bind(address),
+        (None, Some(address)) => Listener::bind(address).map_err(|e| match e {
+            Error::Usage(what) => Error::Usage(format!(
+                "{what}. This is our \"address\" in {source}: if the other parties reach us there through another \
+                 machine, say with `listen` where we listen on this one"
+            )),
+            e => e,
+        }),
+        (None, None) => Err(Error::Bug("somebody connects to us, who have no address".into())),
+    }
 }
 
 /// What a thread that connects reports.
@@ -113,25 +151,12 @@ struct Entrance<'a> {
 }
 
 impl<'a> Entrance<'a> {
-    /// Starts to listen, if anybody connects to us.
-    fn open(me: &Me, listen: Option<&str>, keys: &'a Keys, watch: &'a Watch<'a>) -> Result<Option<Self>> {
-        if keys.expected().is_empty() {
-            if listen.is_some() {
-                (watch.notice)("no party of the list connects to us, so `listen` is not used");
-            }
-            return Ok(None);
-        }
-        let source = me.roster().source();
-        let listener = match (listen, me.own().address()) {
-            (Some(address), _) => Listener::bind(address)?,
-            (None, Some(address)) => Listener::bind(address).map_err(|e| match e {
-                Error::Usage(what) => Error::Usage(format!(
-                    "{what}. This is our \"address\" in {source}: if the other parties reach us there through another \
-                     machine, say with `listen` where we listen on this one"
-                )),
-                e => e,
-            })?,
-            (None, None) => return Err(Error::Bug("somebody connects to us, who have no address".into())),
+    /// Waits at the listener, if anybody connects to us.
+    fn open(listener: Option<Listener>, keys: &'a Keys, watch: &'a Watch<'a>) -> Result<Option<Self>> {
+        let listener = match (listener, keys.expected().is_empty()) {
+            (_, true) => return Ok(None),
+            (Some(listener), false) => listener,
+            (None, false) => return Err(Error::Bug("somebody connects to us, who do not listen".into())),
         };
         let reception = Reception::new(keys, watch, listener.local_addr()?, HANDSHAKES)?;
         (watch.notice)(&format!("listening on {}", reception.at));

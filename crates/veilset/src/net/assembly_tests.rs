@@ -450,7 +450,7 @@ fn who_waits_long_is_told_once_who_is_missing() {
     let watch = Watch::new(seconds(1), &|| false, &notice);
     watch.hint.set(Some(Instant::now()));
     let keys = Keys::accepting(identity, me.listens_for().map(Member::fingerprint).collect());
-    let entrance = Entrance::open(&me, None, &keys, &watch).unwrap();
+    let entrance = Entrance::open(Some(listener(&me, None).unwrap()), &keys, &watch).unwrap();
     let (_tell, events) = mpsc::channel();
     let (here, unreached) = (Vec::new(), BTreeMap::new());
     let mut assembly = Assembly { me: &me, keys: &keys, watch: &watch, entrance, events, here, unreached };

@@ -38,7 +38,7 @@ mod room;
 mod roster;
 mod tls;
 
-pub use assembly::{assemble, in_memory};
+pub use assembly::{assemble, assemble_at, in_memory};
 pub use connect::{Connected, Connection, Endpoint, Protection, establish};
 pub use fingerprint::Fingerprint;
 pub use identity::Identity;
