@@ -1,10 +1,13 @@
 //! A random run: two files, two command lines, and the expected results by the plain computation.
 
+use super::People;
 use super::cells::{self, Rows};
 use super::expected::{Expected, expected};
+use super::how::How;
 use std::collections::BTreeSet;
 use std::path::Path;
 use veilset::error::Result;
+use veilset::hashed::Dummies;
 use veilset::job::ID_COLUMN;
 use veilset::operations::{self, Announced, Operation, Role, Shape};
 use veilset::protocols::{self, Protocol};
@@ -15,7 +18,11 @@ use veilset::table::{Encoding, Format};
 pub struct Case {
     /// The words after `veilset`.
     pub words: [Vec<String>; 2],
+    /// Those by which a party prepares its half before, if it does.
+    pub prepare: [Option<Vec<String>>; 2],
     pub expected: [Expected; 2],
+    /// Whether the parties pick a protocol.
+    pub picks: bool,
     /// The category under which the run is counted.
     pub kind: String,
 }
@@ -51,11 +58,11 @@ pub struct Side {
     pub values: Vec<i128>,
 }
 
-fn chance(rng: &mut Prng, one_in: u64) -> bool {
+pub fn chance(rng: &mut Prng, one_in: u64) -> bool {
     rng.below(one_in) == 0
 }
 
-fn pick<T: Clone>(rng: &mut Prng, list: &[T]) -> T {
+pub fn pick<T: Clone>(rng: &mut Prng, list: &[T]) -> T {
     list[rng.below(list.len() as u64) as usize].clone()
 }
 
@@ -220,9 +227,15 @@ impl Terms {
         let header: Vec<String> = order.iter().map(|&i| columns[i].clone()).collect();
         let line = |cell: &Vec<u8>| !cell.is_empty() && !cell.iter().any(|b| b"\r\n".contains(b));
         let list = header.len() == 1 && rows.iter().all(|(_, cells)| line(&cells[0]));
-        let formats = [Format::Csv, Format::Csv, Format::Parquet, Format::Arrow, Format::List];
-        let format = pick(rng, if list { &formats } else { &formats[..4] });
-        let format = if Format::ALL.contains(&format) { format } else { Format::Arrow };
+        // JSON is text. A file without a line names no columns, so it is for parties that need only their keys.
+        let text = rows.iter().flat_map(|(_, cells)| cells).all(|cell| std::str::from_utf8(cell).is_ok());
+        let role = if receiver { Role::Receiver } else { Role::Sender };
+        let json = text && (!rows.is_empty() || !self.shape(role).has_items());
+        let mut formats = vec![Format::Csv, Format::Csv, Format::Parquet, Format::Arrow];
+        formats.extend(json.then_some(Format::JsonLines));
+        formats.extend(list.then_some(Format::List));
+        formats.retain(|format| Format::ALL.contains(format));
+        let format = pick(rng, &formats);
         let header = if format == Format::List { vec!["item".into()] } else { header };
         Side { format, header, rows, values }
     }
@@ -272,7 +285,13 @@ impl Side {
 
 impl Case {
     /// Writes the files of a random run to the folder.
-    pub fn random(rng: &mut Prng, folder: &Path, most: usize) -> Result<Case> {
+    pub fn random(
+        rng: &mut Prng,
+        folder: &Path,
+        most: usize,
+        people: &People,
+        over_tls: bool,
+    ) -> Result<Case> {
         let terms = Terms::random(rng, most);
         let [n_r, n_s] = [size(rng, most), size(rng, most)];
         let common = rng.below(n_r.min(n_s) as u64 + 1) as usize;
@@ -286,25 +305,13 @@ impl Case {
         let add = terms.valued && chance(rng, 2);
         let min_count = if chance(rng, 3) { rng.below(common as u64 + 3) as usize } else { 0 };
         let (max_row, rename) = (700 + rng.below(200), chance(rng, 2));
-        let mut protocols = vec![None];
-        let [receiver, sender] =
+        let sizes =
             [0, 1].map(|i| Announced { size: pads[i].unwrap_or([n_r, n_s][i]), padded: pads[i].is_some() });
-        let fits = |p: &&Protocol| {
-            let sizes = [receiver.size + p.inserted(terms.operation, sender), sender.size];
-            let offer = p.offer(terms.operation);
-            offer.is_some_and(|offer| offer.takes(sizes) && offer.reveals_count == terms.reveals)
-        };
-        protocols.extend(protocols::ALL.into_iter().filter(fits).map(Some));
-        let protocol = pick(rng, &protocols);
-        // Half of the time the default.
-        let group = protocol.filter(|_| chance(rng, 2)).map(|p| pick(rng, p.groups));
-        let withstands = |p: &Protocol| p.offer(terms.operation).is_some_and(|offer| offer.malicious_sender);
-        let malicious = protocol.is_some_and(withstands) && chance(rng, 2);
-
-        let cuts = |p: &Protocol| p.offer(terms.operation).is_some_and(|offer| offer.shards);
-        let shards = protocol.filter(|p| cuts(p) && chance(rng, 3)).map(|_| 2 + rng.below(5));
+        let how = How::random(rng, &terms, sizes);
+        let secure = over_tls || how.prepares != [false; 2];
 
         let mut words = [Vec::new(), Vec::new()];
+        let mut prepare = [None, None];
         for (i, side) in sides.iter().enumerate() {
             let receiver = i == 0;
             let extension = match side.format {
@@ -316,51 +323,64 @@ impl Case {
             };
             let path = folder.join(format!("{}.{extension}", if receiver { "ours" } else { "theirs" }));
             cells::write(rng, &path, side.format, terms.encoding, &side.file())?;
-            let mut say = |word: String| words[i].push(word);
-            say(terms.operation.name.into());
-            say(path.display().to_string());
-            say(format!("--role={}", if receiver { "receiver" } else { "sender" }));
-            say("--insecure-plaintext".into());
-            say(if receiver { "--listen=127.0.0.1:0" } else { "--connect=127.0.0.1:1" }.into());
+            // What says what our set is, as in `prepare`.
+            let mut set = vec![path.display().to_string()];
             if side.format != Format::List {
-                say(format!("--key={}", side.key(receiver, terms.keys).join(",")));
-            }
-            for (name, file) in [("book", "none.toml"), ("policy", "policy.toml")] {
-                say(format!("--{name}={}", folder.join(file).display()));
-            }
-            say("--audit-log=none".into());
-            if let Some(protocol) = protocol {
-                say(format!("--protocol={protocol}"));
-            }
-            if let Some(shards) = shards {
-                say(format!("--shards={shards}"));
-            }
-            if let Some(group) = group {
-                say(format!("--group={group}"));
-            }
-            if malicious {
-                say("--malicious-sender".into());
-            }
-            if terms.reveals {
-                say("--reveal-count-to-sender".into());
+                set.push(format!("--key={}", side.key(receiver, terms.keys).join(",")));
             }
             if terms.encoding == Encoding::Bytes {
-                say("--encoding=bytes".into());
+                set.push("--encoding=bytes".into());
             }
             let steps = [(terms.nfc, "nfc"), (terms.trim, "trim"), (terms.casefold, "casefold")];
             let mut steps: Vec<&str> = steps.into_iter().filter(|s| s.0).map(|s| s.1).collect();
             shuffle(rng, &mut steps);
             if !steps.is_empty() {
-                say(format!("--normalize={}", steps.join(",")));
+                set.push(format!("--normalize={}", steps.join(",")));
             }
             if terms.skip || terms.keep {
-                say(format!("--empty-keys={}", if terms.skip { "skip" } else { "keep" }));
+                set.push(format!("--empty-keys={}", if terms.skip { "skip" } else { "keep" }));
+            }
+            if let Some(to) = pads[i] {
+                set.push(format!("--pad-to={to}"));
+            }
+            let role = if receiver { Role::Receiver } else { Role::Sender };
+            let file = |name: String| folder.join(name).display().to_string();
+            let mut say = |word: String| words[i].push(word);
+            say(terms.operation.name.into());
+            set.iter().for_each(|word| say(word.clone()));
+            say(format!("--role={role}"));
+            say(if receiver { "--listen=127.0.0.1:0" } else { "--connect=127.0.0.1:1" }.into());
+            let identity = format!("--identity={}", people.files[i].display());
+            if secure {
+                say(format!("--peer={}", people.identities[1 - i].fingerprint()));
+                say(identity.clone());
+            } else {
+                say("--insecure-plaintext".into());
+            }
+            for (name, empty) in [("book", "none.toml"), ("policy", "policy.toml")] {
+                say(format!("--{name}={}", file(empty.into())));
+            }
+            say("--audit-log=none".into());
+            how.words(i).into_iter().for_each(&mut say);
+            if how.prepares[i] {
+                let half = file(format!("{role}.half"));
+                let ledger = format!("--prepared-ledger={}", file("ledger".into()));
+                say(format!("--prepared={half}"));
+                say(ledger.clone());
+                let mut all = [vec!["prepare".into()], set, vec![ledger, identity]].concat();
+                all.push(format!("--output={half}"));
+                all.push(format!("--group={}", how.group_of_half()));
+                all.push("--threads=1".into());
+                if pads[i].is_some() && terms.operation.dummies(role) == Dummies::Listed {
+                    all.push("--union-sender".into());
+                }
+                prepare[i] = Some(all);
+            }
+            if terms.reveals {
+                say("--reveal-count-to-sender".into());
             }
             if terms.both {
                 say("--both".into());
-            }
-            if let Some(to) = pads[i] {
-                say(format!("--pad-to={to}"));
             }
             if terms.sent > 0 {
                 let names = (0..terms.sent).map(|n| match rename && receiver {
@@ -386,14 +406,14 @@ impl Case {
                     say(format!("--duplicates={}", if add { "add" } else { "first" }));
                 }
             }
-            let shape = terms.shape(if receiver { Role::Receiver } else { Role::Sender });
+            let shape = terms.shape(role);
             if shape != Shape::Nothing {
                 let rows = shape.has_items();
-                let extension = match side.format {
-                    Format::List => "csv",
-                    _ => extension,
-                };
-                let extension = if rows { pick(rng, &[extension, "csv", "tsv", "parquet"]) } else { "csv" };
+                let mut extensions = vec!["csv", "tsv", "parquet"];
+                extensions.extend((side.format != Format::List).then_some(extension));
+                extensions
+                    .retain(|name| Format::WRITTEN.contains(&Format::of_input(format!("x.{name}").as_ref())));
+                let extension = if rows { pick(rng, &extensions) } else { "csv" };
                 let name = format!("result of {}.{extension}", if receiver { "ours" } else { "theirs" });
                 say(format!("--output={}", folder.join(name).display()));
                 if shape == Shape::Shares && !receiver {
@@ -413,16 +433,16 @@ impl Case {
             std::fs::write(folder.join(file), "").map_err(unusable)?;
         }
         let expected = expected(&terms, &sides, pads, (add, min_count, rename, max_row as usize));
-        let mut kind = format!("{} {}", terms.operation, protocol.map_or("by default", |p| p.name));
-        kind += &group.map_or_else(String::new, |group| format!(" over {group}"));
+        let mut kind = format!("{} {}", terms.operation, how.name());
         for (is, what) in [
             (terms.both, " both"),
             (terms.reveals, " revealed"),
             (terms.sent > 0, " columns"),
             (pads != [None, None], " padded"),
+            (how.prepares != [false; 2], " prepared"),
         ] {
             kind += if is { what } else { "" };
         }
-        Ok(Case { words, expected, kind })
+        Ok(Case { words, prepare, expected, picks: how.protocol.is_none(), kind })
     }
 }

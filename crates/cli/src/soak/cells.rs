@@ -80,14 +80,53 @@ fn csv(rng: &mut Prng, delimiter: u8, rows: &Rows, encoding: Encoding) -> Vec<u8
 
 /// An object for each row. The cells must be text.
 fn json_lines(rng: &mut Prng, rows: &Rows) -> Vec<u8> {
-    let end = line_end(rng);
-    let text = |cell: &Vec<u8>| String::from_utf8_lossy(cell).into_owned();
-    let names: Vec<String> = rows.iter().take(1).flatten().map(text).collect();
-    let object = |row: &Vec<Vec<u8>>| {
-        let cells = names.iter().cloned().zip(row.iter().map(|cell| text(cell).into()));
-        serde_json::Value::Object(cells.collect()).to_string()
-    };
-    rows.iter().skip(1).flat_map(|row| [object(row).as_bytes(), end].concat()).collect()
+    let (end, mark) = (line_end(rng), rng.below(4) == 0);
+    let mut text = if mark && rows.len() > 1 { b"\xef\xbb\xbf".to_vec() } else { Vec::new() };
+    let Some((names, rows)) = rows.split_first() else { return text };
+    for (i, row) in rows.iter().enumerate() {
+        let mut pairs = Vec::new();
+        for (name, cell) in names.iter().zip(row) {
+            let value = match cell.is_empty() {
+                // The first row says in which order the columns are.
+                true if i > 0 && rng.below(3) == 0 => continue,
+                true if rng.below(2) == 0 => "null".into(),
+                _ => json(rng, cell),
+            };
+            pairs.push(format!("{}:{}{value}", json_text(rng, name), ["", " "][rng.below(2) as usize]));
+        }
+        text.extend(format!("{{{}}}", pairs.join([",", ", "][rng.below(2) as usize])).bytes());
+        text.extend(end);
+    }
+    // The last line may lack its line end.
+    if rng.below(3) == 0 && !rows.is_empty() {
+        text.truncate(text.len() - end.len());
+    }
+    text
+}
+
+/// A value that is read as this text: the text, or a number that is written like it.
+fn json(rng: &mut Prng, cell: &[u8]) -> String {
+    // A number may have space around it, which is not read as a part of it.
+    let bare = !cell.iter().any(u8::is_ascii_whitespace);
+    let number = bare && serde_json::from_slice::<serde_json::Number>(cell).is_ok();
+    match number && rng.below(2) == 0 {
+        true => String::from_utf8_lossy(cell).into_owned(),
+        false => json_text(rng, cell),
+    }
+}
+
+/// A text, some of whose characters are escaped.
+fn json_text(rng: &mut Prng, text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let escaped = rng.below(3) == 0;
+    let all = text.chars().map(|c| match escaped && !c.is_ascii() {
+        true => c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+        false => {
+            let quoted = serde_json::Value::from(c.to_string()).to_string();
+            quoted[1..quoted.len() - 1].to_string()
+        }
+    });
+    format!("\"{}\"", all.collect::<String>())
 }
 
 /// Reads a result.

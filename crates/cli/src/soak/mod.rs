@@ -2,14 +2,18 @@
 //!
 //! The parameters of a run (operation, options, files of every format, sizes, overlap) are derived from the seed
 //! and the run's number, so that a failed run can be repeated with `--first`. The protocols' own randomness
-//! comes from the operating system, as always.
+//! comes from the operating system, as always, and the protocol that parties pick follows from the speeds that are kept
+//! for this machine and from the link.
 
 mod case;
 mod cells;
 mod expected;
+mod how;
 mod several;
 
-use crate::args::{Arguments, SoakArgs};
+use crate::args::{Arguments, Command, SoakArgs};
+use crate::front::Front;
+use crate::make::{self, MakePlan};
 use crate::plan::PartyPlan;
 use crate::print;
 use case::Case;
@@ -20,14 +24,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use veilset::artefact::{self, Ledger};
-use veilset::channel::{Channel, Timeouts, WireCount};
+use veilset::channel::{Canceller, Channel, Observer, Timeouts, WireCount};
 use veilset::error::{Error, Result};
 use veilset::hazmat::seeded;
-use veilset::job::{self, Job, Watch};
+use veilset::job::{self, InputTable, Job, Phase, Watch};
 use veilset::net::{Connected, Connection, Endpoint, Identity, Listener, Protection, establish};
 use veilset::rng::Prng;
-use veilset::table::Destination;
 
 /// One run in this many goes over TLS and a socket. The others use memory channels, to save time.
 const OVER_TLS: u64 = 8;
@@ -36,16 +38,35 @@ const SEVERAL: u64 = 8;
 /// Their largest number.
 const MOST_PARTIES: usize = 5;
 const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(30), idle: Duration::from_secs(60) };
+/// How long a party waits for a frame of the other's computation, as over TLS.
+const PATIENCE: Duration = Duration::from_secs(600);
 /// How often a progress line is printed.
 const TELL: Duration = Duration::from_secs(10);
+
+/// Who the parties are.
+struct People {
+    identities: Vec<Arc<Identity>>,
+    /// Their files, for who repeats a run by hand.
+    files: Vec<PathBuf>,
+}
+
+impl People {
+    /// With files in this folder.
+    fn new(folder: &Path) -> Result<People> {
+        let identities = (0..MOST_PARTIES).map(|_| Ok(Arc::new(Identity::generate()?)));
+        let identities = identities.collect::<Result<Vec<_>>>()?;
+        let files: Vec<_> = (0..MOST_PARTIES).map(|i| folder.join(format!("party-{i}.pem"))).collect();
+        identities.iter().zip(&files).try_for_each(|(identity, file)| identity.save(file))?;
+        Ok(People { identities, files })
+    }
+}
 
 /// Runs until a result is wrong or all runs are done.
 pub fn run(a: &SoakArgs) -> Result<()> {
     let seed = a.seed.map_or_else(|| Ok(u64::from_le_bytes(Prng::from_os()?.bytes())), Ok)?;
     let folder = tempfile::tempdir()
         .map_err(|e| Error::Output(format!("cannot make a temporary folder: {e}. Set TMPDIR to another")))?;
-    let identities = (0..MOST_PARTIES).map(|_| Ok(Arc::new(Identity::generate()?)));
-    let identities = identities.collect::<Result<Vec<_>>>()?;
+    let people = People::new(folder.path())?;
     let (next, wrong) = (AtomicU64::new(a.first), AtomicBool::new(false));
     let kinds: Mutex<BTreeMap<String, u64>> = Mutex::default();
     let (start, told) = (Instant::now(), Mutex::new(Instant::now()));
@@ -57,7 +78,7 @@ pub fn run(a: &SoakArgs) -> Result<()> {
                 break;
             }
             let folder = folder.path().join(worker.to_string());
-            let kind = one(&folder, seed, run, a.max_items, &identities).inspect_err(|_| {
+            let kind = one(&folder, seed, run, a.max_items, &people).inspect_err(|_| {
                 wrong.store(true, Ordering::Relaxed);
             })?;
             *kinds.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default() += 1;
@@ -77,7 +98,11 @@ pub fn run(a: &SoakArgs) -> Result<()> {
     });
     if let Some(error) = results.into_iter().find_map(Result::err) {
         let kept = folder.keep();
-        return Err(Error::Bug(format!("{error}\nThe files of the run are in {}", kept.display())));
+        let what = match error {
+            Error::Bug(what) => what,
+            other => other.to_string(),
+        };
+        return Err(Error::Bug(format!("{what}\nThe files of the run are in {}", kept.display())));
     }
     for (kind, runs) in kinds.into_inner().unwrap_or_else(PoisonError::into_inner) {
         print(format!("{runs:>8} {kind}"))?;
@@ -90,7 +115,7 @@ pub fn run(a: &SoakArgs) -> Result<()> {
 }
 
 /// Performs a random run. Returns its category.
-fn one(folder: &Path, seed: u64, run: u64, max_items: usize, identities: &[Arc<Identity>]) -> Result<String> {
+fn one(folder: &Path, seed: u64, run: u64, max_items: usize, people: &People) -> Result<String> {
     let mut whole = [0; 32];
     whole[..8].copy_from_slice(&seed.to_le_bytes());
     let mut rng = seeded(&whole).fork(run);
@@ -99,77 +124,104 @@ fn one(folder: &Path, seed: u64, run: u64, max_items: usize, identities: &[Arc<I
     let unusable = |e: std::io::Error| Error::Output(format!("cannot write {}: {e}", folder.display()));
     std::fs::create_dir_all(folder).map_err(unusable)?;
     let said_wrong = |what: String, lines: &[Vec<String>]| {
-        let lines = lines.iter().map(|words| format!("\n  veilset {}", words.join(" ")));
+        let lines = lines.iter().map(|words| format!("\n  veilset {}", typed(words)));
         Error::Bug(format!("run {run} of seed {seed} is wrong: {what}{}", lines.collect::<String>()))
     };
     if rng.below(SEVERAL) == 0 {
-        let mut case = several::Case::random(&mut rng, folder, max_items, identities)?;
-        return case.run(identities).map_err(|what| said_wrong(what, &case.words)).map(|()| case.kind);
+        let mut case = several::Case::random(&mut rng, folder, max_items, people)?;
+        return case.run(people).map_err(|what| said_wrong(what, &case.words)).map(|()| case.kind);
     }
-    let case = Case::random(&mut rng, folder, max_items)?;
-    // Whether the receiver and the sender prepare their offline halves.
-    let prepares = [rng.below(4) == 0, rng.below(4) == 0];
-    let wrong = |what: String| said_wrong(what, &case.words);
-    let [receiver, sender] = case.words.each_ref().map(|words| job(words));
-    let (receiver, sender) =
-        (receiver.map_err(|e| wrong(e.to_string()))?, sender.map_err(|e| wrong(e.to_string()))?);
-    let [ours, theirs] = match run % OVER_TLS {
-        0 => connections_over_tls([&identities[0], &identities[1]])?,
-        _ => {
+    let over_tls = run % OVER_TLS == 0;
+    let case = Case::random(&mut rng, folder, max_items, people, over_tls)?;
+    let ran = of_two(&case, people, over_tls);
+    let picked = ran.map_err(|what| {
+        let lines: Vec<_> = case.prepare.iter().flatten().chain(&case.words).cloned().collect();
+        said_wrong(what, &lines)
+    })?;
+    Ok(case.kind + &picked)
+}
+
+/// The words as a shell takes them.
+fn typed(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=/.,:@%+".contains(c);
+    let quoted = |word: &String| match word.chars().all(plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// Runs both parties, and compares what they have in the end with what they should have. Returns what they picked, if they
+/// named no protocol; or what is wrong.
+fn of_two(case: &Case, people: &People, over_tls: bool) -> Result<String, String> {
+    let [receiver, sender] = case.words.each_ref().map(|words| job(words).map_err(|e| e.to_string()));
+    let (receiver, sender) = (receiver?, sender?);
+    let connections = match over_tls {
+        true => connections_over_tls([&people.identities[0], &people.identities[1]]),
+        false => {
             let (a, b) = Channel::pair();
-            [a, b].map(|channel| Connection::unprotected(channel, WireCount::default()))
+            Ok([a, b].map(|mut channel| {
+                // Of parties that wait for each other the run says so.
+                channel.set_patience(PATIENCE);
+                Connection::unprotected(channel, WireCount::default())
+            }))
         }
     };
-    let offer = receiver.protocol.offer(receiver.operation);
-    let prepares = prepares.map(|prepares| prepares && offer.is_some_and(|offer| offer.prepares));
-    let half = |who: usize| prepares[who].then(|| (folder, &*identities[who]));
+    let [ours, theirs] = connections.map_err(|e| e.to_string())?;
+    let side = |who: usize, job, connection: Connection| {
+        if let Some(words) = &case.prepare[who] {
+            make::make(&MakePlan::of(command(words)?)?, InputTable::table, &Silent)?;
+        }
+        party(job, connection, Some(&people.identities[who]))
+    };
     let results = std::thread::scope(|s| {
-        let sender = s.spawn(|| party(sender, theirs, half(1)));
-        let receiver = party(receiver, ours, half(0));
-        [receiver, sender.join().unwrap_or_else(|_| Err(Error::Bug("the sender panicked".into())))]
+        let parties = [s.spawn(|| side(0, receiver, ours)), s.spawn(|| side(1, sender, theirs))];
+        parties.map(|party| party.join().unwrap_or_else(|_| Err(Error::Bug("it panicked".into()))))
     });
+    let ended = results.iter().zip(["receiver", "sender"]);
+    let failed = ended
+        .filter_map(|(result, role)| result.as_ref().err().map(|e| format!("the {role} ended with: {e}")));
+    let failed: Vec<_> = failed.collect();
+    let [Ok(ours), Ok(theirs)] = results else { return Err(failed.join("; ")) };
     let mut names = Names::default();
-    let mut all = [Files::default(), Files::default()];
-    for (i, (result, expected)) in results.into_iter().zip(&case.expected).enumerate() {
-        let role = ["receiver", "sender"][i];
-        let files = result.map_err(|e| wrong(format!("the {role} ended with: {e}")))?;
-        compare(&files, expected, &mut names).map_err(|e| wrong(format!("the {role}'s result: {e}")))?;
-        all[i] = files;
+    for (i, files) in [&ours, &theirs].into_iter().enumerate() {
+        compare(files, &case.expected[i], &mut names)
+            .map_err(|e| format!("the {}'s result: {e}", ["receiver", "sender"][i]))?;
+        if files.spent == Some(false) {
+            return Err(format!("the {}'s half is still there", ["receiver", "sender"][i]));
+        }
     }
-    let lists = all.each_ref().map(|files| files.ids.as_deref());
-    compare_lists(lists, &case.expected[0], &names).map_err(wrong)?;
-    if let Expected::Shared { rows, all: n } = &case.expected[0] {
-        compare_shares(&all, rows, *n).map_err(wrong)?;
+    compare_lists([ours.ids.as_deref(), theirs.ids.as_deref()], &case.expected[0], &names)?;
+    if let Expected::Shared { rows, all } = &case.expected[0] {
+        compare_shares([&ours, &theirs], rows, *all)?;
     }
-    Ok(case.kind + if prepares == [false; 2] { "" } else { " prepared" })
+    if ours.choice != theirs.choice {
+        return Err(format!("the receiver ran {}, and the sender {}", ours.choice, theirs.choice));
+    }
+    Ok(if case.picks { format!(": {}", ours.choice) } else { String::new() })
+}
+
+/// What was typed.
+fn command(words: &[String]) -> Result<Command> {
+    let words = std::iter::once("veilset").chain(words.iter().map(String::as_str));
+    Ok(Arguments::try_parse_from(words).map_err(|e| Error::Bug(e.to_string()))?.command)
 }
 
 /// A party's job, parsed as if it had been typed.
 fn job(words: &[String]) -> Result<Job> {
-    let words = std::iter::once("veilset").chain(words.iter().map(String::as_str));
-    let arguments = Arguments::try_parse_from(words).map_err(|e| Error::Bug(e.to_string()))?;
-    PartyPlan::of(arguments.command, false).map(|plan| plan.job)
+    PartyPlan::of(command(words)?, false).map(|plan| plan.job)
 }
 
-/// Runs one party in full, with a prepared half if a folder and an identity are given. Returns the paths of what it
-/// wrote.
-fn party(mut job: Job, connected: impl Into<Connected>, half: Option<(&Path, &Identity)>) -> Result<Files> {
+/// Runs one party in full. Returns the paths of what it wrote.
+fn party(job: Job, connected: impl Into<Connected>, identity: Option<&Identity>) -> Result<Files> {
     let mut rng = Prng::from_os()?;
-    if let Some((folder, identity)) = half {
-        let (path, ledger) = (folder.join(format!("{}.half", job.role)), folder.join("ledger"));
-        let data = job.load(&Watch::NONE)?;
-        let mut output = Destination::create("prepared half", Some(&path), false)?;
-        let (basis, at) = (data.request().basis()?, Ledger::at(&ledger));
-        artefact::prepare(&basis, &at, identity, &mut output, &|_| Ok(()), &mut rng)?;
-        output.commit()?;
-        job.prepared = Some((path, ledger));
-    }
     let data = job.load(&Watch::NONE)?;
-    let prepared = data.prepare(half.map(|half| half.1), &Watch::NONE, &mut rng)?;
+    let prepared = data.prepare(identity, &Watch::NONE, &mut rng)?;
     let (output, ids, map) = (job.create_output()?, job.create_ids()?, job.create_map()?);
     let ran = job::run(connected, prepared, None, &mut rng)?;
     ran.report.to_json()?;
-    let mut files = Files::default();
+    let spent = job.prepared.as_ref().map(|(half, _)| ran.report.prepared && !half.exists());
+    let mut files = Files { choice: ran.outcome.choice.to_string(), spent, ..Files::default() };
     if let Some(mut output) = output {
         data.write(&ran.outcome, &mut output)?;
         output.commit()?;
@@ -188,6 +240,25 @@ fn party(mut job: Job, connected: impl Into<Connected>, half: Option<(&Path, &Id
     Ok(files)
 }
 
+/// Shows nothing, and never stops.
+struct Silent;
+
+impl Front for Silent {
+    fn stop(&self) -> Arc<dyn Fn() -> bool + Send + Sync> {
+        Arc::new(|| false)
+    }
+    fn phase(&self, _: Option<Phase>) {}
+    fn read(&self, _: u64) {}
+    fn say(&self, _: &str) {}
+    fn warn(&self, _: &str) {}
+    fn begins(&self, _: Canceller) {}
+    fn observer(&self) -> Option<Arc<dyn Observer>> {
+        None
+    }
+    fn together(&self, _: usize) {}
+    fn ends(&self, _: bool) {}
+}
+
 fn connections_over_tls([a, b]: [&Arc<Identity>; 2]) -> Result<[Connection; 2]> {
     let security = |own: &Arc<Identity>, peer: &Arc<Identity>| Protection::Tls {
         identity: own.clone(),
@@ -203,9 +274,13 @@ fn connections_over_tls([a, b]: [&Arc<Identity>; 2]) -> Result<[Connection; 2]> 
     })
 }
 
-/// The files that a party has in the end: its result, its list of identifiers, and its map of shares.
+/// What a party has in the end: its result, its list of identifiers, and its map of shares.
 #[derive(Default)]
 struct Files {
+    /// By what it ran.
+    choice: String,
+    /// Whether its half was used, and is gone; if it had one.
+    spent: Option<bool>,
     result: Option<PathBuf>,
     ids: Option<PathBuf>,
     map: Option<PathBuf>,
@@ -278,7 +353,7 @@ fn compare_lists(lists: [Option<&Path>; 2], expected: &Expected, names: &Names) 
 }
 
 /// Compares what both parties' shares add up to with what they should, in the order of the sender's map.
-fn compare_shares([ours, theirs]: &[Files; 2], rows: &[String], all: usize) -> Result<(), String> {
+fn compare_shares([ours, theirs]: [&Files; 2], rows: &[String], all: usize) -> Result<(), String> {
     let read = |path: &Option<PathBuf>| cells::read(path.as_deref().ok_or("a file is missing")?);
     let (ours, theirs, map) = (read(&ours.result)?, read(&theirs.result)?, read(&theirs.map)?);
     let numbered = |file: &cells::Rows| {

@@ -2,13 +2,12 @@
 //! computation.
 
 use super::cells::{self, Rows};
-use super::{Expected, Files, MOST_PARTIES, Names, TIMEOUTS, compare, job, party};
+use super::{Expected, Files, MOST_PARTIES, Names, People, TIMEOUTS, compare, job, party};
 use crate::parties::{on_this_machine, together, written};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 use veilset::error::{Error, Result};
-use veilset::net::{Identity, Listener, Roster};
+use veilset::net::{Listener, Roster};
 use veilset::operations::{self, Operation, Shape};
 use veilset::protocols;
 use veilset::rng::Prng;
@@ -50,12 +49,12 @@ fn numbers(rng: &mut Prng, most: usize) -> Vec<usize> {
 
 impl Case {
     /// Writes the files of a random run to the folder.
-    pub fn random(rng: &mut Prng, folder: &Path, most: usize, identities: &[Arc<Identity>]) -> Result<Case> {
+    pub fn random(rng: &mut Prng, folder: &Path, most: usize, people: &People) -> Result<Case> {
         let parties = 3 + rng.below(MOST_PARTIES as u64 - 2) as usize;
         let offered: Vec<_> =
             operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some()).collect();
         let operation = offered[rng.below(offered.len() as u64) as usize];
-        let named = identities.iter().take(parties).enumerate();
+        let named = people.identities.iter().take(parties).enumerate();
         let named: Vec<_> =
             named.map(|(i, identity)| (format!("party-{i}"), identity.fingerprint())).collect();
         let (listed, listeners) = on_this_machine(&named)?;
@@ -71,7 +70,13 @@ impl Case {
         let mut words = Vec::new();
         let mut ours = Rows::new();
         for (i, (set, (name, _))) in sets.iter().zip(&named).enumerate() {
-            let format = Format::ALL[rng.below(Format::ALL.len() as u64) as usize];
+            let terms = operations::Terms { several: true, ..Default::default() };
+            let role = operations::Role::of_several(i == 0);
+            let has_items = (operation.result)(role, &terms).has_items();
+            // A file of JSON lines without a line names no columns, so it is for parties that need only their keys.
+            let readable = |format: &Format| *format != Format::JsonLines || !set.is_empty() || !has_items;
+            let formats: Vec<Format> = Format::ALL.iter().copied().filter(readable).collect();
+            let format = formats[rng.below(formats.len() as u64) as usize];
             let (column, extension) = match format {
                 Format::Csv => ("k", "csv"),
                 Format::Parquet => ("k", "parquet"),
@@ -94,6 +99,7 @@ impl Case {
                 path.display().to_string(),
                 format!("--parties={}", file("parties.toml")),
                 format!("--me={name}"),
+                format!("--identity={}", people.files[i].display()),
                 format!("--book={}", file("none.toml")),
                 format!("--policy={}", file("policy.toml")),
                 "--audit-log=none".into(),
@@ -109,9 +115,9 @@ impl Case {
                 all.push(format!("--pad-to={}", set.len() + rng.below(20) as usize));
             }
             if i == 0 {
-                let terms = operations::Terms { several: true, ..Default::default() };
-                let has_items = (operation.result)(operations::Role::Receiver, &terms).has_items();
-                let extension = if has_items { extension } else { "csv" };
+                // Numbers are CSV, and JSON lines are not written.
+                let written = has_items && Format::WRITTEN.contains(&format);
+                let extension = if written { extension } else { "csv" };
                 all.push(format!("--output={}", file(&format!("result.{extension}"))));
                 ours = rows;
             }
@@ -123,11 +129,11 @@ impl Case {
     }
 
     /// Runs all parties. Returns what is wrong.
-    pub fn run(&mut self, identities: &[Arc<Identity>]) -> Result<(), String> {
+    pub fn run(&mut self, people: &People) -> Result<(), String> {
         let jobs = self.words.iter().map(|words| job(words)).collect::<Result<Vec<_>>>();
         let jobs = jobs.map_err(|e| e.to_string())?;
         let listeners = std::mem::take(&mut self.listeners);
-        let results = together(&self.roster, identities, listeners, TIMEOUTS, |me, connections| {
+        let results = together(&self.roster, &people.identities, listeners, TIMEOUTS, |me, connections| {
             let at = usize::from(me.own().number().get()) - 1;
             let job = jobs.get(at).ok_or_else(|| Error::Bug("a party without a job".into()))?;
             party(job.clone(), connections, None)

@@ -1,0 +1,117 @@
+//! How a random run of two is computed: by which protocol, or by one that the parties pick, and how.
+
+use super::case::{Terms, chance, pick};
+use veilset::operations::Announced;
+use veilset::planner::Preference;
+use veilset::protocols::{self, Offer, Protocol, groups};
+use veilset::rng::Prng;
+
+/// What both sides say of it. In arrays the receiver precedes the sender.
+pub struct How {
+    /// None: the parties pick one.
+    pub protocol: Option<&'static Protocol>,
+    /// Who names it. The other one allows it among others.
+    names: [bool; 2],
+    /// Whether a party that names none says so.
+    says_auto: [bool; 2],
+    prefer: [Preference; 2],
+    /// Half of the time the default.
+    group: Option<&'static str>,
+    malicious: bool,
+    shards: Option<u64>,
+    /// Who prepares its half.
+    pub prepares: [bool; 2],
+}
+
+impl How {
+    /// A way that is for these terms and sizes.
+    pub fn random(rng: &mut Prng, terms: &Terms, [receiver, sender]: [Announced; 2]) -> How {
+        let operation = terms.operation;
+        let offer = |p: &Protocol| p.offer(operation).copied();
+        let fits = |p: &&'static Protocol| {
+            let sizes = [receiver.size + p.inserted(operation, sender), sender.size];
+            offer(p).is_some_and(|offer| offer.takes(sizes) && offer.reveals_count == terms.reveals)
+        };
+        let mut all: Vec<&'static Protocol> = protocols::ALL.into_iter().filter(fits).collect();
+        // In one run of three the parties pick.
+        let protocol = if chance(rng, 3) { None } else { Some(pick(rng, &all)) };
+        all.retain(|p| protocol.map_or(p.automatic, |protocol| *p == protocol));
+        let groups = pick(rng, &all).groups;
+        let group = chance(rng, if protocol.is_some() { 2 } else { 4 }).then(|| pick(rng, groups));
+        all.retain(|p| group.is_none_or(|group| p.groups.contains(&group)));
+        // Whether the run has a property that some of those that are left offer. Then the others are not for it.
+        let mut asks = |rng: &mut Prng, one_in, property: fn(&Offer) -> bool| {
+            let has = |p: &&'static Protocol| offer(p).is_some_and(|offer| property(&offer));
+            let asked = all.iter().any(has) && chance(rng, one_in);
+            if asked {
+                all.retain(has);
+            }
+            asked
+        };
+        let malicious = asks(rng, 2, |offer| offer.malicious_sender);
+        let shards = asks(rng, 3, |offer| offer.shards).then(|| 2 + rng.below(5));
+        // A half is for a run in one piece.
+        let prepares = [(); 2].map(|()| shards.is_none() && chance(rng, 4));
+        let prepared =
+            prepares != [false; 2] && all.iter().any(|p| offer(p).is_some_and(|offer| offer.prepares));
+        let prepares = prepares.map(|prepares| prepares && prepared);
+        // One that prepares in the group of a protocol must not allow protocols in others.
+        let alone = |at: usize| prepares[at] || protocol.is_some_and(|p| !p.automatic);
+        let names = [0, 1].map(|at| protocol.is_some() && (alone(at) || !chance(rng, 8)));
+        let names = if names == [false; 2] { [protocol.is_some(); 2] } else { names };
+        How {
+            protocol,
+            names,
+            says_auto: [(); 2].map(|()| chance(rng, 2)),
+            prefer: [(); 2].map(|()| pick(rng, &Preference::ALL)),
+            group,
+            malicious,
+            shards,
+            prepares,
+        }
+    }
+
+    /// What a party says of it.
+    pub fn words(&self, party: usize) -> Vec<String> {
+        let mut words = Vec::new();
+        let mut say = |word: String| words.push(word);
+        match self.protocol {
+            Some(protocol) if self.names[party] => say(format!("--protocol={protocol}")),
+            _ => {
+                if self.says_auto[party] {
+                    say("--protocol=auto".into());
+                }
+                say(format!("--prefer={}", self.prefer[party]));
+            }
+        }
+        if let Some(shards) = self.shards {
+            say(format!("--shards={shards}"));
+        }
+        if let Some(group) = self.group {
+            say(format!("--group={group}"));
+        }
+        if self.malicious {
+            say("--malicious-sender".into());
+        }
+        words
+    }
+
+    /// The group in which a party prepares its half.
+    pub fn group_of_half(&self) -> &'static str {
+        self.group.unwrap_or(self.protocol.map_or(groups::CURVE25519, Protocol::group))
+    }
+
+    /// Its category.
+    pub fn name(&self) -> String {
+        let mut name = self.protocol.map_or("auto", |p| p.name).to_string();
+        // One of the two names it.
+        if self.names[0] != self.names[1] {
+            name += " or auto";
+        }
+        name += &self.group.map_or_else(String::new, |group| format!(" over {group}"));
+        for (is, what) in [(self.malicious, " malicious"), (self.shards.is_some(), " in shards")] {
+            name += if is { what } else { "" };
+        }
+        name
+    }
+}
