@@ -30,4 +30,5 @@ mod several;
 mod several_refused;
 mod share;
 mod signals;
+mod soak;
 mod terminal;
