@@ -56,7 +56,7 @@ pub fn assemble(
 /// the other parties reach us by it.
 ///
 /// # Errors
-/// Those of [`assemble`]. [`Error::Bug`] if somebody connects to us and there is no listener.
+/// As [`assemble`]. [`Error::Bug`] if somebody connects to us and there is no listener.
 pub fn assemble_at(
     me: &Me,
     identity: &Arc<Identity>,
