@@ -131,7 +131,7 @@ fn one(folder: &Path, seed: u64, run: u64, max_items: usize, people: &People) ->
         let mut case = several::Case::random(&mut rng, folder, max_items, people)?;
         return case.run(people).map_err(|what| said_wrong(what, &case.words)).map(|()| case.kind);
     }
-    let over_tls = run % OVER_TLS == 0;
+    let over_tls = run.is_multiple_of(OVER_TLS);
     let case = Case::random(&mut rng, folder, max_items, people, over_tls)?;
     let ran = of_two(&case, people, over_tls);
     let picked = ran.map_err(|what| {
