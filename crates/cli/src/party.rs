@@ -136,7 +136,7 @@ fn done(job: &Job) -> String {
 pub fn words(phase: Phase, input: &str) -> String {
     match phase {
         Phase::Sorting => format!("sorting the keys of {input}"),
-        Phase::Hashing => format!("hashing the keys of {input}"),
+        Phase::Preparing => format!("preparing the keys of {input}"),
         _ => format!("reading {input}"),
     }
 }

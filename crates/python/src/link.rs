@@ -136,7 +136,7 @@ impl<T: Send + 'static> Front for Link<T> {
         match phase {
             Some(Phase::Reading) => self.begin("reading the table"),
             Some(Phase::Sorting) => self.begin("sorting the keys"),
-            Some(_) => self.begin("hashing the keys"),
+            Some(_) => self.begin("preparing the keys"),
             None => {}
         }
     }

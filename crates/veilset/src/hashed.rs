@@ -1,7 +1,8 @@
 //! A set as it takes part in a protocol: 32 uniform bytes for each item, and for each dummy that pads it.
 //!
-//! It is made before the peer is met. Hashing is the one thing whose time depends on the lengths of the items, and
-//! padding the one whose time depends on the number of dummies: done later, a peer could take the time of both.
+//! It is made before the peer is met. Hashing, which comes with the [`ItemSet`], is the one thing whose time depends on the
+//! lengths of the items, and padding the one whose time depends on the number of dummies: done later, a peer could take the
+//! time of both.
 //!
 //! A protocol may raise the set to a key of a PRF: [`crate::group::raised`]. Key and points may have been computed before,
 //! in the offline half of a session ([`crate::artefact`]).
@@ -9,12 +10,11 @@
 use crate::error::{Error, Result};
 use crate::group::raised::Offline;
 use crate::hash::ItemHash;
-use crate::item::{ItemSet, Items};
+use crate::item::{ItemSet, Items, hashes_of};
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::OnceLock;
 
 /// A set, hashed, and padded if so wished (KRTW19 2.5).
@@ -23,10 +23,9 @@ use std::sync::OnceLock;
 /// [`crate::operations::Operation::dummies`]; [`crate::protocols::run`], the only way into an operation, refuses a set
 /// that is padded with the other kind.
 pub struct Hashed<'a> {
-    items: Cow<'a, ItemSet>,
-    /// Of the items, then of the dummies. Identifiers are hashed when they are needed: they are of one length, and there
-    /// are no dummies behind them.
-    hashes: OnceLock<Secrets<ItemHash>>,
+    items: Cow<'a, Items>,
+    /// Of the items, then of the dummies.
+    hashes: Hashes<'a>,
     /// The kind of dummies that pad it, of which there may be 0.
     dummies: Option<Dummies>,
     /// How many listed dummies were inserted behind these. They are public and hashed when they are needed: their
@@ -36,6 +35,12 @@ pub struct Hashed<'a> {
     offline: Option<Offline>,
     /// The identifiers of its items and dummies, if a run of `id` made any.
     identifiers: OnceLock<Box<Hashed<'static>>>,
+}
+
+enum Hashes<'a> {
+    /// Those of a set without dummies.
+    OfSet(&'a [ItemHash]),
+    Own(Secrets<ItemHash>),
 }
 
 /// What a set is padded with.
@@ -48,47 +53,47 @@ pub enum Dummies {
     Listed,
 }
 
-/// Items that a task hashes.
+/// Hashes that a task copies, or dummies that it makes.
 const BATCH: usize = 1 << 9;
 
 impl<'a> Hashed<'a> {
-    /// The set without dummies.
-    pub fn new(items: &'a ItemSet) -> Self {
-        let set = Self::of(Cow::Borrowed(items));
-        set.own();
-        set
+    /// The set without dummies, and with the hashes that it has.
+    pub fn new(set: &'a ItemSet) -> Self {
+        Self::of(Cow::Borrowed(&**set), Hashes::OfSet(set.hashes()), None)
     }
 
-    fn of(items: Cow<'a, ItemSet>) -> Self {
-        let (hashes, identifiers) = (OnceLock::new(), OnceLock::new());
-        Hashed { items, hashes, dummies: None, inserted: 0, offline: None, identifiers }
+    fn of(items: Cow<'a, Items>, hashes: Hashes<'a>, dummies: Option<Dummies>) -> Self {
+        Hashed { items, hashes, dummies, inserted: 0, offline: None, identifiers: OnceLock::new() }
     }
 
-    /// The set filled up to `size`, no less than it has, with random dummies.
+    /// The set filled up to `size`, no less than it has, with random dummies. Takes 32 bytes of memory for each item and
+    /// dummy.
     pub fn padded(items: &'a ItemSet, size: usize, rng: &mut Prng) -> Self {
         let dummies =
             (0..size.saturating_sub(items.len())).map(|_| ItemHash::random(rng)).collect::<Vec<_>>();
-        Self::new(items).with_dummies(Dummies::Random, &Secrets::from(dummies))
+        Self::with_dummies(items, Dummies::Random, &Secrets::from(dummies))
     }
 
-    fn with_dummies(self, kind: Dummies, dummies: &[ItemHash]) -> Self {
-        let mut hashes = self.hashes.into_inner().unwrap_or_else(|| Secrets::zeros(0));
+    fn with_dummies(items: &'a ItemSet, kind: Dummies, dummies: &[ItemHash]) -> Self {
+        let mut hashes = Secrets::with_capacity(items.len() + dummies.len());
+        hashes.extend(items.hashes());
         hashes.extend(dummies);
-        Hashed { hashes: OnceLock::from(hashes), dummies: Some(kind), ..self }
+        Self::of(Cow::Borrowed(&**items), Hashes::Own(hashes), Some(kind))
     }
 
-    /// The set filled up to `size`, no less than it has, with listed dummies.
+    /// The set filled up to `size`, no less than it has, with listed dummies. Takes 32 bytes of memory for each item and
+    /// dummy.
     pub fn padded_from_list(items: &'a ItemSet, size: usize) -> Self {
         // At once: how many there are is ours to hide, and later it would show in the time of every frame.
         let dummies: Vec<_> =
             (0..size.saturating_sub(items.len())).into_par_iter().map(ItemHash::listed()).collect();
-        Self::new(items).with_dummies(Dummies::Listed, &Secrets::from(dummies))
+        Self::with_dummies(items, Dummies::Listed, &Secrets::from(dummies))
     }
 
-    /// A set of these items and hashes, filled up to `size`, no less than there are. As many dummies are computed whatever the
-    /// set has, because a peer waits for them.
+    /// A set of these items, or of what takes their places, and of their hashes, filled up to `size`, no less than there
+    /// are. As many dummies are computed whatever the set has, because a peer waits for them.
     pub(crate) fn part(
-        items: ItemSet,
+        items: Items,
         own: &[ItemHash],
         kind: Dummies,
         size: usize,
@@ -107,8 +112,7 @@ impl<'a> Hashed<'a> {
         for (at, hash) in hashes.iter_mut().enumerate() {
             *hash = own.get(at).copied().unwrap_or_else(|| dummies[at - own.len()]);
         }
-        let part = Hashed::of(Cow::Owned(items));
-        Hashed { hashes: OnceLock::from(hashes), dummies: Some(kind), ..part }
+        Hashed::of(Cow::Owned(items), Hashes::Own(hashes), Some(kind))
     }
 
     /// Puts the first `n` listed dummies behind all others, those that the peer's set may have.
@@ -127,7 +131,7 @@ impl<'a> Hashed<'a> {
     }
 
     /// The items, without dummies.
-    pub fn items(&self) -> &ItemSet {
+    pub fn items(&self) -> &Items {
         &self.items
     }
 
@@ -138,7 +142,7 @@ impl<'a> Hashed<'a> {
 
     /// The size that the peer is told: items, and the dummies that pad them.
     pub fn announced(&self) -> usize {
-        self.hashes.get().map_or(self.items.len(), |hashes| hashes.len())
+        self.own().len()
     }
 
     /// Whether it has neither.
@@ -148,17 +152,16 @@ impl<'a> Hashed<'a> {
 
     /// The hashes of the items and dummies at these positions, each below `len()`.
     pub fn hashes(&self, positions: &[u32]) -> Secrets<ItemHash> {
-        let (dummy, announced) = (ItemHash::listed(), self.announced());
+        let (dummy, own) = (ItemHash::listed(), self.own());
         let mut hashes = Secrets::zeros(positions.len());
         let batches = hashes.par_chunks_mut(BATCH).zip(positions.par_chunks(BATCH));
-        batches.for_each(|(hashes, positions)| match self.hashes.get() {
-            Some(own) => hashes.iter_mut().zip(positions).for_each(|(hash, &i)| {
+        batches.for_each(|(hashes, positions)| {
+            hashes.iter_mut().zip(positions).for_each(|(hash, &i)| {
                 *hash = match own.get(i as usize) {
                     Some(hash) => *hash,
-                    None => dummy(i as usize - announced),
+                    None => dummy(i as usize - own.len()),
                 };
-            }),
-            None => ItemHash::of_items(positions.iter().map(|&i| self.items.get(i as usize)), hashes),
+            });
         });
         hashes
     }
@@ -168,10 +171,23 @@ impl<'a> Hashed<'a> {
         &self.own()[i]
     }
 
-    /// The hashes of the items, then of the dummies that were not inserted. Those of identifiers are computed by the first
-    /// call, and kept.
+    /// The hashes of the items, then of the dummies that were not inserted.
     pub(crate) fn own(&self) -> &[ItemHash] {
-        self.hashes.get_or_init(|| hashes_of(&self.items, 0..self.items.len()))
+        match &self.hashes {
+            Hashes::OfSet(hashes) => hashes,
+            Hashes::Own(hashes) => hashes,
+        }
+    }
+
+    /// Whether these items are all different, and none is in the set. Takes 32 bytes of memory for each.
+    pub(crate) fn all_new(&self, items: &Items) -> bool {
+        let mut new = hashes_of(items);
+        new.par_sort_unstable_by_key(|hash| *hash.as_bytes());
+        let is_new =
+            |hash: &ItemHash| new.binary_search_by_key(hash.as_bytes(), |hash| *hash.as_bytes()).is_err();
+        let different = new.windows(2).all(|two| two[0].as_bytes() != two[1].as_bytes());
+        let ours = &self.own()[..self.items.len()];
+        different && ours.par_iter().all(is_new)
     }
 
     /// Keeps the set of the identifiers of its items and dummies for as long as the set itself, because a sealed result
@@ -182,8 +198,10 @@ impl<'a> Hashed<'a> {
     pub(crate) fn identify(&self, identifiers: ItemSet) -> Result<&Hashed<'static>> {
         let again = || Error::Bug("a set that has identifiers from another run".into());
         let mut new = Some(identifiers);
-        let kept =
-            self.identifiers.get_or_init(|| Box::new(Hashed::of(Cow::Owned(new.take().unwrap_or_default()))));
+        let kept = self.identifiers.get_or_init(|| {
+            let (items, hashes) = new.take().unwrap_or_default().into_parts();
+            Box::new(Hashed::of(Cow::Owned(items), Hashes::Own(hashes), None))
+        });
         if new.is_none() { Ok(kept) } else { Err(again()) }
     }
 
@@ -198,27 +216,18 @@ impl<'a> Hashed<'a> {
     }
 }
 
-/// The hashes of these items.
-pub fn hashes_of(items: &Items, range: Range<usize>) -> Secrets<ItemHash> {
-    let mut hashes = Secrets::zeros(range.len());
-    hashes.par_chunks_mut(BATCH).enumerate().for_each(|(batch, hashes)| {
-        let first = range.start + batch * BATCH;
-        ItemHash::of_items((first..).map(|i| items.get(i)).take(hashes.len()), hashes);
-    });
-    hashes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::HashSet;
 
     #[test]
-    fn identifiers_are_of_one_run() {
+    fn identifiers_are_of_one_run_and_have_hashes_of_their_own() {
         let set: ItemSet = ["a"].iter().collect();
         let hashed = Hashed::new(&set);
         let some = |id: &str| [id].iter().collect::<ItemSet>();
-        assert!(hashed.identify(some("1")).unwrap().items() == &some("1"));
+        let identified = hashed.identify(some("1")).unwrap();
+        assert!(identified.items() == &*some("1") && *identified.hash(0) == ItemHash::of_item(b"1"));
         assert!(matches!(hashed.identify(some("2")), Err(Error::Bug(_))));
     }
 
@@ -228,9 +237,9 @@ mod tests {
         let whole = Hashed::new(&set);
         let mut rng = Prng::from_seed(&[2; 32]);
         for kind in [Dummies::Random, Dummies::Listed] {
-            let mut make = |set: &ItemSet, own| Hashed::part(set.clone(), own, kind, 9, &mut rng);
+            let mut make = |set: &Items, own| Hashed::part(set.clone(), own, kind, 9, &mut rng);
             let (part, again) = (make(&set, whole.own()), make(&set, whole.own()));
-            assert_eq!((part.announced(), part.dummies(), part.items()), (9, Some(kind), &set));
+            assert_eq!((part.announced(), part.dummies(), part.items()), (9, Some(kind), &*set));
             assert!(part.own()[..4] == *whole.own());
             assert_eq!(part.own()[4..] == again.own()[4..], kind == Dummies::Listed);
             let none = ItemSet::default();
@@ -240,6 +249,30 @@ mod tests {
             let public: HashSet<ItemHash> = (0..300).map(ItemHash::listed()).collect();
             assert!(part.own()[4..].iter().all(|dummy| public.contains(dummy) == (kind == Dummies::Listed)));
         }
+    }
+
+    #[test]
+    fn new_items_are_all_different_and_not_in_the_set() {
+        let list = |items: &[&str]| items.iter().collect::<Items>();
+        let set: ItemSet = ["a", "b"].iter().collect();
+        let mut rng = Prng::from_seed(&[3; 32]);
+        // The items of a part may be elsewhere; its hashes are what counts.
+        let part = Hashed::part(list(&["1", "2"]), set.hashes(), Dummies::Listed, 5, &mut rng);
+        for hashed in [Hashed::new(&set), Hashed::padded(&set, 5, &mut rng), part] {
+            // (items, whether all are new)
+            for (items, new) in [
+                (&[][..], true),
+                (&["c"], true),
+                (&["c", "ab", ""], true),
+                (&["b"], false),
+                (&["c", "a", "d"], false),
+                (&["c", "d", "c"], false),
+            ] {
+                assert_eq!(hashed.all_new(&list(items)), new, "{items:?}");
+            }
+        }
+        let none = ItemSet::default();
+        assert!(Hashed::new(&none).all_new(&list(&["a"])) && !Hashed::new(&none).all_new(&list(&["a", "a"])));
     }
 
     #[test]
@@ -255,7 +288,7 @@ mod tests {
         assert_eq!([plain.len(), random.len(), listed.len()], [3, 9, 9]);
         for other in [&random, &again, &listed] {
             assert_eq!(all(other)[..3], all(&plain)[..]);
-            assert!(other.items() == &set);
+            assert!(other.items() == &*set);
         }
         let mut different: HashSet<ItemHash> = all(&plain).into_iter().collect();
         for padded in [&random, &again, &listed] {

@@ -4,7 +4,8 @@
 //! `("a", "bc")` differs from `("ab", "c")`. The length is a LEB128 varint in its shortest form, which
 //! makes the encoding unique: [`encode_key`] and [`decode_key`] are inverse to each other.
 
-use crate::secret::wipe;
+use crate::hash::ItemHash;
+use crate::secret::{Secrets, wipe};
 use rayon::prelude::*;
 use std::fmt;
 use zeroize::ZeroizeOnDrop;
@@ -138,9 +139,13 @@ impl<T: AsRef<[u8]>> FromIterator<T> for Items {
     }
 }
 
-/// A set: distinct items, in a fixed order. Only [`ItemSet::keep_first`] makes one, and `ItemSet::of_distinct` of what is left of one.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct ItemSet(Items);
+/// A set: distinct items, in a fixed order, and their hashes, which take 32 bytes of memory for each and are zeroed when
+/// dropped. Only [`ItemSet::keep_first`] makes one. Two sets are equal if their items are.
+#[derive(Clone)]
+pub struct ItemSet {
+    items: Items,
+    hashes: Secrets<ItemHash>,
+}
 
 /// What [`ItemSet::keep_first`] made of a list.
 #[derive(PartialEq, Eq)]
@@ -153,29 +158,40 @@ pub struct Distinct {
     pub duplicates: Vec<(u32, u32)>,
 }
 
+/// Items that a task hashes.
+const BATCH: usize = 1 << 9;
+
+/// The hash of each of these items, which protocols take in its place. They are computed in batches, on the threads of
+/// the caller's pool.
+pub fn hashes_of(items: &Items) -> Secrets<ItemHash> {
+    let mut hashes = Secrets::zeros(items.len());
+    hashes.par_chunks_mut(BATCH).enumerate().for_each(|(batch, hashes)| {
+        let first = batch * BATCH;
+        ItemHash::of_items((first..).map(|i| items.get(i)).take(hashes.len()), hashes);
+    });
+    hashes
+}
+
 impl ItemSet {
-    /// Its items, in order.
-    pub fn into_items(self) -> Items {
-        self.0
+    /// The hash of each item, in their order, computed when the set was made.
+    pub fn hashes(&self) -> &[ItemHash] {
+        &self.hashes
     }
 
-    /// The set of these items, which are known to be different.
-    pub(crate) fn of_distinct(items: Items) -> ItemSet {
-        ItemSet(items)
+    /// Its items and their hashes.
+    pub(crate) fn into_parts(self) -> (Items, Secrets<ItemHash>) {
+        (self.items, self.hashes)
     }
 
-    /// The distinct items of a list of fewer than 2^32. While it runs it takes 8 bytes of memory for each item; it
-    /// leaves 4 for each distinct item and 8 for each duplicate.
+    /// The distinct items of a list of fewer than 2^32. All are hashed, once. While it runs it takes up to 48 bytes of
+    /// memory for each item; it leaves 36 to 68 for each distinct item and 8 for each duplicate.
     pub fn keep_first(mut items: Items) -> Distinct {
-        // Sorting by a hash finds equal items without a table whose shape an attacker could choose. The sort key is
-        // 32 bits of hash above the position; items that share these bits are compared.
-        let mut order: Vec<u64> = (0..items.len() as u32)
-            .into_par_iter()
-            .map(|i| {
-                let [a, b, c, d, ..] = *blake3::hash(items.get(i as usize)).as_bytes();
-                u64::from(u32::from_le_bytes([a, b, c, d])) << 32 | u64::from(i)
-            })
-            .collect();
+        // Sorting by the hash finds equal items without a table whose shape an attacker could choose. The sort key is
+        // 32 bits of it above the position; items that share these bits are compared.
+        let mut hashes = hashes_of(&items);
+        let bits = |hash: &ItemHash| u32::from_le_bytes(hash.as_bytes().as_chunks().0[0]);
+        let key = |(i, hash)| u64::from(bits(hash)) << 32 | i as u64;
+        let mut order = Secrets::from(hashes.par_iter().enumerate().map(key).collect::<Vec<u64>>());
         order.par_sort_unstable();
         let mut duplicates = Vec::new();
         for run in order.chunk_by_mut(|a, b| a >> 32 == b >> 32).filter(|run| run.len() > 1) {
@@ -194,25 +210,30 @@ impl ItemSet {
         items.retain(|i| {
             let new = again.next_if_eq(&i).is_none();
             if new {
+                hashes[positions.len()] = hashes[i as usize];
                 positions.push(i);
             }
             new
         });
         items.shrink_to_fit();
-        Distinct { set: ItemSet(items), positions, duplicates }
+        hashes.truncate(positions.len());
+        hashes.shrink();
+        Distinct { set: ItemSet { items, hashes }, positions, duplicates }
     }
 }
 
-/// Whether the sets have an item in common, by 128 bits of hash. Takes 16 bytes for each item of `a`.
-pub fn intersects(a: &ItemSet, b: &ItemSet) -> bool {
-    let hash = |item: &[u8]| {
-        let mut word = [0u8; 16];
-        blake3::Hasher::new().update(item).finalize_xof().fill(&mut word);
-        u128::from_le_bytes(word)
-    };
-    let mut hashes: Vec<u128> = (0..a.len()).into_par_iter().map(|i| hash(a.get(i))).collect();
-    hashes.par_sort_unstable();
-    (0..b.len()).into_par_iter().any(|i| hashes.binary_search(&hash(b.get(i))).is_ok())
+impl PartialEq for ItemSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.items == other.items
+    }
+}
+
+impl Eq for ItemSet {}
+
+impl Default for ItemSet {
+    fn default() -> Self {
+        ItemSet { items: Items::new(), hashes: Secrets::zeros(0) }
+    }
 }
 
 impl<T: AsRef<[u8]>> FromIterator<T> for ItemSet {
@@ -237,7 +258,7 @@ impl fmt::Debug for Distinct {
 impl std::ops::Deref for ItemSet {
     type Target = Items;
     fn deref(&self) -> &Items {
-        &self.0
+        &self.items
     }
 }
 
@@ -331,24 +352,65 @@ mod tests {
         }
     }
 
+    /// Compares with a plain computation, and the hashes with those of each item alone.
+    fn check(list: &[Vec<u8>]) {
+        let d = ItemSet::keep_first(list.iter().collect());
+        let (mut set, mut duplicates) = (Vec::<usize>::new(), Vec::new());
+        for i in 0..list.len() {
+            match set.iter().find(|&&j| list[j] == list[i]) {
+                Some(&j) => duplicates.push((i as u32, j as u32)),
+                None => set.push(i),
+            }
+        }
+        assert_eq!(d.duplicates, duplicates);
+        assert_eq!(d.positions, set.iter().map(|&i| i as u32).collect::<Vec<_>>());
+        assert!(d.set.iter().eq(set.iter().map(|&i| list[i].as_slice())));
+        assert_eq!(d.set.hashes(), d.set.iter().map(ItemHash::of_item).collect::<Vec<_>>());
+    }
+
     #[test]
     fn keep_first_agrees_with_the_plain_computation() {
         let mut rng = Prng::from_seed(&[1; 32]);
         for n in [0usize, 1, 2, 3, 50, 1000] {
-            let list: Vec<Vec<u8>> =
-                (0..n).map(|_| vec![b'x'; rng.below(3) as usize + rng.below(n as u64) as usize]).collect();
-            let d = ItemSet::keep_first(list.iter().collect());
-            let (mut set, mut duplicates) = (Vec::<usize>::new(), Vec::new());
-            for i in 0..n {
-                match set.iter().find(|&&j| list[j] == list[i]) {
-                    Some(&j) => duplicates.push((i as u32, j as u32)),
-                    None => set.push(i),
-                }
-            }
-            assert_eq!(d.duplicates, duplicates);
-            assert_eq!(d.positions, set.iter().map(|&i| i as u32).collect::<Vec<_>>());
-            assert!(d.set.iter().eq(set.iter().map(|&i| list[i].as_slice())));
+            let mut length = || rng.below(3) as usize + rng.below(n as u64) as usize;
+            check(&(0..n).map(|_| vec![b'x'; length()]).collect::<Vec<_>>());
         }
+    }
+
+    /// Sizes around the 64 messages that are hashed at once and the items of a task; lengths around a block and a chunk
+    /// of BLAKE3. All different but the empty ones, each twice, or a few many times.
+    #[test]
+    fn keep_first_agrees_around_batches_blocks_and_chunks() {
+        const LENGTHS: [usize; 8] = [0, 63, 64, 65, 1023, 1024, 1025, 5000];
+        for n in [1, 63, 64, 65, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH + 65] {
+            for different in [n, n.div_ceil(2), 9] {
+                let item = |i: usize| {
+                    let number = (i % different) as u16;
+                    number.to_le_bytes().into_iter().cycle().take(LENGTHS[i % different % LENGTHS.len()])
+                };
+                check(&(0..n).map(|i| item(i).collect()).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn items_that_share_the_bits_they_are_sorted_by_are_told_apart() {
+        // Among so many there are some.
+        let many: Items = (0..1u32 << 18).map(u32::to_le_bytes).collect();
+        let bits = |hash: &ItemHash| u32::from_le_bytes(hash.as_bytes().as_chunks().0[0]);
+        let mut order: Vec<(u32, usize)> = hashes_of(&many).iter().map(bits).zip(0..).collect();
+        order.sort_unstable();
+        let two = order.windows(2).find(|two| two[0].0 == two[1].0).unwrap();
+        let [a, b] = [two[0].1, two[1].1].map(|i| many.get(i).to_vec());
+        check(&[&a, &b, &b, &a, &b].map(Clone::clone));
+        check(&[&b, &a].map(Clone::clone));
+    }
+
+    #[test]
+    fn sets_are_equal_if_their_items_are() {
+        let set = |items: &[&str]| items.iter().collect::<ItemSet>();
+        assert!(set(&["a", "b", "a"]) == set(&["a", "b"]) && set(&[]) == ItemSet::default());
+        assert!(set(&["a", "b"]) != set(&["b", "a"]) && set(&["a"]) != set(&["a", "b"]));
     }
 
     #[test]
@@ -359,14 +421,6 @@ mod tests {
         items.push_if(true, b"", 0);
         items.push_if(true, b"ef", 9);
         assert!(items == ["a", "bc", "", "ef"].iter().collect());
-    }
-
-    #[test]
-    fn sets_intersect_if_they_share_an_item() {
-        let set = |items: &[&str]| items.iter().collect::<ItemSet>();
-        assert!(intersects(&set(&["a", "b"]), &set(&["c", "b", "d"])));
-        assert!(!intersects(&set(&["a", "b"]), &set(&["c", "ab", ""])));
-        assert!(!intersects(&set(&[]), &set(&["c"])) && !intersects(&set(&[]), &set(&[])));
     }
 
     #[test]

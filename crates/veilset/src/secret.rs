@@ -68,6 +68,13 @@ impl<T: Copy + Default> Secrets<T> {
         self.0.truncate(n);
     }
 
+    /// Frees the room that is not used, if it is more than half. The list then moves, and leaves no copy behind.
+    pub fn shrink(&mut self) {
+        if self.0.capacity() > 2 * self.0.len() {
+            *self = self.clone();
+        }
+    }
+
     fn wipe(&mut self) {
         wipe(&mut self.0);
     }
@@ -213,6 +220,20 @@ mod tests {
         let place = list.as_ptr();
         list.extend(&[2; 6]);
         assert_eq!((list.as_ptr(), &*list), (place, &[1, 1, 1, 1, 2, 2, 2, 2, 2, 2][..]));
+    }
+
+    #[test]
+    fn a_list_is_moved_to_free_more_than_half_of_its_room() {
+        for (kept, room) in [(0, 0), (4, 4), (5, 10), (10, 10)] {
+            let mut list = Secrets::from(vec![Counted(1); 10]);
+            list.truncate(kept);
+            let before = MADE.get();
+            list.shrink();
+            assert_eq!((list.len(), list.0.capacity()), (kept, room));
+            // What moved is wiped where it was.
+            assert_eq!(MADE.get() - before, usize::from(room < 10));
+            assert!(list.iter().all(|counted| counted.0 == 1));
+        }
     }
 
     #[test]

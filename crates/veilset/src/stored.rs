@@ -14,7 +14,6 @@
 
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash};
-use crate::hashed::hashes_of;
 use crate::item::{ItemSet, Items};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
@@ -33,8 +32,6 @@ use zeroize::Zeroizing;
 const BUCKETS: usize = 256;
 /// Bytes of a bucket that are written at a time.
 const BLOCK: usize = 1 << 16;
-/// Items of a set in memory that are written at a time.
-const AT_ONCE: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
 /// The position of a dummy.
 const DUMMY: u32 = u32::MAX;
 /// Items hashed at once.
@@ -192,13 +189,10 @@ impl Set<'_> {
         match self {
             Set::Memory(set) => {
                 let batches = (0..set.len().div_ceil(BATCH)).into_par_iter().map(|batch| {
-                    let first = batch * BATCH;
-                    let mut hashes = Secrets::zeros(BATCH.min(set.len() - first));
-                    ItemHash::of_items((first..).map(|i| set.get(i)).take(hashes.len()), &mut hashes);
-                    let all = first..first + hashes.len();
+                    let all = batch * BATCH..set.len().min((batch + 1) * BATCH);
                     let payloads = all.clone().map(|i| payload(i).len()).sum();
                     sum_of(domain, all, payloads, |i, to| {
-                        message(i as u32, &hashes[i - first], payload(i), to);
+                        message(i as u32, &set.hashes()[i], payload(i), to);
                     })
                 });
                 Ok(threads.run(|| batches.reduce(|| [0; 4], add)))
@@ -474,21 +468,10 @@ impl Distinct {
     ///
     /// # Errors
     /// Those of [`Draft`].
-    pub fn of(
-        set: &ItemSet,
-        payloads: &Items,
-        (folder, form): (&Path, Form),
-        threads: &Threads,
-    ) -> Result<Distinct> {
+    pub fn of(set: &ItemSet, payloads: &Items, (folder, form): (&Path, Form)) -> Result<Distinct> {
         let mut draft = Draft::new(folder, form)?;
         let payload = |i: usize| if payloads.is_empty() { &[] } else { payloads.get(i) };
-        for first in (0..set.len()).step_by(AT_ONCE) {
-            let last = set.len().min(first + AT_ONCE);
-            let hashes = threads.run(|| hashes_of(set, first..last));
-            draft.push((first..last).map(|i| i as u32), &hashes, |i| {
-                [set.get(first + i), payload(first + i)]
-            })?;
-        }
+        draft.push(0..set.len() as u32, set.hashes(), |i| [set.get(i), payload(i)])?;
         (0..BUCKETS).try_for_each(|bucket| draft.flush(bucket))?;
         Ok(Distinct { draft, again: vec![Vec::new(); BUCKETS], len: set.len() })
     }
@@ -666,8 +649,8 @@ pub trait Source: Sync {
 
 impl Part {
     /// The items of a set that is a part by itself.
-    pub fn of(set: &ItemSet, payloads: &Items, form: Form, threads: &Threads) -> Part {
-        let hashes = threads.run(|| hashes_of(set, 0..set.len()));
+    pub fn of(set: &ItemSet, payloads: &Items, form: Form) -> Part {
+        let hashes = Secrets::from(set.hashes().to_vec());
         let items = match form.items {
             true => set.iter().collect(),
             false => in_place_of_items(&hashes),

@@ -224,7 +224,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// Does the work whose duration depends on our data, before connecting: hashes the keys, or opens the prepared
+    /// Does the work whose duration depends on our data, before connecting: pads the set, or opens the prepared
     /// half or our filter, which `identity` decrypts.
     ///
     /// # Errors
@@ -236,7 +236,7 @@ impl<'a> Data<'a> {
         watch: &Watch<'_>,
         rng: &mut Prng,
     ) -> Result<Prepared<'_>> {
-        (watch.begins)(Phase::Hashing);
+        (watch.begins)(Phase::Preparing);
         let Job { prepared, filter, .. } = self.job;
         match (prepared, filter, identity) {
             (None, None, _) => self.request().prepare(rng),

@@ -5,7 +5,7 @@
 //!
 //! 1. [`Job::check`] refuses contradictory settings, without looking at the data.
 //! 2. [`Job::load`] reads the table, and makes and checks the keyed set, payloads and values.
-//! 3. [`Data::prepare`] hashes the keys, or opens a prepared half.
+//! 3. [`Data::prepare`] pads the set, or opens a prepared half.
 //! 4. [`Job::create_output`] opens the destination. Up to here, the peer is not contacted.
 //! 5. [`run()`] runs over the front end's connection, if the [`Gate`] allows it, and returns the outcome and a report.
 //! 6. [`Data::write`] writes the result, and [`Destination::commit`] then gives the file its name.
@@ -511,10 +511,10 @@ impl Job {
 pub enum Phase {
     /// Reading the table.
     Reading,
-    /// Normalising the keys and making them a set.
+    /// Normalising the keys, hashing them, and making them a set.
     Sorting,
-    /// Hashing the keys, or reading a prepared half.
-    Hashing,
+    /// Padding the set, writing it to the disk, or reading a prepared half.
+    Preparing,
 }
 
 /// Callbacks that follow a job and may stop it.

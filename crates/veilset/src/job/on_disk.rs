@@ -8,7 +8,6 @@ use super::data::output_format;
 use super::{Job, Phase, Watch};
 use crate::artefact::check_size;
 use crate::error::{Error, Result};
-use crate::hashed::hashes_of;
 use crate::item::Items;
 use crate::operations::Learned;
 use crate::operations::intersect::Matching;
@@ -165,10 +164,9 @@ impl OnDisk {
                 sent => payloads(&piece, &keyed, &piece.columns(sent)?)?,
             };
             check_max_row(&piece, &keyed, keys_travel, &sent, job.terms.max_row)?;
-            let hashes = threads.run(|| hashes_of(&keyed.set, 0..keyed.set.len()));
             let payload = |i: usize| if sent.is_empty() { &[] } else { sent.get(i) };
-            draft
-                .push(keyed.rows.iter().map(|row| rows + row), &hashes, |i| [keyed.set.get(i), payload(i)])?;
+            let positions = keyed.rows.iter().map(|row| rows + row);
+            draft.push(positions, keyed.set.hashes(), |i| [keyed.set.get(i), payload(i)])?;
             keyed.rows.iter().for_each(|row| first.set(rows + row, true));
             let again = keyed.repeated().iter();
             repeated.extend(again.map(|&(row, at)| (rows + keyed.rows[at as usize], rows + row)));

@@ -87,9 +87,7 @@ impl<'a> Data<'a> {
     /// [`Error::Bug`] for data that are not in memory.
     pub fn hashes(&self) -> Result<(Vec<u32>, Secrets<ItemHash>)> {
         let keyed = &self.in_memory()?.keys.keyed;
-        let mut of_set = Secrets::zeros(keyed.set.len());
-        self.job().threads.run(|| ItemHash::of_items(keyed.set.iter(), &mut of_set));
-        let all = keyed.all_rows();
+        let (of_set, all) = (keyed.set.hashes(), keyed.all_rows());
         let mut hashes = Secrets::with_capacity(all.len());
         all.iter().for_each(|&(_, position)| hashes.extend(&[of_set[position as usize]]));
         Ok((all.into_iter().map(|(row, _)| row).collect(), hashes))
@@ -125,7 +123,7 @@ impl<'a> Data<'a> {
     pub fn part(&self) -> Result<Part> {
         let all = self.in_memory()?;
         let request = self.request();
-        Ok(Part::of(&all.keys.keyed.set, &all.payloads, request.form(), request.threads))
+        Ok(Part::of(&all.keys.keyed.set, &all.payloads, request.form()))
     }
 
     /// What there is of each item in a shard.

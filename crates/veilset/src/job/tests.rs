@@ -366,7 +366,7 @@ fn a_job_is_watched_and_ended() {
     let watch = Watch { begins: &begins, ..Watch::NONE };
     let data = job.load(&watch).unwrap();
     data.prepare(None, &watch, &mut Prng::from_os().unwrap()).unwrap();
-    assert_eq!(*phases.borrow(), [Phase::Reading, Phase::Sorting, Phase::Hashing]);
+    assert_eq!(*phases.borrow(), [Phase::Reading, Phase::Sorting, Phase::Preparing]);
     let stop = Watch { read: &|_| Err(Error::Cancelled), ..Watch::NONE };
     assert_eq!(job.load(&stop).err(), Some(Error::Cancelled));
     assert_eq!(job.source.load(&stop, &job.threads).err(), Some(Error::Cancelled));

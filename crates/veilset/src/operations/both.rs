@@ -8,7 +8,7 @@ use super::row::Layout;
 use super::{Sealed, Terms};
 use crate::channel::{Channel, Message, frames};
 use crate::error::{Error, Result};
-use crate::item::{ItemSet, Items};
+use crate::item::Items;
 use crate::secret::Secrets;
 
 const COUNT: Message<u64> = Message::new(0x71, "R->S  number of matches");
@@ -84,7 +84,7 @@ pub(super) fn send_union(ch: &mut Channel, union: &[&[u8]], n: usize, terms: &Te
 /// item to learn whether we have it.
 pub(super) fn recv_union<'a>(
     ch: &mut Channel,
-    own: &'a ItemSet,
+    own: &'a Items,
     n: usize,
     terms: &Terms,
 ) -> Result<Sealed<'a, Items>> {
@@ -125,6 +125,7 @@ pub(super) fn recv_union<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::item::ItemSet;
     use crate::operations::Confirmed;
     use crate::testing::ANY_SESSION;
     use crate::testing::run_pair;

@@ -119,9 +119,9 @@ fn cost(deal: &Deal, union: Cost) -> Cost {
     let oprf = distributed::cost(n_y, n_x);
     let memory = |i: usize| {
         let (own, union) = ([n_y, n_x][i], union.memory[i]);
-        // The identifiers, with F or an order while they are made, and then beside the union, which may want all of their
-        // hashes; then the list, beside what the union gave.
-        let (made, list) = ((24 + 28) * own, 24 * own + grown(n_y + n_x, 24) + 16 * (n_y + n_x) + 16 * own);
+        // The identifiers with their hashes, with F and an order while they are made, and then beside the union; then the
+        // list, beside what the union gave.
+        let (made, list) = ((56 + 24) * own, 56 * own + grown(n_y + n_x, 24) + 16 * (n_y + n_x) + 16 * own);
         Memory {
             held: (oprf.held[i].max(made).max(list) as u64).max(union.held + 56 * own as u64),
             each_thread: (oprf.each_thread[i] as u64).max(union.each_thread),

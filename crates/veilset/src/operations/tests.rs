@@ -167,7 +167,7 @@ pub(crate) fn is_optional(protocol: &'static Protocol) -> bool {
 }
 
 /// A payload per item, with lengths from 0 up, if there is one.
-fn payloads_of(x: &ItemSet, terms: &Terms) -> Items {
+fn payloads_of(x: &Items, terms: &Terms) -> Items {
     let payload = |i: usize| vec![i as u8; (i * 7) % 50];
     (0..if terms.payload { x.len() } else { 0 }).map(payload).collect()
 }

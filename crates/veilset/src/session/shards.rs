@@ -38,7 +38,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash, SessionId};
 use crate::hashed::Hashed;
-use crate::item::{ItemSet, Items};
+use crate::item::Items;
 use crate::net::{Connection, Fingerprint};
 use crate::operations::intersect::Matching;
 use crate::operations::union::rows::New;
@@ -49,7 +49,7 @@ use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use crate::session::run::{Request, finish};
 use crate::stored::{self, Source, Stored};
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, ScopedJoinHandle};
 
@@ -89,6 +89,7 @@ impl Key {
     }
 
     /// The shard of an item.
+    #[cfg(test)]
     fn shard(&self, item: &ItemHash, number: u32) -> u32 {
         let mut shard = [0];
         self.shards(&[*item], number, &mut shard);
@@ -436,7 +437,7 @@ impl Part {
         let theirs = Announced { size: bound(theirs, job.number()), padded: true };
         let rng = &mut dummies.fork(u64::from(shard));
         let stored::Part { positions, hashes, items, payloads } = source.part(shard)?;
-        let (items, kind) = (ItemSet::of_distinct(items), operation.dummies(role));
+        let kind = operation.dummies(role);
         let mut set = threads.run(|| Hashed::part(items, &hashes, kind, size, rng));
         if role == Role::Receiver {
             set.insert_listed(job.proposal.choice.protocol.inserted(operation, theirs));
@@ -461,28 +462,18 @@ impl Part {
         Ok((sealed, confirm(cx.ch, &self.session)?))
     }
 
-    /// What was learned, with positions in our whole set. Refuses items that are not of this shard, and new items that
-    /// we have.
+    /// What was learned, with positions in our whole set. Refuses items that are not of this shard.
     fn in_whole(&self, learned: Learned, (key, shard): (&Key, u32)) -> Result<Learned> {
         let items = match &learned {
             Learned::New(new) => &new.items,
             Learned::Union(items) => items,
             _ => &Items::new(),
         };
-        // Only the hashes of our items are here, so the union's own check of what is new is not enough.
-        let ours = match &learned {
-            Learned::New(_) => &self.set.own()[..self.positions.len()],
-            _ => &[],
-        };
-        let ours: HashSet<&[u8; 32]> = ours.iter().map(ItemHash::as_bytes).collect();
-        for item in items.iter() {
-            let hash = ItemHash::of_item(item);
-            if key.shard(&hash, self.number) != shard {
-                return Err(Error::misbehaves_unseen("it sent an item that is not of this shard"));
-            }
-            if ours.contains(hash.as_bytes()) {
-                return Err(Error::misbehaves_unseen("an item that it sent as new is not new"));
-            }
+        let (mut hashes, mut shards) = (Secrets::zeros(items.len()), vec![0; items.len()]);
+        ItemHash::of_items(items.iter(), &mut hashes);
+        key.shards(&hashes, self.number, &mut shards);
+        if shards.iter().any(|of| *of != shard) {
+            return Err(Error::misbehaves_unseen("it sent an item that is not of this shard"));
         }
         Ok(match learned {
             Learned::Matching(Matching { positions, payloads }) => {

@@ -8,7 +8,6 @@ use crate::session::run::{Outcome, run, run_if};
 use crate::session::stages::{AGREEING, OPENING, SETUP};
 use crate::stored::{Set, Workers};
 use crate::testing::overlapping;
-use crate::threads::Threads;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -107,7 +106,7 @@ impl Crew {
             fn part(&self, part: u32) -> Result<Part> {
                 let (set, payloads) = self.0.shard(part);
                 let form = self.0.request(&set).form();
-                Ok(Part::of(&set, &payloads, form, Threads::global()))
+                Ok(Part::of(&set, &payloads, form))
             }
         }
         let nothing = ItemSet::default();

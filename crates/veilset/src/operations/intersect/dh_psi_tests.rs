@@ -48,8 +48,8 @@ fn the_receivers_points_are_in_random_order_and_another_one_in_each_run() {
 
 #[test]
 fn the_keys_of_both_are_fresh_in_each_run() {
-    let (y, x) = overlapping(50, 40, 0.5);
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let sets = overlapping(50, 40, 0.5);
+    let (y, x) = (Hashed::new(&sets.0), Hashed::new(&sets.1));
     let [first, second] = [1, 2].map(|seed| run_with(&SESSIONS[0], &y, &x, &Items::new(), seed).1.0);
     let coding = coding(&Terms::default(), 40, 50).unwrap();
     for (party, tag) in [(1, 0x61), (0, 0x62), (0, 0x21)] {
@@ -61,7 +61,7 @@ fn the_keys_of_both_are_fresh_in_each_run() {
         assert_eq!(both.len(), first.len() + second.len(), "{tag:#x}");
     }
     // With either party's key fixed, the other's fresh key still changes the answers.
-    let mut fixed = [Hashed::new(y.items()), Hashed::new(x.items())];
+    let mut fixed = [Hashed::new(&sets.0), Hashed::new(&sets.1)];
     fixed.iter_mut().for_each(|set| under(set, keys(7)));
     let answers = |y, x, seed| parts(&run_with(&SESSIONS[0], y, x, &Items::new(), seed).1.0[0], 0x62, 32);
     for (y, x) in [(&fixed[0], &x), (&y, &fixed[1])] {

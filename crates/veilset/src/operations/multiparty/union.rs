@@ -45,7 +45,7 @@ use crate::error::{Error, Result, Seat};
 use crate::group::encoding::{self, Row, Rows};
 use crate::hashed::Hashed;
 use crate::hashing::cuckoo::{Functions, Table};
-use crate::item::{ItemSet, Items, intersects};
+use crate::item::Items;
 use crate::many::Many;
 use crate::membership::mot::MembershipOt;
 use crate::membership::shared::{Batch, Sizes, Sspmt};
@@ -228,7 +228,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
             let listed = malformed.position().map(|at| ends.partition_point(|end| *end <= at));
             match offered.map(|(owner, _)| *owner).or(listed) {
                 Some(owner) => Err(forged(owner)),
-                None if me == 0 => read(&threads, &frames, layout, items).map(Some),
+                None if me == 0 => read(&threads, &frames, layout, set).map(Some),
                 None => Ok(None),
             }
         }))
@@ -288,7 +288,7 @@ impl Owner {
 
 impl Party<'_> {
     /// The row of each bin, encrypted; nothing for an empty one.
-    fn encrypted(&self, table: &Table, items: &ItemSet, rng: &mut Prng) -> Vec<Ciphertext> {
+    fn encrypted(&self, table: &Table, items: &Items, rng: &mut Prng) -> Vec<Ciphertext> {
         let layout = self.public.layout();
         let width = layout.width();
         // A dummy has no row.
@@ -305,7 +305,7 @@ impl Party<'_> {
 }
 
 /// The items that P_1 has not: those that were decrypted, if all rows are intact.
-fn read(threads: &Threads, frames: &[Rows], layout: Layout<1>, items: &ItemSet) -> Result<Items> {
+fn read(threads: &Threads, frames: &[Rows], layout: Layout<1>, set: &Hashed) -> Result<Items> {
     let (mut new, mut intact) = (Items::new(), true);
     for row in frames.iter().flat_map(|rows| (0..rows.len()).map(|i| rows.get(i))) {
         match row {
@@ -321,10 +321,8 @@ fn read(threads: &Threads, frames: &[Rows], layout: Layout<1>, items: &ItemSet) 
     }
     // Who sent a wrong row nobody can say.
     let wrong = |what| Error::misbehaves_unseen(what).by(Seat::SOMEBODY);
-    let distinct = threads.run(|| ItemSet::keep_first(new));
-    let new = distinct.duplicates.is_empty() && !threads.run(|| intersects(&distinct.set, items));
-    match (intact, new) {
-        (true, true) => Ok(distinct.set.into_items()),
+    match (intact, threads.run(|| set.all_new(&new))) {
+        (true, true) => Ok(new),
         (false, _) => Err(wrong("it sent a row that does not decrypt")),
         _ => Err(wrong("it sent a row that should not be left")),
     }

@@ -46,8 +46,7 @@ pub(crate) fn receiver<'a>(
     terms: &Terms,
 ) -> Result<Sealed<'a, New>> {
     // 1. to 6(a). One bit per slot.
-    let hashes = cx.threads.run(|| y.own());
-    let e = tests.receiver(cx, hashes)?;
+    let e = tests.receiver(cx, y.own())?;
     let verdict = move |e: &[bool]| {
         let new = e.iter().filter(|&&e| !e).count();
         match new <= n_x {
@@ -92,8 +91,7 @@ fn send<const N: usize>(
     check_rows(parts, terms)?;
     // 1. to 6(a). The contents of the slots. Rows of the bottom item and of dummies are empty; R cannot tell
     //    them apart.
-    let hashes = cx.threads.run(|| x.own());
-    let order = tests.sender(cx, hashes, x.items().len())?;
+    let order = tests.sender(cx, x.own(), x.items().len())?;
     // 6(b). One-sided OTs of (x_j, -).
     offer_rows(cx, PURPOSE, parts, &order, terms)
 }

@@ -7,7 +7,7 @@
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hashed::Hashed;
-use crate::item::{ItemSet, Items, intersects};
+use crate::item::Items;
 use crate::operations::row::Layout;
 use crate::operations::{Sealed, Terms, both};
 use crate::ot::{Security, extension, transfer};
@@ -88,14 +88,13 @@ impl<const N: usize> Came<N> {
         let threads = cx.threads.clone();
         Ok(Sealed::new(move || {
             verdict()?;
-            let distinct = threads.run(|| ItemSet::keep_first(new.items));
             if !intact {
                 return Err(Error::misbehaves_unseen("a row it sent does not decrypt"));
             }
-            if !distinct.duplicates.is_empty() || threads.run(|| intersects(&distinct.set, items)) {
+            if !threads.run(|| y.all_new(&new.items)) {
                 return Err(Error::misbehaves_unseen("an item that it sent as new is not new"));
             }
-            Ok(New { items: distinct.set.into_items(), payloads: new.payloads })
+            Ok(new)
         }))
     }
 }

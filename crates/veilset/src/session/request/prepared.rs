@@ -1,4 +1,4 @@
-//! A request whose set is hashed and padded: the work that depends on our data, done before there is a peer.
+//! A request whose set is padded: the work that depends on our data, done before there is a peer.
 
 use super::Request;
 use crate::artefact::filter::{self, Draft};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 impl<'a> Request<'a> {
     /// Does the work whose duration depends on our data, or on how much of it is dummies. Best called before connecting
-    /// to the peer. Takes 32 bytes of memory for each item and dummy. With `vole`, one such step is left: the receiver
+    /// to the peer. Takes 32 bytes of memory for each item and dummy of a set that is padded. With `vole`, one such step is left: the receiver
     /// solves for the key-value store within the session, and the sender can time it ([`crate::oprf::vole`]).
     ///
     /// # Errors
@@ -29,7 +29,7 @@ impl<'a> Request<'a> {
             (_, Set::Spread(spread)) => Ours::Spread(spread),
             (_, Set::Memory(set)) => {
                 let folder = std::env::temp_dir();
-                let distinct = Distinct::of(set, self.payloads, (&folder, self.form()), self.threads)?;
+                let distinct = Distinct::of(set, self.payloads, (&folder, self.form()))?;
                 Ours::Stored(distinct.padded(self.announced(), rng)?.into())
             }
         };
