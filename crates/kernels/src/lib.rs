@@ -8,6 +8,7 @@
 //! * [`paillier`]: the encryption of Paillier on aws-lc's big integers, in batches.
 //! * [`aes`]: AES-128 under one key: blocks, counter mode, and a tweakable correlation-robust hash.
 //! * [`gf128`]: products in GF(2^128).
+//! * [`bytes`]: sums of strings of bytes.
 //! * [`band`]: sums over rows of a band matrix, for oblivious key-value stores.
 //! * [`hash`]: BLAKE3 of many short messages.
 //! * [`polynomial`]: interpolation and evaluation of polynomials over GF(2^64), GF(2^72) and GF(2^80), in batches.
@@ -38,6 +39,7 @@
 pub mod aes;
 mod backend;
 pub mod band;
+pub mod bytes;
 pub mod curve25519;
 mod field;
 pub mod gf128;

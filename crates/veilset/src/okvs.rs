@@ -29,6 +29,7 @@ use crate::secret::Secrets;
 use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
 use veilset_kernels::band;
+use veilset_kernels::bytes::xor;
 
 /// A key: a hash, so that it has one length.
 pub type Key = crate::hash::ItemHash;
@@ -218,12 +219,11 @@ fn in_order(keys: &[u32], sums: &[Value]) -> Secrets<Value> {
 /// Two blocks for each key: AES in counter mode from the CBC-MAC of the key, under another key (CM20 4.2 has the
 /// same construction).
 fn prf([mac, counter]: &[Aes128; 2], keys: &[Key]) -> Secrets<[u8; 16]> {
-    let xor = |a: &mut [u8; 16], b: &[u8; 16]| a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b);
     let mut blocks = Secrets::<[u8; 16]>::zeros(2 * keys.len());
     let (states, _) = blocks.split_at_mut(keys.len());
-    states.iter_mut().zip(keys).for_each(|(state, key)| xor(state, &key.as_chunks().0[0]));
+    states.iter_mut().zip(keys).for_each(|(state, key)| xor(state, &key[..16]));
     mac.encrypt(states);
-    states.iter_mut().zip(keys).for_each(|(state, key)| xor(state, &key.as_chunks().0[1]));
+    states.iter_mut().zip(keys).for_each(|(state, key)| xor(state, &key[16..]));
     mac.encrypt(states);
     for i in (0..keys.len()).rev() {
         let state = u128::from_le_bytes(blocks[i]);

@@ -27,11 +27,12 @@ use crate::channel::{Message, Rx, Tx};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId, part};
-use crate::ot::{base, xor};
+use crate::ot::base;
 use crate::secret::{Secret, Secrets};
 use crate::threads::Threads;
 use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
+use veilset_kernels::bytes::xor;
 use veilset_kernels::transpose::transpose_128;
 use zeroize::Zeroizing;
 

@@ -38,8 +38,8 @@
 //!
 //! Cost: 32 bytes per tree and another 32, once; 128 more OTs and 2,064 bytes of proof per frame.
 
+use super::Pad;
 use super::extension::{FRAME, WIDTH, first_block};
-use super::{Pad, xor};
 use crate::channel::Message;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId};
@@ -47,6 +47,7 @@ use crate::secret::{Secret, Secrets};
 use std::ops::Deref;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use veilset_kernels::aes::Aes128;
+use veilset_kernels::bytes::xor;
 use veilset_kernels::gf128::sum_of_products;
 use veilset_kernels::transpose::transpose_128;
 use zeroize::Zeroizing;

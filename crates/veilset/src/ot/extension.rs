@@ -32,7 +32,7 @@
 use super::check::{
     Columns, EXTRA, Leaves, PROOF, PROOF_LEN, Punctured, Rows, TREES, Transcript, prove_trees, rows,
 };
-use super::{Pad, Security, base, xor};
+use super::{Pad, Security, base};
 use crate::channel::{HEADER, Message, Rx, Tx, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -43,6 +43,7 @@ use crate::threads::Threads;
 use rayon::prelude::*;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 use veilset_kernels::aes::Aes128;
+use veilset_kernels::bytes::xor;
 use zeroize::Zeroizing;
 
 /// Bits of Delta, and the number of base OTs.

@@ -29,11 +29,6 @@ pub mod transfer;
 /// A pad: a key of one random OT.
 pub type Pad = [u8; 16];
 
-/// Adds `b` to `a`, byte by byte.
-pub(crate) fn xor(a: &mut [u8], b: &[u8]) {
-    a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b);
-}
-
 /// The parties against which OT extension is secure; both agree on it. For the difference see [`extension`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Security {
