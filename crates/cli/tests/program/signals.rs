@@ -78,7 +78,7 @@ fn reading(world: &World) -> (Running, ChildStdin) {
 fn a_result_that_nobody_reads_can_be_stopped() {
     let world = World::new();
     // More than a pipe holds.
-    let file = world.write("f.csv", csv(0..30_000));
+    let file = world.write("f.csv", csv(0..9_000));
     for name in signals() {
         let (mut reads, writes) = std::io::pipe().unwrap();
         let (sender, address) = listen(world.party(SENDER, "union", &file, &[]));
@@ -95,7 +95,7 @@ fn a_result_that_nobody_reads_can_be_stopped() {
 #[test]
 fn a_result_and_messages_that_nobody_reads_can_be_stopped() {
     let world = World::new();
-    let file = world.write("f.csv", csv(0..30_000));
+    let file = world.write("f.csv", csv(0..9_000));
     let (sender, address) = listen(world.party(SENDER, "union", &file, &[]));
     let receiver = world.party(RECEIVER, "union", &file, &["--connect", &address]);
     let mut receiver = Unread::start(receiver, true);

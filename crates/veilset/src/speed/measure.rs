@@ -30,12 +30,14 @@ use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// How many times less is measured by a program with debug assertions: it takes ten times as long, and nobody plans with it.
+const LESS: usize = if cfg!(debug_assertions) { 16 } else { 1 };
 /// Points that are multiplied.
-const POINTS: usize = 1 << 11;
+const POINTS: usize = (1 << 11) / LESS;
 /// How many of what takes well under a microsecond.
-const MANY: usize = 1 << 19;
+const MANY: usize = (1 << 19) / LESS;
 /// How many of other things.
-const SOME: usize = 1 << 14;
+const SOME: usize = (1 << 14) / LESS;
 /// Elements of a VOLE that come from correlated OTs alone.
 const FEW: usize = 1 << 8;
 /// How long a party waits for the other.
@@ -47,7 +49,7 @@ const ROW: usize = 24;
 /// Bits of strings that are compared.
 const BITS: u32 = 64;
 /// Frames that are sent under TLS, and their bytes.
-const FRAMES: usize = 512;
+const FRAMES: usize = 512 / LESS;
 const FRAME: usize = 1 << 17;
 const FILL: Message<[u8]> = Message::new(0x0f, "measurement of TLS");
 
@@ -104,7 +106,7 @@ impl Bench<'_> {
 
     fn items(&mut self) {
         self.begin(Primitive::Item);
-        let set = self.one.run(|| items(&self.rng, 0..SOME));
+        let set = self.one.run(|| random_items(&self.rng, 0..SOME));
         let (_, seconds) = self.time(|| hashes_of(&set).len());
         self.set(Primitive::Item, seconds, SOME);
     }
@@ -227,9 +229,11 @@ impl Bench<'_> {
 
     /// The time of the one primitive that is not known, from what a party of a run takes.
     fn probe(&mut self, protocol: &'static Protocol, probe: &Probe) -> Result<()> {
-        let Probe { primitive, operation, group, items: n, role } = *probe;
+        let Probe { primitive, operation, group, items, role } = *probe;
+        // Of fewer, most of the time is that of other primitives.
+        let n = items.min((items / LESS).max(1 << 10));
         self.begin(primitive);
-        let [y, x] = [0..n, n / 2..n / 2 + n].map(|range| self.one.run(|| items(&self.rng, range)));
+        let [y, x] = [0..n, n / 2..n / 2 + n].map(|range| self.one.run(|| random_items(&self.rng, range)));
         let [y, x] = [&y, &x].map(|set| self.one.run(|| Hashed::new(set)));
         let terms = Terms { max_row: ROW, ..Terms::default() };
         let all = Announced { size: n, padded: false };
@@ -323,8 +327,7 @@ fn mean([one, other]: [f64; 2]) -> f64 {
     (one + other) / 2.0
 }
 
-/// Random items.
-fn items(rng: &Prng, range: std::ops::Range<usize>) -> ItemSet {
+fn random_items(rng: &Prng, range: std::ops::Range<usize>) -> ItemSet {
     let rng = rng.fork(0);
     range.map(|i| rng.fork(i as u64).bytes::<ITEM>()).collect()
 }
