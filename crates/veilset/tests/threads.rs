@@ -204,7 +204,7 @@ fn whole_runs_keep_to_their_threads() {
         }
     }
     let mut draw = Draw::new("threads");
-    for case in draw.of_each(1, cases, |case| (case.choice.protocol.name, case.operation.name)) {
+    for case in draw.of_each(1, cases, |case| case.choice.protocol.name) {
         // Of the terms, a request says by its columns whether there is payload.
         let found = in_time(&format!("{case:?}"), move || run(case, |request, rng| request.prepare(rng)));
         assert_eq!(found, case.n / 2, "{case:?}");
@@ -256,7 +256,7 @@ fn of_several(protocol: &'static Protocol, n: usize, threads: [usize; 3]) -> Vec
 /// Results depend on the seeds alone, down to the order of what is learned.
 #[test]
 fn runs_of_several_keep_to_their_threads_and_give_the_same_on_any_number() {
-    for protocol in protocols::SEVERAL {
+    for protocol in Draw::new("threads of several").some(1, protocols::SEVERAL) {
         let n = if protocol.computes(&INTERSECT) { MANY } else { OF_SEVERAL };
         let [one, more] = [[1, 1, 1], [1, 2, 3]].map(|threads| {
             in_time(&format!("{protocol} on {threads:?}"), move || of_several(protocol, n, threads))

@@ -174,20 +174,20 @@ fn a_peer_that_does_not_get_on_is_given_up_after_the_patience_that_the_message_s
     // The peer sends nothing, half a header, or half a frame; or it reads nothing.
     for sent in [&[][..], &[1, 0, 8], &[1, 0, 8, 0, 0, 0, 5]] {
         let (a, mut b) = Channel::pair();
-        b.set_patience(Duration::from_millis(1500));
+        b.set_patience(Duration::from_millis(500));
         let (mut sink, _source) = a.into_halves();
         sink.send(sent.to_vec()).unwrap();
         let e = b.rx.recv(NUMBERS, 1).unwrap_err();
-        assert!(e.to_string().contains("for 1.5 seconds (ten times `idle_timeout`)"), "{e}");
+        assert!(e.to_string().contains("for 0.5 seconds (ten times `idle_timeout`)"), "{e}");
     }
     let (mut a, _b) = Channel::pair();
-    a.set_patience(Duration::from_millis(1500));
+    a.set_patience(Duration::from_millis(500));
     let e = loop {
         if let Err(e) = a.tx.send(NUMBERS, &[0; 10_000]) {
             break e;
         }
     };
-    assert!(e.to_string().contains("for 1.5 seconds (ten times `idle_timeout`)"), "{e}");
+    assert!(e.to_string().contains("for 0.5 seconds (ten times `idle_timeout`)"), "{e}");
 }
 
 #[test]

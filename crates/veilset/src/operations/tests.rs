@@ -277,13 +277,20 @@ fn check(
     }
 }
 
+/// Nothing, half and all of the smaller set in common, where these are not the same.
+fn overlaps(n_y: usize, n_x: usize) -> Vec<f64> {
+    let mut overlaps = vec![0.0, 0.5, 1.0];
+    overlaps.dedup_by_key(|overlap| (n_y.min(n_x) as f64 * *overlap).round() as usize);
+    overlaps
+}
+
 #[test]
 fn results_are_those_of_the_plain_computation() {
     let mut all = kinds();
     all.retain(|k| !is_krtw19(k.1.protocol));
     let over_dh: Vec<_> = all.iter().filter(|k| k.1 == Choice::of(&CWPRF)).copied().collect();
     let plain: Vec<_> = over_dh.iter().filter(|k| !k.2.both && !k.2.payload).copied().collect();
-    // The first tier draws a run of each protocol and one of each operation, at each pair of sizes and each overlap.
+    // The first tier draws overlaps at each pair of sizes, and runs of each protocol and of each operation at each of them.
     let mut draw = Draw::new("plain computation");
     let mut some = |kinds: &[Kind]| -> Vec<Kind> {
         let places = || 0..kinds.len();
@@ -292,11 +299,13 @@ fn results_are_those_of_the_plain_computation() {
         let drawn = BTreeSet::from_iter(of_protocols.into_iter().chain(of_operations));
         drawn.into_iter().map(|k| kinds[k]).collect()
     };
+    // Of runs of many items, it draws a few.
+    let mut few = Draw::new("plain computation of many items");
     for (n_y, n_x) in sizes(crate::ot::extension::FRAME) {
-        for overlap in [0.0, 0.5, 1.0] {
+        let small = n_y < 100 && n_x < 100;
+        for overlap in few.some(if small { 2 } else { 1 }, overlaps(n_y, n_x)) {
             let (y, x) = overlapping(n_y, n_x, overlap);
             let what = format!("{n_y}, {n_x}, {overlap}");
-            let small = n_y < 100 && n_x < 100;
             // Long rows of many items: each operation once, except for one overlap.
             let ideal = if small || overlap == 0.5 { &over_dh } else { &plain };
             check(|tasks| run_over(&Ideal, tasks), &some(ideal), &y, &x, &format!("ideal, {what}"));
@@ -308,12 +317,11 @@ fn results_are_those_of_the_plain_computation() {
         }
     }
     let (y, x) = overlapping(crate::ot::extension::FRAME + 1, 300, 0.5);
-    check(run_tasks, &plain, &y, &x, "more than a frame");
+    check(run_tasks, &few.some(2, plain), &y, &x, "more than a frame");
     let in_groups: Vec<_> =
         all.iter().filter(|k| k.0 == &COUNT && k.1.protocol == &CWPRF && !k.2.both).collect();
     assert_eq!(in_groups.len(), CWPRF.groups.len());
-    let in_groups: Vec<_> = in_groups.into_iter().copied().collect();
-    check(run_tasks, &in_groups, &y, &x, "more than a frame");
+    check(run_tasks, &few.some(1, in_groups.into_iter().copied()), &y, &x, "more than a frame");
     let sigma: Vec<_> = all.iter().filter(|k| k.1.protocol == &SIGMA_DH && !k.2.payload).copied().collect();
     let (y, x) = overlapping(crate::membership::sigma::FRAME + 1, 300, 0.5);
     check(run_tasks, &some(&sigma), &y, &x, "frames of queries in count");
@@ -324,8 +332,9 @@ fn results_are_those_of_the_plain_computation() {
     let by_tags = |k: &Kind| !others.contains(&k.1.protocol) && k.2.payload && k.2.both;
     let of_any_size = |k: &Kind| k.1.protocol.offer(k.0).unwrap().takes([9000; 2]);
     let by_tags: Vec<_> = all.into_iter().filter(|k| by_tags(k) && of_any_size(k)).collect();
-    check(run_tasks, &some(&by_tags), &y, &x, "frames");
-    check(run_tasks, &some(&by_tags), &x, &y, "frames, the other way round");
+    for (y, x) in few.some(1, [(&y, &x), (&x, &y)]) {
+        check(run_tasks, &some(&by_tags), y, x, "frames");
+    }
 }
 
 /// Groups that the entries of the protocols do not offer yet.
@@ -334,6 +343,9 @@ fn results_in_another_group_are_those_of_the_plain_computation() {
     let mut all = kinds();
     all.retain(|k| [&CWPRF, &DH_PSI].map(Choice::of).contains(&k.1));
     let (over_dh, classic): (Vec<_>, Vec<_>) = all.into_iter().partition(|k| k.1.protocol == &CWPRF);
+    // The first tier draws a run of each operation at each pair of sizes and each overlap.
+    let mut draw = Draw::new("results in another group");
+    let mut some = |kinds: &[Kind]| draw.of_each(1, kinds.iter().copied(), |k| k.0.name);
     let protocol = CwPrf(Ristretto255, GolombTags);
     let by_dh_psi = |[r, s]: [Part; 2]| {
         run_pair(
@@ -343,11 +355,11 @@ fn results_in_another_group_are_those_of_the_plain_computation() {
         )
     };
     for (n_y, n_x) in [(0, 0), (0, 3), (3, 0), (1, 1), (1, 40), (57, 33), (300, 700)] {
-        for overlap in [0.0, 0.5, 1.0] {
+        for overlap in overlaps(n_y, n_x) {
             let (y, x) = overlapping(n_y, n_x, overlap);
             let what = format!("{n_y}, {n_x}, {overlap}");
-            check(|tasks| run_over(&protocol, tasks), &over_dh, &y, &x, &what);
-            check(by_dh_psi, &classic, &y, &x, &what);
+            check(|tasks| run_over(&protocol, tasks), &some(&over_dh), &y, &x, &what);
+            check(by_dh_psi, &some(&classic), &y, &x, &what);
         }
     }
     // More than one frame.
@@ -423,11 +435,11 @@ fn below_the_minimum_count_the_sender_learns_nothing() {
 fn message_sizes_depend_on_public_sizes_only() {
     let (n_y, n_x) = (40, 70);
     let kinds = kinds().into_iter().filter(|k| !is_krtw19(k.1.protocol) || (k.2.both && k.2.payload));
-    let mut draw = Draw::new("message sizes");
+    let (mut draw, mut others) = (Draw::new("message sizes"), Draw::new("message sizes of other sets"));
     for kind in draw.of_each(1, kinds, |k| (k.0.name, k.1.protocol.name)) {
         let mut seen = HashSet::new();
         // Overlap, lengths and values differ. The tags are checked in membership::cwprf.
-        for (overlap, stretch) in [(0.0, 0), (0.5, 0), (1.0, 0), (0.5, 2000)] {
+        for (overlap, stretch) in others.some(2, [(0.0, 0), (0.5, 0), (1.0, 0), (0.5, 2000)]) {
             let (y, x) = overlapping(n_y, n_x, overlap);
             let longer = |s: &ItemSet| -> ItemSet {
                 s.iter().map(|i| [&i[..i.len().min(40)], &vec![1; stretch][..]].concat()).collect()
@@ -457,7 +469,8 @@ fn byte_counts_are_those_of_the_formula() {
     let elsewhere = |k: &Kind| {
         is_krtw19(k.1.protocol) || [&OSN, &SIGMA_AHE].contains(&k.1.protocol) || is_optional(k.1.protocol)
     };
-    for kind in kinds().into_iter().filter(|k| !elsewhere(k)) {
+    let kinds = kinds().into_iter().filter(|k| !elsewhere(k));
+    for kind in Draw::new("bytes of the formula").of_each(1, kinds, |k| (k.0.name, k.1.protocol.name)) {
         let (operation, Choice { protocol, group }, terms) = kind;
         let point = crate::group::facts(group).unwrap().point;
         let payloads = payloads_of(&x, &terms);

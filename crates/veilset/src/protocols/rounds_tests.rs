@@ -9,6 +9,7 @@ use crate::operations::tests::{is_krtw19, kinds};
 use crate::operations::union::bins;
 use crate::rng::Prng;
 use crate::testing::{Rounds, SEEDS};
+use veilset_testing::Draw;
 
 /// Items of a sender that take more frames of bins than it may be ahead.
 const MANY_FRAMES: usize = 17_000;
@@ -99,6 +100,12 @@ fn rounds_are_as_counted() {
     let beside = bins::beside(&large[0].terms);
     let in_bins = |n| Binning::new(Comparison::Private, 100, n, beside).unwrap().rounds();
     assert!(in_bins(MANY_FRAMES) > in_bins(4));
+    // The first tier draws one for each protocol of each operation and how many are empty, and some of many items.
+    let mut draw = Draw::new("rounds");
+    let small = draw.of_each(1, small, |Case { operation, choice, sizes, .. }| {
+        (operation.name, choice.protocol.name, sizes.map(|n| n == 0))
+    });
+    let large = draw.some(2, large);
     let wrong: Vec<String> = small.iter().chain(&large).filter_map(Case::wrong).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -10,6 +10,7 @@ use crate::session::stages::{AGREEING, CONFIRMING, OPENING};
 use crate::testing::{ANY_SESSION, Garble, SEEDS, Shared, overlapping, run_pair, split_frames, told};
 use crate::threads::Threads;
 use std::collections::{BTreeMap, BTreeSet};
+use veilset_testing::Draw;
 
 const SHARDS: u32 = 3;
 const MAX_ROW: usize = 3010;
@@ -61,13 +62,13 @@ fn payload_of(item: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_job_gives_what_the_plain_computation_gives() {
-    for (n_y, n_x, overlap) in
-        [(0, 0, 0.0), (0, 3, 0.0), (4, 0, 0.0), (1, 1, 1.0), (70, 45, 0.5), (20, 90, 1.0)]
-    {
+    let mut draw = Draw::new("jobs");
+    let sets = [(0, 0, 0.0), (0, 3, 0.0), (4, 0, 0.0), (1, 1, 1.0), (70, 45, 0.5), (20, 90, 1.0)];
+    for (n_y, n_x, overlap) in draw.of_each(2, sets, |(n_y, n_x, _)| n_y + n_x > 10) {
         let (y, x) = overlapping(n_y, n_x, overlap);
         let (in_y, in_x): (BTreeSet<&[u8]>, BTreeSet<&[u8]>) = (y.iter().collect(), x.iter().collect());
         for of in cut() {
-            for (payload, both) in [(false, false), (true, true)] {
+            for (payload, both) in draw.some(1, [(false, false), (true, true)]) {
                 let what = format!("{} {} {n_y} {n_x} {payload}", of.0, of.1);
                 let columns = if payload { vec!["note".to_string()] } else { vec![] };
                 let payloads: Items = x.iter().filter(|_| payload).map(payload_of).collect();
@@ -139,9 +140,11 @@ fn what_a_party_receives_follows_from_the_announced_sizes() {
             frames.map(|(tag, body)| (tag, body.len())).collect::<Vec<_>>()
         })
     };
+    let mut draw = Draw::new("frames of jobs");
     for of in cut() {
         let full = frames(of, (60, 60, 0.0), 1);
-        for (sets, seed) in [((60, 60, 1.0), 3), ((60, 60, 0.0), 5), ((0, 0, 0.0), 7), ((3, 40, 0.5), 9)] {
+        let others = [((60, 60, 1.0), 3), ((60, 60, 0.0), 5), ((0, 0, 0.0), 7), ((3, 40, 0.5), 9)];
+        for (sets, seed) in draw.some(2, others) {
             assert_eq!(frames(of, sets, seed), full, "{} {} {sets:?}", of.0, of.1);
         }
     }

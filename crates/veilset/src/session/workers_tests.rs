@@ -15,6 +15,8 @@ use veilset_testing::Draw;
 
 const SHARDS: u32 = 6;
 const QUICK: Timeouts = Timeouts { connect: Duration::from_secs(5), idle: Duration::from_secs(5) };
+/// For what is to be over.
+const SHORT: Timeouts = Timeouts { connect: Duration::from_millis(1500), ..QUICK };
 
 /// How the workers of one side reach those of the other, by lane.
 fn places(lanes: usize) -> [Vec<Endpoint>; 2] {
@@ -45,6 +47,7 @@ struct Crew {
     mischief: Box<Mischief>,
     /// Whether a worker has all items in each shard.
     crowded: bool,
+    timeouts: Timeouts,
     /// What was learned in each shard.
     learned: Arc<Mutex<Vec<(u32, Learned)>>>,
     /// The tickets that were given.
@@ -72,6 +75,7 @@ impl Crew {
             rounds: AtomicUsize::new(0),
             mischief: Box::new(|_, _| None),
             crowded: false,
+            timeouts: QUICK,
             learned: Arc::default(),
             given: Arc::default(),
             key: Arc::default(),
@@ -115,7 +119,7 @@ impl Crew {
             source: &From(self),
             keep,
             endpoint: &self.places[usize::from(ticket.lane())],
-            timeouts: QUICK,
+            timeouts: self.timeouts,
             cancelled: &|| false,
             notice: &|_| (),
         }
@@ -313,8 +317,10 @@ fn lanes_are_those_that_both_sides_can_run() {
 
 #[test]
 fn workers_that_all_fail_end_the_job() {
-    let [mut receiver, sender] = crews(2);
+    let [mut receiver, mut sender] = crews(2);
     receiver.mischief = Box::new(|_, _| Some("no memory".into()));
+    // It waits for workers that do not come.
+    sender.timeouts = SHORT;
     let [r, s] = coordinate([&Arc::new(receiver), &Arc::new(sender)]);
     let r = r.unwrap_err().to_string();
     assert!(r.contains("no worker completed a shard") && r.contains("no memory"), "{r}");
@@ -333,7 +339,8 @@ fn a_worker_meets_the_worker_that_was_named_only() {
     ];
     // Each waits until the time is over.
     for (words, change) in Draw::new("workers that meet").some(1, cases) {
-        let [receiver, mut sender] = crews(1);
+        let [mut receiver, mut sender] = crews(1);
+        receiver.timeouts = SHORT;
         sender.mischief = Box::new(move |_, ticket| {
             change(ticket);
             None

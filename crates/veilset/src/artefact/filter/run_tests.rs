@@ -90,14 +90,12 @@ fn one_filter_serves_many_runs_and_need_not_travel() {
     let public = place.export(&path, "public");
     let before = std::fs::read(&path).unwrap();
     // Ten in a row, and then all operations with partners of other sizes.
-    let mut runs: Vec<_> = (0..10).map(|i| (&COUNT, 7 + i, 10 + i, false)).collect();
+    let mut draw = Draw::new("runs with one filter");
+    let mut runs = draw.some(2, (0..10).map(|i| (&COUNT, 7 + i, 10 + i, false)));
     for operation in [&INTERSECT, &UNION, &COUNT] {
-        runs.extend([
-            (operation, 0, 0, false),
-            (operation, 20, 1, false),
-            (operation, 19, 1, true),
-            (operation, 10, 40, true),
-        ]);
+        let partners = [(0, 0, false), (20, 1, false), (19, 1, true), (10, 40, true)];
+        let partners = draw.some(2, partners);
+        runs.extend(partners.into_iter().map(|(first, n_x, both)| (operation, first, n_x, both)));
     }
     for (i, (operation, first, n_x, both)) in runs.into_iter().enumerate() {
         let x = items(first, n_x);

@@ -7,6 +7,7 @@ use crate::item::ItemSet;
 use crate::many::{Many, seat};
 use crate::operations::multiparty::tests;
 use crate::testing::{Rounds, run_many, run_meshes};
+use veilset_testing::Draw;
 
 /// That what each party received from each other is as stated.
 fn is_as_run(stated: &Cost, views: &[Vec<Vec<u8>>], what: &str) {
@@ -57,8 +58,9 @@ fn run(sizes: &[usize], bounds: &[usize], operation: &str) {
 /// Two parties over a transport that counts.
 #[test]
 fn rounds_of_two_are_no_more_than_stated_and_not_many_less() {
+    let mut draw = Draw::new("rounds of several");
     for operation in OPERATIONS {
-        for sizes in [[3, 5], [4500, 4500]] {
+        for sizes in draw.some(1, [[3, 5], [4500, 4500]]) {
             let (sets, stated) = (tests::sets(&sizes), stated(operation, &sizes).rounds);
             let (counted, channels) = Rounds::pair();
             let mesh = |(me, channel)| Mesh::new(seat(me), vec![(seat(1 - me), channel)]).unwrap();
@@ -79,7 +81,7 @@ fn bytes_are_as_run() {
         (&[9, 3, 0, 30], &[9, 100, 1, 30]),
         (&[2, 3, 1, 4, 2], &[2, 3, 1, 4, 300]),
     ];
-    for (sizes, bounds) in cases {
+    for (sizes, bounds) in Draw::new("bytes of several").some(2, cases) {
         for operation in OPERATIONS {
             run(sizes, bounds, operation);
         }
@@ -89,9 +91,14 @@ fn bytes_are_as_run() {
 /// Enough bins for the VOLE to need its code, and for several frames of ciphertexts and of OTs.
 #[test]
 fn bytes_of_several_frames_are_as_run() {
-    run(&[40, 10, 30], &[7000, 60, 6000], "count");
-    run(&[10, 40], &[200, 4500], "union");
-    run(&[30, 40, 20], &[9000, 5000, 300], "intersect");
+    let cases: [(&[usize], &[usize], &str); 3] = [
+        (&[40, 10, 30], &[7000, 60, 6000], "count"),
+        (&[10, 40], &[200, 4500], "union"),
+        (&[30, 40, 20], &[9000, 5000, 300], "intersect"),
+    ];
+    for (sizes, bounds, operation) in Draw::new("bytes of several frames").some(1, cases) {
+        run(sizes, bounds, operation);
+    }
 }
 
 #[test]
