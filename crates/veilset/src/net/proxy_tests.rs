@@ -5,6 +5,7 @@ use crate::net::{Connection, Endpoint, Protection, establish};
 use std::net::{Shutdown, TcpListener};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use veilset_testing::Draw;
 
 /// The peer as the proxy is told it. Nobody else can resolve this name.
 const PEER: &str = "peer.invalid:7000";
@@ -169,7 +170,7 @@ fn an_answer_of_the_greatest_length_is_read_and_no_longer_one() {
 #[test]
 fn a_proxy_that_does_not_answer_is_given_up_when_the_time_is_over() {
     let short = Timeouts { connect: Duration::from_millis(600), ..seconds(0) };
-    for turn in [Turn::Silence, Turn::Drip, say("HTTP/1.1 2")] {
+    for turn in Draw::new("silent proxies").some(1, [Turn::Silence, Turn::Drip, say("HTTP/1.1 2")]) {
         let (ended, address) = by(turn, short);
         let e = failed(ended);
         assert!(matches!(e, Error::Network(_)), "{e:?}");

@@ -8,6 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use veilset_testing::Draw;
 
 const NUMBERS: Message<u64> = Message::new(100, "numbers");
 
@@ -407,9 +408,8 @@ fn an_alert_that_proves_nothing_does_not_end_the_run() {
 fn who_waits_long_is_told_once_what_may_be_the_matter() {
     let (a, b) = (identity(), identity());
     let short = Timeouts { connect: Duration::from_millis(700), ..seconds(0) };
-    for (security, stranger) in
-        [(tls(&a, &b), false), (tls(&a, &b), true), (Protection::InsecurePlaintext, false)]
-    {
+    let cases = [(tls(&a, &b), false), (tls(&a, &b), true), (Protection::InsecurePlaintext, false)];
+    for (security, stranger) in Draw::new("who waits long").some(1, cases) {
         let listener = Listener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let _stranger = stranger.then(|| TcpStream::connect(&address).unwrap());
