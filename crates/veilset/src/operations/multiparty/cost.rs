@@ -95,9 +95,9 @@ pub(crate) fn union(public: &Public) -> Result<Cost> {
     let rows = public.rows()?;
     sum.shuffle(Shape::new(rows, k), rows * k);
     // P_1 has the rows of all owners as they came and as one list, and what they decrypt to. Items that it has not are put
-    // together.
+    // together, and hashed.
     let all: usize = bounds.iter().skip(1).sum();
-    let new = grown(all, public.max_row + 8) + 8 * all + rows * k * (encoding::PIECE + 2);
+    let new = grown(all, public.max_row + 8) + 32 * all + rows * k * (encoding::PIECE + 2);
     let list = 3 * rows * k * CIPHERTEXT;
     let held = |party: usize, held: &Held| {
         let shuffled = if party == 0 { list + held.shuffle.max(new) } else { held.shuffle };

@@ -81,11 +81,11 @@ pub static UNION: Operation = Operation {
     over_union: None,
 };
 
-/// Bytes of the new rows, of a table to find those that come twice, and of the union and its frames if both get it.
+/// Bytes of the new rows, of their hashes, by which those that come twice are found, and of the union and its frames if both get it.
 pub(crate) fn held(deal: &Deal, n_y: usize, n_x: usize) -> [usize; 2] {
     let Terms { max_row, both, .. } = deal.terms;
     let (both, all) = (usize::from(both), n_y + n_x);
     let frame = rows_per_frame(max_row + 8).min(all) * (max_row + 8);
-    let new = grown(n_x, max_row + 8) + 8 * n_x;
+    let new = grown(n_x, max_row + 8) + 32 * n_x;
     [new + both * (16 * all + frame), both * (grown(all, max_row + 8) + 16 * n_x + frame)]
 }
