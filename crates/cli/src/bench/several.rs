@@ -1,6 +1,6 @@
 //! `veilset bench --parties N`.
 
-use super::{Party, Running, TIMEOUTS, conclude, item, show, unusable, wait, whole};
+use super::{Party, Running, TIMEOUTS, conclude, hash, item, show, unusable, wait, whole};
 use crate::args::{BenchArgs, BenchPartyArgs};
 use crate::parties::{self, on_this_machine, written};
 use crate::party::start_threads;
@@ -125,6 +125,7 @@ pub fn party(a: &BenchPartyArgs, number: u8) -> Result<()> {
     let connections: Vec<_> = emulated.collect();
     let mut rng = seeded(&seed).fork(u64::from(number));
     let running = Running::begin()?;
+    hash(&threads, &set);
     let outcome = run::run(connections, &request, &mut rng)?;
     let figures = running.end(threads.count(), outcome.bytes)?;
     let right = match &outcome.learned {
