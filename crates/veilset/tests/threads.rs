@@ -178,7 +178,7 @@ fn run(
 }
 
 /// Each protocol, in each operation that it offers, over each group, with all that can be asked for and without. The first
-/// tier draws one of these for each operation of each protocol.
+/// tier draws one of these for each protocol.
 #[test]
 fn whole_runs_keep_to_their_threads() {
     let mut cases = Vec::new();

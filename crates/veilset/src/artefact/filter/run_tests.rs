@@ -89,7 +89,7 @@ fn one_filter_serves_many_runs_and_need_not_travel() {
     let path = place.build("f", &y, [25, 40]);
     let public = place.export(&path, "public");
     let before = std::fs::read(&path).unwrap();
-    // Ten in a row, and then all operations with partners of other sizes.
+    // Ten in a row, and then all operations with partners of other sizes. The first tier draws two of each.
     let mut draw = Draw::new("runs with one filter");
     let mut runs = draw.some(2, (0..10).map(|i| (&COUNT, 7 + i, 10 + i, false)));
     for operation in [&INTERSECT, &UNION, &COUNT] {
