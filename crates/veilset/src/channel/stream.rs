@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 pub(super) const HEARTBEAT_EVERY: Duration = Duration::from_millis(500);
 /// The maximum time that the reading thread blocks on the socket.
 pub const TICK: Duration = Duration::from_millis(100);
-/// How long [`Channel::close`] waits for the last frames to leave and for the peer to close too.
+/// How long [`Channel::close`] waits for the last frames to leave and for the peer to close too. Some tests
+/// wait all that time.
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 3 });
 /// How long [`Channel::explain`] looks for the reason that the peer gave. Many tests cut a connection without one.
 pub(super) const EXPLAIN_WITHIN: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 3 });

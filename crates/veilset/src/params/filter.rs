@@ -101,8 +101,8 @@ impl Filter {
             row
         };
         let mut chain: Vec<Vec<f64>> = (0..=k).map(row).collect();
-        // A row of the product of a row and the chain. Every run starts with some millions of these sums, and in a program
-        // that is not optimised iterators take ten times as long.
+        // A row of the product of a row and the chain. Each size of a filter takes millions of these sums, and iterators
+        // take ten times as long in a program that is not optimised.
         let after = |row: &[f64], chain: &[Vec<f64>]| {
             let mut product = vec![0.0; row.len()];
             let to: &mut [f64] = &mut product;

@@ -30,7 +30,8 @@ use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many times less is measured by a program with debug assertions: it takes ten times as long, and nobody plans with it.
+/// A program with debug assertions measures so many times less. It takes ten times as long for it, and nobody plans with
+/// such a program.
 const LESS: usize = if cfg!(debug_assertions) { 16 } else { 1 };
 /// Points that are multiplied.
 const POINTS: usize = (1 << 11) / LESS;

@@ -71,7 +71,8 @@ impl KeyedSet {
 /// Makes the set of a table from its key columns, at least one. Keys are normalised before they are compared or found
 /// empty. Columns whose values have no exact text are refused.
 ///
-/// While it runs, it takes up to 52 bytes for each row, and 24 for each that repeats a key, in addition to the items ([`ItemSet::keep_first`]).
+/// While it runs, it takes up to 52 bytes for each row, and 24 for each that repeats a key, in addition to the items
+/// ([`ItemSet::keep_first`]).
 pub fn keyed_set(
     table: &Table,
     key: &[usize],
