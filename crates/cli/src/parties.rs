@@ -169,6 +169,12 @@ pub fn together<T: Send>(
     timeouts: Timeouts,
     run: impl Fn(Me, Vec<Connection>) -> Result<T> + Sync,
 ) -> Vec<Result<T>> {
+    let members = roster.members().len();
+    if identities.len().min(listeners.len()) < members {
+        return vec![Err(Error::Bug(
+            "a party on this machine without an identity or a place to listen".into(),
+        ))];
+    }
     let failed = AtomicBool::new(false);
     let one = |member: &Member, identity: &Arc<Identity>, listener: Option<Listener>| {
         let me = roster.clone().me(member.name())?;

@@ -4,7 +4,8 @@
 //! allows, it draws some of them here. `scripts/nightly` sets `VEILSET_TESTS=whole`, and nothing is left out.
 //!
 //! What is drawn follows from `VEILSET_TEST_SEED` and the name of the test. The seed is the day (UTC) if the variable is
-//! not set, so the first tier gets to every case in time, and a test draws the same all day. Each failure shows it.
+//! not set, so the first tier gets to every case in time, and a test draws the same all day. Each failure of a test
+//! that draws shows it.
 
 #![allow(clippy::panic)]
 

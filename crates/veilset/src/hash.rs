@@ -1,7 +1,7 @@
 //! Domain-separated hashing (BLAKE3).
 //!
 //! Every use of a hash has a domain: its own name and the session id. So a value of one session or purpose means
-//! nothing in another. The one exception is the hash of items ([`crate::hashed`]), whose tag holds the protocol
+//! nothing in another. The one exception is the hash of items ([`crate::item`]), whose tag holds the protocol
 //! version but no session id. A party can then hash, and compute `F_k(H(x))`, before it meets its peer
 //! ([`crate::artefact`]). There the key separates sessions, on one condition: a key, and everything computed under
 //! it, is used in one session only, and discarded even if that session fails. If it were used twice, the messages of

@@ -67,27 +67,34 @@ impl<'a> Hashed<'a> {
     }
 
     /// The set filled up to `size`, no less than it has, with random dummies. Takes 32 bytes of memory for each item and
-    /// dummy.
+    /// dummy, beside what the set has.
     pub fn padded(items: &'a ItemSet, size: usize, rng: &mut Prng) -> Self {
-        let dummies =
-            (0..size.saturating_sub(items.len())).map(|_| ItemHash::random(rng)).collect::<Vec<_>>();
-        Self::with_dummies(items, Dummies::Random, &Secrets::from(dummies))
+        Self::with_dummies(items, Dummies::Random, size, |dummies| {
+            dummies.iter_mut().for_each(|dummy| *dummy = ItemHash::random(rng));
+        })
     }
 
-    fn with_dummies(items: &'a ItemSet, kind: Dummies, dummies: &[ItemHash]) -> Self {
-        let mut hashes = Secrets::with_capacity(items.len() + dummies.len());
-        hashes.extend(items.hashes());
-        hashes.extend(dummies);
+    fn with_dummies(
+        items: &'a ItemSet,
+        kind: Dummies,
+        size: usize,
+        fill: impl FnOnce(&mut [ItemHash]),
+    ) -> Self {
+        let mut hashes = Secrets::zeros(size.max(items.len()));
+        let (own, dummies) = hashes.split_at_mut(items.len());
+        own.copy_from_slice(items.hashes());
+        fill(dummies);
         Self::of(Cow::Borrowed(&**items), Hashes::Own(hashes), Some(kind))
     }
 
     /// The set filled up to `size`, no less than it has, with listed dummies. Takes 32 bytes of memory for each item and
-    /// dummy.
+    /// dummy, beside what the set has.
     pub fn padded_from_list(items: &'a ItemSet, size: usize) -> Self {
         // At once: how many there are is ours to hide, and later it would show in the time of every frame.
-        let dummies: Vec<_> =
-            (0..size.saturating_sub(items.len())).into_par_iter().map(ItemHash::listed()).collect();
-        Self::with_dummies(items, Dummies::Listed, &Secrets::from(dummies))
+        Self::with_dummies(items, Dummies::Listed, size, |dummies| {
+            let listed = ItemHash::listed();
+            dummies.par_iter_mut().enumerate().for_each(|(i, dummy)| *dummy = listed(i));
+        })
     }
 
     /// A set of these items, or of what takes their places, and of their hashes, filled up to `size`, no less than there

@@ -43,7 +43,7 @@ fn decimal(cell: &[u8], scale: u32) {
     assert_eq!(values[0] < 0, text.starts_with('-') && !digits.is_empty());
 }
 
-/// A file that only its owner can read.
+/// The identity in a file with these bytes, which only its owner can read.
 fn identity(pem: &[u8]) -> Result<Identity> {
     static FILE: LazyLock<tempfile::NamedTempFile> =
         LazyLock::new(|| tempfile::NamedTempFile::new().unwrap());

@@ -513,7 +513,7 @@ pub enum Phase {
     Reading,
     /// Normalising the keys, hashing them, and making them a set.
     Sorting,
-    /// Padding the set, writing it to the disk, or reading a prepared half.
+    /// Padding the set, writing it to the disk, or reading a prepared half or filter.
     Preparing,
 }
 

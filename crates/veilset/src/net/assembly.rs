@@ -44,6 +44,7 @@ pub fn assemble(
     cancelled: &dyn Fn() -> bool,
     notice: &dyn Fn(&str),
 ) -> Result<Vec<Connection>> {
+    me.check_identity(&identity.fingerprint())?;
     let waited_for = me.listens_for().next().is_some();
     if listen.is_some() && !waited_for {
         notice("no party of the list connects to us, so `listen` is not used");

@@ -462,6 +462,14 @@ fn who_waits_long_is_told_once_who_is_missing() {
 #[test]
 fn the_identity_is_the_one_of_our_entry() {
     let cast = cast(2, None);
-    let e = error(assemble(&cast.me(0), &cast.identities[1], None, seconds(1), &|| false, &|_| ()));
-    assert!(matches!(e, Error::Usage(_)) && e.to_string().contains("which is that of \"east\""), "{e}");
+    // Said before anything else is: that it cannot listen there, or that `listen` is not used.
+    let told = |line: &str| panic!("{line}");
+    let (me, other) = (cast.me(0), &cast.identities[1]);
+    let assembled = [None, Some("192.0.2.1:1")]
+        .map(|listen| assemble(&me, other, listen, seconds(1), &|| false, &told))
+        .into_iter()
+        .chain([assemble_at(&me, other, None, seconds(1), &|| false, &told)]);
+    for e in assembled.map(error) {
+        assert!(matches!(e, Error::Usage(_)) && e.to_string().contains("which is that of \"east\""), "{e}");
+    }
 }

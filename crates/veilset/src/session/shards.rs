@@ -63,6 +63,9 @@ const COMMITMENT: Message<[u8; 32]> = Message::new(12, "R->S  commitment to a se
 const SEED: Message<[u8; 32]> = Message::new(13, "seed of the job's key");
 const KEPT: Message<[u8]> = Message::new(14, "the shards whose results are kept");
 
+/// Items of a result that are hashed at a time.
+const BATCH: usize = 1 << 9;
+
 /// The key of the hash that puts items into shards. Both sides know it, and nobody else.
 pub struct Key(Secret<[u8; 32]>);
 
@@ -86,14 +89,6 @@ impl Key {
             // A multiple of 2^-64 of more or less: nothing, beside 2^-40.
             *out = ((u128::from(hash) * u128::from(number)) >> 64) as u32;
         }
-    }
-
-    /// The shard of an item.
-    #[cfg(test)]
-    fn shard(&self, item: &ItemHash, number: u32) -> u32 {
-        let mut shard = [0];
-        self.shards(&[*item], number, &mut shard);
-        shard[0]
     }
 }
 
@@ -469,11 +464,14 @@ impl Part {
             Learned::Union(items) => items,
             _ => &Items::new(),
         };
-        let (mut hashes, mut shards) = (Secrets::zeros(items.len()), vec![0; items.len()]);
-        ItemHash::of_items(items.iter(), &mut hashes);
-        key.shards(&hashes, self.number, &mut shards);
-        if shards.iter().any(|of| *of != shard) {
-            return Err(Error::misbehaves_unseen("it sent an item that is not of this shard"));
+        let (mut hashes, mut shards) = (Secrets::zeros(BATCH), [0; BATCH]);
+        for first in (0..items.len()).step_by(BATCH) {
+            let n = BATCH.min(items.len() - first);
+            ItemHash::of_items((first..first + n).map(|i| items.get(i)), &mut hashes[..n]);
+            key.shards(&hashes[..n], self.number, &mut shards[..n]);
+            if shards[..n].iter().any(|of| *of != shard) {
+                return Err(Error::misbehaves_unseen("it sent an item that is not of this shard"));
+            }
         }
         Ok(match learned {
             Learned::Matching(Matching { positions, payloads }) => {

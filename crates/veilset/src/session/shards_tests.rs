@@ -243,15 +243,23 @@ fn items_of_another_shard_and_more_than_were_announced_are_refused() {
     let key = Key::of([3; 32]);
     let of = |shard: u32| -> Vec<String> {
         let all = (0..40).map(|i| format!("item {i}"));
-        all.filter(|item| key.shard(&ItemHash::of_item(item.as_bytes()), SHARDS) == shard).collect()
+        let of = |item: &String| {
+            let mut shard = [0];
+            key.shards(&[ItemHash::of_item(item.as_bytes())], SHARDS, &mut shard);
+            shard[0]
+        };
+        all.filter(|item| of(item) == shard).collect()
     };
     let new = |items: &[String]| Learned::New(New { items: items.iter().collect(), payloads: Items::new() });
     let union = |items: &[String]| Learned::Union(items.iter().collect());
     for form in [&new as &dyn Fn(&[String]) -> Learned, &union] {
         assert!(part.in_whole(form(&of(1)), (&key, 1)).is_ok());
-        let mixed = [of(1), of(0)[..1].to_vec()].concat();
-        let refused = part.in_whole(form(&mixed), (&key, 1)).unwrap_err();
-        assert!(refused.to_string().contains("do not tell any other party"), "{refused}");
+        // Among the first that are hashed at a time, and after these.
+        for times in [1, BATCH] {
+            let mixed = [vec![of(1); times].concat(), of(0)[..1].to_vec()].concat();
+            let refused = part.in_whole(form(&mixed), (&key, 1)).unwrap_err();
+            assert!(refused.to_string().contains("do not tell any other party"), "{refused}");
+        }
     }
     // The union finds out itself that an item is ours, though only the hash of ours is here.
     assert!(part.set.items().get(0) != y.get(0) && part.set.all_new(&["other"].iter().collect()));

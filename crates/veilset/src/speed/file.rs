@@ -46,7 +46,7 @@ impl Machine {
 /// The speeds in the file at `path`: none if there is no file.
 ///
 /// # Errors
-/// A sentence that says why the file is of no use: it is damaged, or of another machine or version.
+/// A sentence that says why the file is of no use: it is damaged, or of another machine, version or build.
 pub fn load(path: &Path, threads: usize) -> Result<Option<Speeds>, String> {
     let unusable =
         |what: &str| Err(format!("the speeds in {} are {what}: run `veilset calibrate`", path.display()));
@@ -60,7 +60,7 @@ pub fn load(path: &Path, threads: usize) -> Result<Option<Speeds>, String> {
         return unusable("damaged");
     };
     if version != VERSION {
-        return unusable("of another version");
+        return unusable("of another version or build");
     }
     if machine != Machine::this() {
         return unusable("of another machine");

@@ -76,6 +76,11 @@ pub fn measure(threads: usize, begins: &mut dyn FnMut(Primitive)) -> Result<Spee
     Ok(bench.speeds.on(threads))
 }
 
+/// Of one, if `n` take so many seconds. At least 1, for what takes no time that can be measured.
+pub(super) fn picoseconds(seconds: f64, n: usize) -> u64 {
+    ((seconds * 1e12 / n.max(1) as f64).round() as u64).max(1)
+}
+
 /// What is measured so far.
 struct Bench<'b> {
     speeds: Speeds,
@@ -89,9 +94,7 @@ struct Bench<'b> {
 impl Bench<'_> {
     /// The time of `n` of this primitive.
     fn set(&mut self, primitive: Primitive, seconds: f64, n: usize) {
-        let picoseconds = (seconds * 1e12 / n.max(1) as f64).round();
-        // What takes no time that can be measured.
-        self.speeds.picoseconds[primitive as usize] = (picoseconds as u64).max(1);
+        self.speeds.picoseconds[primitive as usize] = picoseconds(seconds, n);
     }
 
     fn begin(&mut self, primitive: Primitive) {

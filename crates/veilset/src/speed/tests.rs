@@ -53,9 +53,9 @@ fn a_file_is_of_this_machine_or_of_no_use() {
     };
     let changes = [
         (machine.as_str(), "\"another\"", "another machine"),
-        (env!("CARGO_PKG_VERSION"), "9.9.9", "another version"),
+        (env!("CARGO_PKG_VERSION"), "9.9.9", "another version or build"),
         // What an unoptimised program measured is not believed by an optimised one, nor the other way round.
-        (file::VERSION, other_build, "another version"),
+        (file::VERSION, other_build, "another version or build"),
         ("\"tag\"", "\"tig\"", "damaged"),
         ("\"tag\": 12000", "\"tag\": 0", "damaged"),
         ("{", "", "damaged"),
@@ -82,5 +82,14 @@ fn this_machine_is_measured() {
         let known = [Primitive::Bfv, Primitive::Kilobyte].contains(&primitive);
         let [measured, built_in] = [measured, built_in].map(|s| s.picoseconds(primitive));
         assert!(known || told.contains(&primitive) && measured != built_in, "{primitive:?}: {measured}");
+    }
+}
+
+#[test]
+fn times_are_of_one_in_picoseconds() {
+    for (seconds, n, one) in
+        [(3e-6, 2, 1_500_000), (1.0, 1 << 19, 1_907_349), (0.0, 5, 1), (-1e-9, 1, 1), (2e-12, 0, 2)]
+    {
+        assert_eq!(measure::picoseconds(seconds, n), one);
     }
 }
