@@ -3,7 +3,8 @@
 use std::path::Path;
 use veilset_fuzz::{TARGETS, Target, inputs, keep};
 
-const USAGE: &str = "usage: inputs targets | inputs unpack FOLDER | inputs keep TARGET FILE...";
+const USAGE: &str =
+    "usage: fuzz-inputs targets | fuzz-inputs unpack FOLDER | fuzz-inputs keep TARGET FILE...";
 
 fn unpack(target: &Target, folder: &Path) -> std::io::Result<()> {
     let folder = folder.join(target.name);
