@@ -8,7 +8,8 @@
 //! What is in memory at a time: 64 KiB for each bucket while it is written, one bucket (1/256 of the set) when it is made
 //! distinct, padded or cut, and the parts that are in use. On the disk is the set twice at most.
 //!
-//! The files have no name, and are encrypted under a key that is nowhere else: what is left on the disk says nothing. All
+//! The files have no name, and are sealed under a key that is nowhere else: what is left on the disk says nothing, and what
+//! comes back from it is what was written, or an error. All
 //! records are of one length, whatever is in them, and those of dummies are like the others, in the same pieces. So the time that
 //! they take follows from the announced size, and from `max_row` if rows travel.
 
@@ -18,6 +19,7 @@ use crate::item::{ItemSet, Items};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use crate::threads::Threads;
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use rayon::prelude::*;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -25,7 +27,6 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use veilset_kernels::aes::Aes128;
 use zeroize::Zeroizing;
 
 /// The buckets of a set.
@@ -207,17 +208,19 @@ impl Set<'_> {
     }
 }
 
-/// A part of a file.
+/// A part of a file. What authenticates it is not on the disk.
 #[derive(Clone, Copy)]
 struct Extent {
     at: u64,
     len: u64,
+    tag: [u8; 16],
 }
 
-/// A file that has no name, and whose key is nowhere else.
+/// A file that has no name, and whose key is nowhere else. Each part is sealed with AES-256-GCM under its place as the nonce, so
+/// what the disk gives back in its stead is noticed, also if it was in the file once, or elsewhere.
 struct Scratch {
     file: Mutex<File>,
-    key: Aes128,
+    key: LessSafeKey,
     end: u64,
     folder: PathBuf,
 }
@@ -225,23 +228,22 @@ struct Scratch {
 impl Scratch {
     fn create(folder: &Path) -> Result<Scratch> {
         let file = tempfile::tempfile_in(folder).map_err(|e| unusable(folder, &e))?;
-        let key = Aes128::new(&Zeroizing::new(Prng::from_os()?.bytes()));
-        Ok(Scratch { file: Mutex::new(file), key, end: 0, folder: folder.into() })
+        let key = Zeroizing::new(Prng::from_os()?.bytes::<32>());
+        let key = UnboundKey::new(&AES_256_GCM, &*key).map_err(|_| Error::Bug("no key for AES".into()))?;
+        Ok(Scratch { file: Mutex::new(file), key: LessSafeKey::new(key), end: 0, folder: folder.into() })
     }
 
-    /// Writes these bytes, and encrypts them in place: pieces of these lengths, which are read separately.
+    /// Writes these bytes, and seals them in place: pieces of these lengths, which are read separately.
     fn append(&mut self, bytes: &mut [u8], lengths: impl IntoIterator<Item = usize>) -> Result<Vec<Extent>> {
-        let (mut extents, mut rest, mut at) = (Vec::new(), &mut *bytes, self.end);
+        let (mut extents, mut rest, start) = (Vec::new(), &mut *bytes, self.end);
         for len in lengths {
             let (piece, behind) = rest.split_at_mut(len.min(rest.len()));
-            extents.push(Extent { at, len: piece.len() as u64 });
-            self.mask(at, piece);
-            at += piece.len() as u64;
+            extents.push(self.seal(self.end, piece)?);
+            // Even if it cannot be written, its place is not used again.
+            self.end += piece.len() as u64;
             rest = behind;
         }
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // If it cannot be written, its place is not used again either.
-        let start = std::mem::replace(&mut self.end, at);
         let written = file.seek(SeekFrom::Start(start)).and_then(|_| file.write_all(bytes));
         written.map_err(|e| unusable(&self.folder, &e))?;
         Ok(extents)
@@ -251,34 +253,50 @@ impl Scratch {
     fn read(&self, extents: &[Extent]) -> Result<Secrets<u8>> {
         let mut all = Secrets::zeros(extents.iter().map(|extent| extent.len as usize).sum());
         let mut rest = &mut *all;
-        for &Extent { at, len } in extents {
-            let (piece, behind) = rest.split_at_mut(len as usize);
-            if piece.is_empty() {
-                rest = behind;
-                continue;
-            }
+        for extent in extents.iter().filter(|extent| extent.len > 0) {
+            let (piece, behind) = rest.split_at_mut(extent.len as usize);
             let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-            let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(piece));
+            let read = file.seek(SeekFrom::Start(extent.at)).and_then(|_| file.read_exact(piece));
             drop(file);
-            read.map_err(|e| unusable(&self.folder, &e))?;
-            self.mask(at, piece);
+            match read {
+                // It was as long as this when it was written.
+                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Err(changed(&self.folder)),
+                read => read.map_err(|e| unusable(&self.folder, &e))?,
+            }
+            self.key
+                .open_in_place_separate_tag(nonce(extent.at), Aad::empty(), &extent.tag, piece)
+                .map_err(|_| changed(&self.folder))?;
             rest = behind;
         }
         Ok(all)
     }
 
-    /// Encrypts or decrypts what is at this place. Nothing is written there twice.
-    fn mask(&self, at: u64, bytes: &mut [u8]) {
-        // A counter for each place, with room behind it for all blocks of a piece.
-        let mut first = u128::from(at) << 64;
-        let mut pad = Zeroizing::new([0; 1 << 12]);
-        for bytes in bytes.chunks_mut(pad.len()) {
-            let pad = &mut pad[..bytes.len()];
-            self.key.ctr(first, pad);
-            bytes.iter_mut().zip(pad).for_each(|(byte, pad)| *byte ^= *pad);
-            first += 1 << 8;
+    /// Seals what is to be written at this place, where nothing was or will be. Where there is nothing to write, the next piece
+    /// has the same place, and so the same nonce: nothing is sealed.
+    fn seal(&self, at: u64, piece: &mut [u8]) -> Result<Extent> {
+        let mut extent = Extent { at, len: piece.len() as u64, tag: [0; 16] };
+        if !piece.is_empty() {
+            let sealed = self.key.seal_in_place_separate_tag(nonce(at), Aad::empty(), piece);
+            let tag = sealed.map_err(|_| Error::Bug("a part of a set cannot be sealed".into()))?;
+            extent.tag.copy_from_slice(tag.as_ref());
         }
+        Ok(extent)
     }
+}
+
+fn nonce(at: u64) -> Nonce {
+    let mut nonce = [0; NONCE_LEN];
+    nonce[..8].copy_from_slice(&at.to_le_bytes());
+    Nonce::assume_unique_for_key(nonce)
+}
+
+/// The error for bytes that are not those that were written.
+fn changed(folder: &Path) -> Error {
+    Error::Output(format!(
+        "a temporary file in {} gives back other bytes than were written to it: its disk is failing, or somebody changed the \
+         file. Check the disk, and run again; `job`, or TMPDIR without one, puts the file on another",
+        folder.display()
+    ))
 }
 
 fn unusable(folder: &Path, e: &io::Error) -> Error {

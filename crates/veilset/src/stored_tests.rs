@@ -214,13 +214,103 @@ fn pieces_of_any_length_are_read_as_they_were_and_share_no_pad() {
         start += len;
     }
     // What zeros become is the pad.
+    let mut zeros = vec![0; text.len()];
+    let extents = scratch.append(&mut zeros, lengths).unwrap();
+    let mut start = 0;
     let mut blocks = HashSet::new();
     let mut n = 0;
-    for Extent { at, len } in extents {
-        let mut pad = vec![0; len as usize];
-        scratch.mask(at, &mut pad);
+    for Extent { at, len, .. } in extents {
+        assert_eq!(at, (text.len() + start) as u64);
+        let pad = &zeros[start..start + len as usize];
         n += pad.chunks_exact(16).len();
         blocks.extend(pad.chunks_exact(16).map(<[u8]>::to_vec));
+        start += len as usize;
     }
     assert_eq!(blocks.len(), n);
+}
+
+/// The next piece is at the same place.
+#[test]
+fn where_there_is_nothing_no_nonce_is_used() {
+    let dir = folder();
+    let mut scratch = Scratch::create(dir.path()).unwrap();
+    let extents = scratch.append(&mut [1; 32], [0, 16, 0, 0, 16, 0]).unwrap();
+    for extent in extents {
+        assert_eq!(extent.len == 0, extent.tag == [0; 16], "{} {}", extent.at, extent.len);
+    }
+}
+
+/// Changes what is in a file, without the knowledge of who wrote it.
+fn meddle(scratch: &Scratch, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut file = scratch.file.lock().unwrap();
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    file.read_to_end(&mut bytes).unwrap();
+    change(&mut bytes);
+    file.set_len(0).unwrap();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    file.write_all(&bytes).unwrap();
+}
+
+type Change<'c> = &'c dyn Fn(&mut Vec<u8>);
+
+#[test]
+fn what_a_disk_changes_is_not_believed() {
+    let dir = folder();
+    let swap = |bytes: &mut Vec<u8>| {
+        let (a, b) = bytes.split_at_mut(48);
+        a.swap_with_slice(&mut b[..48]);
+    };
+    let changes: [(&str, Change); 6] = [
+        ("a bit", &|bytes| bytes[60] ^= 4),
+        ("the first bit", &|bytes| bytes[0] ^= 128),
+        ("the last bit", &|bytes| *bytes.last_mut().unwrap() ^= 1),
+        ("zeros", &|bytes| bytes[48..96].fill(0)),
+        ("other pieces", &swap),
+        ("an end", &|bytes| bytes.truncate(140)),
+    ];
+    for (what, change) in changes {
+        let mut scratch = Scratch::create(dir.path()).unwrap();
+        let extents = scratch.append(&mut [b'x'; 3 * 48], [48, 48, 0, 48]).unwrap();
+        assert_eq!(*scratch.read(&extents).unwrap(), [b'x'; 3 * 48]);
+        meddle(&scratch, change);
+        let refused = scratch.read(&extents).err().unwrap_or_else(|| panic!("{what} is believed"));
+        let place = dir.path().display().to_string();
+        let said = |m: &str| m.contains(&place) && m.contains("disk");
+        assert!(matches!(&refused, Error::Output(m) if said(m)), "{what}: {refused}");
+    }
+}
+
+#[test]
+fn a_set_of_which_a_bit_is_changed_is_of_no_use_at_any_step() {
+    let dir = folder();
+    let flip = |scratch: &Scratch| meddle(scratch, |bytes| bytes[1000] ^= 1);
+    let draft = || {
+        let mut draft = Draft::new(dir.path(), ROWS).unwrap();
+        push(&mut draft, &(0..600).collect::<Vec<_>>());
+        (0..BUCKETS).for_each(|bucket| draft.flush(bucket).unwrap());
+        draft
+    };
+    let distinct = || draft().distinct(Threads::global()).unwrap().0;
+    let stored = || distinct().padded(300, &mut Prng::from_seed(&[1; 32])).unwrap();
+    let cut = |set: &Stored| set.cut(Threads::global(), 1, |_, of| of.fill(0));
+    let refused = |what: &str, done: Result<()>| {
+        let told = matches!(&done, Err(Error::Output(m)) if m.contains("other bytes than were written"));
+        assert!(told, "{what}: {done:?}");
+    };
+    let set = draft();
+    flip(&set.scratch);
+    refused("made distinct", set.distinct(Threads::global()).map(|_| ()));
+    let set = distinct();
+    flip(&set.draft.scratch);
+    refused("padded", set.padded(300, &mut Prng::from_seed(&[1; 32])).map(|_| ()));
+    let set = stored();
+    flip(&set.scratch);
+    refused("cut", cut(&set).map(|_| ()));
+    let digest =
+        Set::Disk(&Arc::new(set)).digest(&Items::new(), Threads::global(), &[1; 32], |_, _, _, _| ());
+    refused("summed", digest.map(|_| ()));
+    let parts = cut(&stored()).unwrap();
+    flip(&parts.scratch);
+    refused("read", parts.part(0).map(|_| ()));
 }
