@@ -103,7 +103,9 @@ fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
         say(&format!("  The list of all identifiers is in {}.", path.display()));
     }
     let cleared = match (kept, &job.folder) {
-        (Some(kept), _) if job.has_result() => kept.delete(),
+        (Some(kept), _) if job.has_result() => kept.delete().map(|left| {
+            left.iter().for_each(|left| say(&format!("  {left}.")));
+        }),
         (Some(_), Some(folder)) => {
             say(&format!(
                 "  The job's folder, {}, can be deleted when the other party has its result.",

@@ -320,7 +320,8 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
     let (json, text) = (report.to_json()?, as_python(report.to_text().trim_end()));
     // The result is there; what is missing beside it is no reason to lose it.
     let reported = plan.write_report(&report, files.report);
-    let cleared = kept.filter(|_| job.has_result()).map_or(Ok(()), InFolder::delete);
+    let cleared = kept.filter(|_| job.has_result()).map_or(Ok(None), InFolder::delete);
+    let cleared = cleared.map(|left| left.iter().for_each(|left| link.say(left)));
     for failed in [reported, ran.logged, cleared].into_iter().filter_map(Result::err) {
         link.warn(&format!("the run is done, but {failed}"));
     }

@@ -6,7 +6,8 @@
 //! FOLDER/attempts    a line for each shard that was begun, in the clear
 //! ```
 //!
-//! A file gets its name when it is complete and on the disk. A shard's file names the job and the shard, so that files cannot be
+//! A file gets its name when it is complete and on the disk; until then it is called [`PART`]. Nothing else is ever deleted. A
+//! shard's file names the job and the shard, so that files cannot be
 //! exchanged. What is missing runs again; what was changed is refused.
 //!
 //! What a peer did wrong in a shard is kept in the place of its result: a job goes on all the same, or the peer would see that we
@@ -19,9 +20,11 @@ use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::net::Identity;
 use crate::operations::Learned;
-use crate::places::{beside, sync_parent};
+use crate::places::sync_parent;
 use crate::rng::Prng;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, DirEntry, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -49,7 +52,11 @@ static SHARD: Kind = Kind {
 };
 /// The greatest length of what a job's file contains.
 const LONGEST: usize = 1 << 20;
+/// The names of its files that are of no shard.
+const HEAD: &str = "job";
 const ATTEMPTS: &str = "attempts";
+/// How the name of a file begins and ends that is not complete.
+const PART: (&str, &str) = (".veilset-job-", ".part");
 
 /// What a job began with.
 #[derive(Clone, Serialize, Deserialize)]
@@ -114,7 +121,7 @@ pub struct Folder {
 /// A job that has not begun leaves nothing behind.
 impl Drop for Folder {
     fn drop(&mut self) {
-        if !self.path.join("job").exists() {
+        if !self.path.join(HEAD).exists() {
             let _ = std::fs::remove_file(self.path.join(ATTEMPTS));
             if self.made {
                 let _ = std::fs::remove_dir(&self.path);
@@ -134,7 +141,7 @@ impl Folder {
         let place = path.display();
         let failed = |e: io::Error| unusable(path, &e);
         let usage = |what: String| Err(Error::Usage(what));
-        let state = path.join("job");
+        let state = path.join(HEAD);
         match (resume, state.exists()) {
             (true, false) => {
                 return usage(format!(
@@ -158,15 +165,15 @@ impl Folder {
             sync_parent(path).map_err(failed)?;
         }
         if !resume {
-            // A link in the list's place may lead to a file of ours.
-            let list = |entry: &DirEntry| {
-                entry.file_name() == ATTEMPTS && entry.file_type().is_ok_and(|of| of.is_file())
-            };
-            if let Some(other) = path.read_dir().map_err(failed)?.flatten().find(|entry| !list(entry)) {
-                return usage(format!(
-                    "{place} has other files ({}), and a job needs a folder of its own. Name another one with `job`",
-                    other.file_name().display()
-                ));
+            // A job that was killed before it had a head leaves a list, and a part of the head.
+            for entry in entries(path).map_err(failed)? {
+                let name = entry.file_name();
+                if !is_file(&entry) || !(name == ATTEMPTS || is_part(&name)) {
+                    return usage(format!(
+                        "{place} has other files ({}), and a job needs a folder of its own. Name another one with `job`",
+                        name.display()
+                    ));
+                }
             }
             // One that was there before becomes like one that is made here.
             #[cfg(unix)]
@@ -194,6 +201,7 @@ impl Folder {
             }
             // Those of a job that ended before it had a head.
             log.set_len(0).map_err(failed)?;
+            remove(path, is_part).map_err(failed)?;
             return Ok(Folder {
                 path: path.into(),
                 head: None,
@@ -242,7 +250,7 @@ impl Folder {
         // With room for all of it: a list that grows leaves copies of the key.
         let mut json = Zeroizing::new(Vec::with_capacity(LONGEST));
         serde_json::to_writer(&mut *json, head).map_err(|e| Error::Bug(format!("a job is not JSON: {e}")))?;
-        self.write(&self.path.join("job"), &JOB, identity, rng, |to| {
+        self.write(&self.path.join(HEAD), &JOB, identity, rng, |to| {
             to.write(&(json.len() as u32).to_le_bytes())?;
             to.write(&json)
         })
@@ -291,21 +299,43 @@ impl Folder {
         read_shard(&self.file(shard), (&head.session, shard), identity)
     }
 
-    /// Deletes the folder, when nothing of the job is needed any more.
+    /// Deletes what the job has made, when nothing of it is needed any more: the files of so many shards, and the folder if
+    /// nothing else is in it and it has its own name. Says what is left otherwise.
     ///
     /// # Errors
     /// [`Error::Output`].
-    pub fn delete(&self) -> Result<()> {
-        std::fs::remove_dir_all(&self.path).map_err(|e| {
-            Error::Output(format!(
-                "the folder of the job, {}, could not be deleted: {e}. Delete it",
-                self.path.display()
-            ))
-        })
+    pub fn delete(&self, shards: u32) -> Result<Option<String>> {
+        let (path, place) = (&self.path, self.path.display());
+        let ours: BTreeSet<OsString> = (0..shards).map(|shard| shard_name(shard).into()).collect();
+        // In this order, what is left of a deletion that is broken off is a job that goes on, or none.
+        let removed = remove(path, |name| ours.contains(name) || is_part(name))
+            .and_then(|()| remove(path, |name| name == HEAD))
+            .and_then(|()| remove(path, |name| name == ATTEMPTS))
+            .and_then(|()| entries(path));
+        let failed = |e| {
+            Error::Output(format!("the folder of the job, {place}, could not be deleted: {e}. Delete it"))
+        };
+        let left: Vec<String> =
+            removed.map_err(failed)?.iter().map(|entry| entry.file_name().display().to_string()).collect();
+        // With a slash behind it, a link is taken for the folder.
+        let link = path.components().as_path().is_symlink();
+        match (&left[..], link) {
+            ([], false) => std::fs::remove_dir(path).map_err(failed).map(|()| None),
+            ([], true) => {
+                Ok(Some(format!("the folder of the job, {place}, is left, because this is a link to it")))
+            }
+            (left, _) => {
+                let (some, more) = (left[..left.len().min(5)].join(", "), left.len().saturating_sub(5));
+                let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+                Ok(Some(format!(
+                    "the folder of the job, {place}, is left, because the job did not make all that is in it: {some}{more}"
+                )))
+            }
+        }
     }
 
     fn file(&self, shard: u32) -> PathBuf {
-        self.path.join(format!("{shard:04}.shard"))
+        self.path.join(shard_name(shard))
     }
 
     /// Writes a sealed file, which gets its name when it is complete.
@@ -318,7 +348,8 @@ impl Folder {
         contents: impl FnOnce(&mut Writer<'_>) -> Result<()>,
     ) -> Result<()> {
         let failed = |e: io::Error| unusable(&self.path, &e);
-        let new = beside(path).map_err(failed)?;
+        let new = tempfile::Builder::new().prefix(PART.0).suffix(PART.1).tempfile_in(&self.path);
+        let new = new.map_err(failed)?;
         let mut to = io::BufWriter::new(new.as_file());
         let mut sealed = Writer::new(&mut to, kind, identity, rng)?;
         contents(&mut sealed)?;
@@ -329,6 +360,35 @@ impl Folder {
         new.persist(path).map_err(|e| failed(e.error))?;
         sync_parent(path).map_err(failed)
     }
+}
+
+fn shard_name(shard: u32) -> String {
+    format!("{shard:04}.shard")
+}
+
+/// Whether a file that is not complete is called so.
+fn is_part(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(PART.0.as_bytes()) && name.ends_with(PART.1.as_bytes())
+}
+
+/// A link may lead to a file of somebody else.
+fn is_file(entry: &DirEntry) -> bool {
+    entry.file_type().is_ok_and(|of| of.is_file())
+}
+
+/// What is in a folder, ordered by name.
+fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
+    let mut all = folder.read_dir()?.collect::<io::Result<Vec<_>>>()?;
+    all.sort_by_key(DirEntry::file_name);
+    Ok(all)
+}
+
+/// Deletes the files of these names from a folder.
+fn remove(folder: &Path, ours: impl Fn(&OsStr) -> bool) -> io::Result<()> {
+    let all = entries(folder)?;
+    let mut ours = all.iter().filter(|entry| is_file(entry) && ours(&entry.file_name()));
+    ours.try_for_each(|entry| std::fs::remove_file(entry.path()))
 }
 
 fn read_head(path: &Path, identity: &Identity) -> Result<Head> {

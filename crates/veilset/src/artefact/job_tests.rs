@@ -57,8 +57,93 @@ fn what_a_job_keeps_is_there_when_it_goes_on() {
     for (shard, learned) in (0..4).zip(results()) {
         assert!(folder.take((&SESSION, shard), &identity).unwrap() == learned);
     }
-    folder.delete().unwrap();
+    assert_eq!(folder.delete(4).unwrap(), None);
     assert!(!path.exists());
+}
+
+/// The names of the files in a folder.
+fn names(path: &Path) -> Vec<String> {
+    entries(path).unwrap().iter().map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn nothing_is_deleted_but_what_the_job_made() {
+    let identity = Identity::generate().unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("job");
+    begun(&path, &identity);
+    let folder = Folder::open(&path, true, &identity).unwrap();
+    let inner = path.join("mine");
+    std::fs::create_dir(&inner).unwrap();
+    std::fs::write(inner.join("0000.shard"), "mine").unwrap();
+    for name in ["o.csv", "0004.shard", "0000.shard.old", "x.veilset-job-1.part"] {
+        std::fs::write(path.join(name), "mine").unwrap();
+    }
+    // What a kill may leave.
+    std::fs::write(path.join(".veilset-job-1.part"), "ours").unwrap();
+    let mine = ["0000.shard.old", "0004.shard", "mine", "o.csv", "x.veilset-job-1.part"];
+    let left = folder.delete(4).unwrap().unwrap();
+    assert!(left.contains(&path.display().to_string()) && left.ends_with(&mine.join(", ")), "{left}");
+    assert_eq!(names(&path), mine);
+    assert_eq!(names(&inner), ["0000.shard"]);
+    drop(folder);
+    assert_eq!(names(&path), mine);
+}
+
+#[test]
+fn what_is_left_is_named_in_a_line() {
+    let identity = Identity::generate().unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let folder = Folder::open(root.path(), false, &identity).unwrap();
+    (0..9).for_each(|i| std::fs::write(root.path().join(i.to_string()), "mine").unwrap());
+    assert!(folder.delete(4).unwrap().unwrap().ends_with("it: 0, 1, 2, 3, 4 and 4 more"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_folder_stays_and_nothing_secret_is_behind_it() {
+    let identity = Identity::generate().unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let [there, link] = ["there", "link"].map(|name| root.path().join(name));
+    std::fs::create_dir(&there).unwrap();
+    std::os::unix::fs::symlink(&there, &link).unwrap();
+    for link in [link.clone(), root.path().join("link/")] {
+        begun(&link, &identity);
+        let folder = Folder::open(&link, true, &identity).unwrap();
+        assert!(folder.delete(4).unwrap().is_some_and(|left| left.contains("link")));
+        assert!(link.is_dir() && names(&there).is_empty());
+    }
+    // A link to a file is nobody's part.
+    std::fs::write(root.path().join("mine"), "mine").unwrap();
+    std::os::unix::fs::symlink(root.path().join("mine"), there.join(".veilset-job-1.part")).unwrap();
+    assert!(
+        matches!(Folder::open(&there, false, &identity), Err(Error::Usage(m)) if m.contains("other files"))
+    );
+    assert_eq!(names(&there).len(), 1);
+}
+
+#[test]
+fn a_job_that_was_killed_while_its_first_file_was_written_begins_anew() {
+    let identity = Identity::generate().unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("job");
+    for left in [&[][..], &[ATTEMPTS], &[".veilset-job-aB3.part"], &[ATTEMPTS, ".veilset-job-aB3.part"]] {
+        std::fs::create_dir(&path).unwrap();
+        left.iter().for_each(|name| std::fs::write(path.join(name), "\n1\n").unwrap());
+        begun(&path, &identity);
+        assert_eq!(names(&path), ["0000.shard", "0001.shard", "0002.shard", ATTEMPTS, HEAD], "{left:?}");
+        let folder = Folder::open(&path, true, &identity).unwrap();
+        assert_eq!(*folder.attempts.0.lock().unwrap(), [0, 1, 2], "{left:?}");
+        assert_eq!(folder.delete(4).unwrap(), None);
+    }
+    // While a job runs, its part is not taken away.
+    let folder = Folder::open(&path, false, &identity).unwrap();
+    std::fs::write(path.join(".veilset-job-aB3.part"), "").unwrap();
+    assert!(
+        matches!(Folder::open(&path, false, &identity), Err(Error::Usage(m)) if m.contains("another process"))
+    );
+    assert_eq!(names(&path), [".veilset-job-aB3.part", ATTEMPTS]);
+    drop(folder);
 }
 
 #[cfg(unix)]

@@ -18,6 +18,7 @@ use std::sync::{Mutex, PoisonError};
 /// Keeps the results of a job's shards in a folder.
 pub struct InFolder<'a> {
     folder: Folder,
+    shards: u32,
     identity: &'a Identity,
     rng: Mutex<Prng>,
     begun: Option<Begun>,
@@ -39,7 +40,7 @@ impl Data<'_> {
         peer: Option<Fingerprint>,
         rng: &mut Prng,
     ) -> Result<Option<InFolder<'a>>> {
-        let Job { folder: Some(path), resume, .. } = self.job() else { return Ok(None) };
+        let Job { folder: Some(path), resume, terms, .. } = self.job() else { return Ok(None) };
         let Some(identity) = identity else {
             return Err(Error::Usage(
                 "what a job keeps is encrypted under an identity, but this run has none. Omit `shards`, or run over TLS"
@@ -54,7 +55,8 @@ impl Data<'_> {
             .map(|head| begun(path, head, folder.kept(), (&request, peer), (&same, set)))
             .transpose()?;
         let session = Mutex::new(begun.as_ref().map(|begun| begun.session));
-        Ok(Some(InFolder { folder, identity, rng: Mutex::new(rng.split()), begun, session, same, set }))
+        let (shards, rng) = (terms.shards, Mutex::new(rng.split()));
+        Ok(Some(InFolder { folder, shards, identity, rng, begun, session, same, set }))
     }
 }
 
@@ -133,12 +135,12 @@ impl InFolder<'_> {
         Some((kept.iter().filter(|kept| **kept).count(), kept.len()))
     }
 
-    /// Deletes the folder: nothing of the job is needed any more.
+    /// Deletes the folder: nothing of the job is needed any more. Says what is left of it, because the job did not make it.
     ///
     /// # Errors
     /// [`Error::Output`].
-    pub fn delete(&self) -> Result<()> {
-        self.folder.delete()
+    pub fn delete(&self) -> Result<Option<String>> {
+        self.folder.delete(self.shards)
     }
 
     fn named(&self) -> Result<SessionId> {
