@@ -603,6 +603,9 @@ pub struct CommonArgs {
     pub insecure_plaintext: bool,
     #[command(flatten)]
     pub own: OwnArgs,
+    /// The file that the options are from.
+    #[arg(skip)]
+    pub run_file: Option<PathBuf>,
 }
 
 /// Files of our side, apart from the data.

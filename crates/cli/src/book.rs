@@ -16,7 +16,7 @@ use veilset::net::{Endpoint, Fingerprint, Identity};
 use veilset::places::{Folder, private_parent};
 
 /// Its name in the configuration folder.
-const FILE: &str = "peers.toml";
+pub const FILE: &str = "peers.toml";
 const LONGEST_NAME: usize = 64;
 const HEAD: &str =
     "# Peers of veilset. `veilset peer add` and `remove` rewrite this file, and comments are lost.\n";

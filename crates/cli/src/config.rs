@@ -42,7 +42,11 @@ pub fn read(mut words: Vec<OsString>) -> Result<Command> {
         };
         Error::Usage(format!("cannot read {}: {e}. {next}", path.display()))
     })?;
-    File { path: &path, text: &text }.command(words)
+    let mut command = File { path: &path, text: &text }.command(words)?;
+    if let Command::Operation(a) = &mut command {
+        a.common.run_file = Some(path);
+    }
+    Ok(command)
 }
 
 /// The value of an option.
@@ -115,7 +119,7 @@ fn arg_values(arg: &Arg, value: &Value) -> Result<Vec<OsString>, String> {
 }
 
 /// Whether the argument takes paths.
-fn is_path(arg: &Arg) -> bool {
+pub fn is_path(arg: &Arg) -> bool {
     arg.get_value_parser().type_id() == TypeId::of::<PathBuf>()
 }
 

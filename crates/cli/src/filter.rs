@@ -2,11 +2,12 @@
 
 use crate::args::{FilterArgs, FilterCommand};
 use crate::make::{Made, Own, Work};
-use crate::plan::{different, keyed, threads};
+use crate::plan::{identity_path, keyed, threads};
 use std::path::{Path, PathBuf};
 use veilset::artefact::filter::{self, About, Draft, Size};
 use veilset::error::{Error, Result};
 use veilset::job::{InputTable, Keys, Watch};
+use veilset::paths::{Paths, Use};
 use veilset::protocols::groups;
 use veilset::rng::Prng;
 use veilset::table::{Destination, Table};
@@ -44,19 +45,23 @@ impl FilterPlan {
             FilterCommand::Build { input, output, queries, capacity, cipher, own: a, force } => {
                 file(&output)?;
                 let part = part_of(&output);
-                different(&input.input, &[("--output", Some(&output)), ("its part", Some(&part))])?;
                 let source = keyed(input)?;
+                let made = source.paths()?.with("--output", Use::Written, Some(&output));
+                made.with("its part", Use::Written, Some(&part)).and(own_paths(&a)).check()?;
                 (FilterPlan::Build { source, output, force, cipher, capacity, queries }, own(a))
             }
             FilterCommand::Update { filter, input, own: a } => {
                 let part = part_of(&filter);
-                different(&input.input, &[("the filter", Some(&filter)), ("its part", Some(&part))])?;
-                (FilterPlan::Update { source: keyed(input)?, filter }, own(a))
+                let source = keyed(input)?;
+                let made = source.paths()?.with("the filter", Use::Written, Some(&filter));
+                made.with("its part", Use::Written, Some(&part)).and(own_paths(&a)).check()?;
+                (FilterPlan::Update { source, filter }, own(a))
             }
             FilterCommand::Info { filter, own: a } => (FilterPlan::Info { filter }, own(a)),
             FilterCommand::Export { filter, output, own: a, force } => {
                 file(&output)?;
-                different(&[], &[("the filter", Some(&filter)), ("--output", Some(&output))])?;
+                let paths = Paths::default().with("the filter", Use::Read, Some(&filter));
+                paths.with("--output", Use::Written, Some(&output)).and(own_paths(&a)).check()?;
                 (FilterPlan::Export { filter, output, force }, own(a))
             }
         })
@@ -137,6 +142,10 @@ fn encrypted<T>(
         work.front.say(&format!("{} is kept: the same command goes on with it", part.display()));
     }
     made
+}
+
+fn own_paths(a: &FilterArgs) -> Paths {
+    Paths::default().with("--identity", Use::Read, identity_path(a.identity.as_deref()).as_deref())
 }
 
 /// Where a filter is until it is complete.

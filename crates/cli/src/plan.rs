@@ -7,7 +7,7 @@ use crate::args::{
 use crate::book::Book;
 use crate::calibrate::speeds;
 use crate::party::sayer;
-use crate::{parties, policy};
+use crate::{book, parties, policy};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,10 +16,11 @@ use veilset::channel::Timeouts;
 use veilset::error::{Error, Result, Seat};
 use veilset::governance::policy::{Intent, Policy};
 use veilset::job::{InputTable, Job};
-use veilset::net::{Endpoint, Fingerprint, Me};
+use veilset::net::{Endpoint, Fingerprint, Identity, Me};
 use veilset::operations::sum::Modulus;
 use veilset::operations::{self, Operation, Role, Terms};
-use veilset::places::{self, Folder};
+use veilset::paths::{Paths, Use};
+use veilset::places::Folder;
 use veilset::planner::{self, Preference};
 use veilset::protocols::{self, Assumption, Choice};
 use veilset::session::Planning;
@@ -46,6 +47,8 @@ pub struct PartyPlan {
     pub policy: Policy,
     /// The log of what was run with whom, if there is one.
     pub audit_log: Option<PathBuf>,
+    /// The files that are not the job's.
+    own: Paths,
 }
 
 impl PartyPlan {
@@ -62,6 +65,7 @@ impl PartyPlan {
         plan.job.in_memory = in_memory && plan.job.output.is_none();
         let job = &plan.job;
         job.check()?;
+        job.paths()?.and(std::mem::take(&mut plan.own)).check()?;
         plan.policy.permits(&Intent {
             operation: job.operation,
             role: job.role,
@@ -132,11 +136,11 @@ fn operation(a: OperationArgs) -> Result<PartyPlan> {
     let accepted = Accepted::of(&a.common);
     let mut plan = common(a.operation, terms, a.common, a.output, me)?;
     if let Some(a) = a.ids {
-        beside(&plan, ("--ids", a.ids.as_ref()))?;
+        a.ids.as_deref().map_or(Ok(()), check_output_name)?;
         (plan.job.ids, plan.job.id_column) = (a.ids, a.id_column);
     }
     if let Some(a) = a.shares {
-        beside(&plan, ("--map", a.map.as_ref()))?;
+        a.map.as_deref().map_or(Ok(()), check_output_name)?;
         shares(&mut plan.job, a);
     }
     if let Some(a) = a.rows {
@@ -176,24 +180,6 @@ fn rows(plan: &mut PartyPlan, a: RowArgs) -> Result<()> {
     }
     job.terms.max_row = a.max_row as usize;
     Ok(())
-}
-
-/// Refuses a further output that is another file of the run.
-fn beside(plan: &PartyPlan, further: (&str, Option<&PathBuf>)) -> Result<()> {
-    let PartyPlan { job, report, audit_log, .. } = plan;
-    if let Some(path) = further.1 {
-        check_output_name(path)?;
-    }
-    let standard = PathBuf::from("-");
-    different(
-        &job.source.inputs,
-        &[
-            ("--output", Some(job.output.as_ref().unwrap_or(&standard))),
-            ("--report", report.as_ref()),
-            ("--audit-log", audit_log.as_ref()),
-            further,
-        ],
-    )
 }
 
 fn shares(job: &mut Job, a: ShareArgs) {
@@ -352,18 +338,20 @@ fn common(
         (Some(_), Some(path)) => Some(path),
         (Some(_), None) => Some(Ledger::default_path()?),
     };
-    different(
-        &job.source.inputs,
-        &[
-            ("--parties", a.parties.as_ref()),
-            ("--output", has_result.then_some(&result)),
-            ("--report", a.report.as_ref()),
-            ("--audit-log", audit_log.as_ref()),
-            ("--prepared", a.prepared.as_ref()),
-            ("--prepared-ledger", ledger.as_ref()),
-            ("--filter", a.filter.as_ref()),
-        ],
-    )?;
+    let default = |given: Option<PathBuf>, name| given.or_else(|| Folder::Configuration.file(name));
+    let identity = match &others {
+        Others::Peer { protection: NamedProtection::InsecurePlaintext, .. } => None,
+        Others::Peer { protection: NamedProtection::Tls { identity, .. }, .. }
+        | Others::Parties { identity, .. } => identity_path(identity.as_deref()),
+    };
+    let own = Paths::default()
+        .with("the file of the run", Use::Read, a.run_file.as_deref())
+        .with("--identity", Use::Read, identity.as_deref())
+        .with("--book", Use::Read, default(a.own.book, book::FILE).as_deref())
+        .with("--policy", Use::Read, default(a.own.policy, policy::FILE).as_deref())
+        .with("--parties", Use::Read, a.parties.as_deref())
+        .with("--report", Use::Written, a.report.as_deref())
+        .with("--audit-log", Use::Written, audit_log.as_deref());
     job.prepared = a.prepared.zip(ledger);
     job.filter = a.filter;
     job.max_peer_items = a.max_peer_items;
@@ -383,6 +371,7 @@ fn common(
         },
         policy,
         audit_log,
+        own,
     })
 }
 
@@ -531,51 +520,13 @@ fn on_this_machine(endpoint: &Endpoint) -> Result<()> {
     }
 }
 
+/// Where our identity is, if there is a place for it.
+pub fn identity_path(typed: Option<&Path>) -> Option<PathBuf> {
+    typed.map(Path::to_path_buf).or_else(|| Identity::default_path().ok())
+}
+
 pub fn threads(typed: Option<u16>) -> usize {
     typed.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
-}
-
-/// Rejects two names for the same file: an input would be overwritten, or two outputs would go to one file. `-`
-/// is standard input for an input and standard output otherwise; only one output may go there. An output in a folder that
-/// is an input would be an input of the next run.
-pub fn different(inputs: &[PathBuf], files: &[(&str, Option<&PathBuf>)]) -> Result<()> {
-    let files: Vec<_> = files.iter().filter_map(|(what, path)| Some((*what, (*path)?.as_path()))).collect();
-    let read = input_files(inputs)?;
-    let read: Vec<_> = read.iter().map(|input| ("the input", input.as_path())).collect();
-    for (i, (other, b)) in files.iter().enumerate() {
-        let same = |(_, a): &&(&str, &Path)| if b.as_os_str() == "-" { a == b } else { same_file(a, b) };
-        let input = read.iter().find(|input| b.as_os_str() != "-" && same(input));
-        if let Some((what, _)) = input.or_else(|| files[..i].iter().find(same)) {
-            return Err(Error::Usage(format!(
-                "{what} and {other} are both {}. Give each its own file",
-                b.display()
-            )));
-        }
-        let folder = folder_of(b).and_then(|folder| folder.canonicalize().ok());
-        let within = |input: &&PathBuf| input.is_dir() && input.canonicalize().ok() == folder;
-        if let Some(input) = inputs.iter().find(within) {
-            return Err(Error::Usage(format!(
-                "{other} would be in the folder {}, which is read as the input. Give it another folder",
-                input.display()
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Whether both are names of the same file, or will be once it is created.
-fn same_file(a: &Path, b: &Path) -> bool {
-    if let (Ok(a), Ok(b)) = (a.metadata(), b.metadata()) {
-        return places::same_file(&a, &b);
-    }
-    let place = |path: &Path| Some(folder_of(path)?.canonicalize().ok()?.join(path.file_name()?));
-    a == b || matches!((place(a), place(b)), (Some(a), Some(b)) if a == b)
-}
-
-/// The folder that a path is in.
-fn folder_of(path: &Path) -> Option<&Path> {
-    let folder = path.parent()?;
-    Some(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
 }
 
 fn delimiter(text: &str) -> Result<u8> {
@@ -590,3 +541,7 @@ fn delimiter(text: &str) -> Result<u8> {
         ))),
     }
 }
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -9,7 +9,7 @@ use veilset::net::Fingerprint;
 use veilset::places::Folder;
 
 /// The name of the file in the configuration folder.
-const FILE: &str = "policy.toml";
+pub const FILE: &str = "policy.toml";
 
 /// The policy for the other parties, which stand in the order of their seats. Without a policy file, everything is
 /// allowed.

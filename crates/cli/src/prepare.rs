@@ -3,13 +3,14 @@
 use crate::args::PrepareArgs;
 use crate::front::go_on;
 use crate::make::{Own, Work};
-use crate::plan::{different, source, threads};
+use crate::plan::{identity_path, source, threads};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use veilset::artefact::{self, Basis, Ledger};
 use veilset::error::{Error, Result};
 use veilset::hashed::Dummies;
 use veilset::job::{InputTable, Watch};
+use veilset::paths::Use;
 use veilset::rng::Prng;
 use veilset::table::{Destination, Table};
 
@@ -34,7 +35,9 @@ impl HalfPlan {
             ));
         }
         let ledger = a.prepared_ledger.map_or_else(Ledger::default_path, Ok)?;
-        different(&source.inputs, &[("--output", Some(&a.output)), ("--prepared-ledger", Some(&ledger))])?;
+        let paths = source.paths()?.with("--output", Use::Written, Some(&a.output));
+        let paths = paths.with("--prepared-ledger", Use::Written, Some(&ledger));
+        paths.with("--identity", Use::Read, identity_path(a.identity.as_deref()).as_deref()).check()?;
         let dummies = if a.union_sender { Dummies::Listed } else { Dummies::Random };
         let plan = HalfPlan { source, ledger, output: a.output, force: a.force, dummies, group: a.group };
         Ok((plan, Own { identity: a.identity, threads: threads(a.threads), quiet: a.quiet }))

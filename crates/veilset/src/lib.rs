@@ -110,6 +110,7 @@ pub mod operations;
 pub mod oprf;
 pub mod ot;
 pub mod params;
+pub mod paths;
 pub mod places;
 pub mod planner;
 pub mod protocols;

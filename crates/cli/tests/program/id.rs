@@ -87,7 +87,7 @@ fn what_cannot_be_is_refused_before_the_peer_hears_of_us() {
             &files[1],
             &["--output", "x.csv", "--report", "y", "--ids", "y"],
             2,
-            &["--report and --ids are both y"],
+            &["--ids and --report are both y"],
         ),
         (RECEIVER, &files[0], &["--output", "x.txt"], 2, &["columns or more, but a list has one"]),
         (RECEIVER, &files[0], &["--output", "x.csv", "--ids", "ids.xlsx"], 2, &["ids.xlsx"]),

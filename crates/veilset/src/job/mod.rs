@@ -70,6 +70,7 @@ use crate::item::ItemSet;
 use crate::net::{Connected, Me};
 use crate::operations::{Operation, Role, Shape, Terms};
 use crate::params::MAX_SET;
+use crate::paths::{Paths, Use};
 use crate::protocols::{self, Choice, Protocol};
 use crate::rng::Prng;
 use crate::session::Approval;
@@ -131,6 +132,17 @@ impl InputTable {
     /// What messages call the inputs together.
     pub fn name(&self) -> String {
         name_of(&self.inputs)
+    }
+
+    /// The files that are read, and the folders that they are in if these are named.
+    ///
+    /// # Errors
+    /// Those of [`input_files`].
+    pub fn paths(&self) -> Result<Paths> {
+        let files = input_files(&self.inputs)?;
+        let folders = self.inputs.iter().filter(|input| input.is_dir());
+        let all = folders.chain(&files);
+        Ok(all.fold(Paths::default(), |all, input| all.with("the input", Use::Read, Some(input))))
     }
 
     /// How to treat rows whose key occurred before; `valued` tells whether the keys have values.
@@ -329,7 +341,28 @@ impl Job {
             }
             _ => {}
         }
-        self.check_columns()
+        self.check_columns()?;
+        self.paths()?.check()
+    }
+
+    /// The files and folders of the job. A front end adds its own, and checks them all.
+    ///
+    /// # Errors
+    /// Those of [`InputTable::paths`].
+    pub fn paths(&self) -> Result<Paths> {
+        let output = self.output.as_deref().unwrap_or(Path::new("-"));
+        let (half, ledger) = self.prepared.as_ref().map(|(half, ledger)| (&**half, &**ledger)).unzip();
+        let written = [
+            ("`output`", Some(output).filter(|_| self.has_result() && !self.in_memory)),
+            ("`ids`", self.ids.as_deref()),
+            ("`map`", self.map.as_deref()),
+            ("`prepared`", half),
+            ("`prepared_ledger`", ledger),
+        ];
+        let read = self.source.paths()?;
+        let all = written.into_iter().fold(read, |all, (what, path)| all.with(what, Use::Written, path));
+        let all = all.with("`filter`", Use::Read, self.filter.as_deref());
+        Ok(all.with("`job`", Use::Folder, self.folder.as_deref()))
     }
 
     /// Refuses columns that cannot be sent together, or that the result could not tell apart.
@@ -356,18 +389,11 @@ impl Job {
         if self.map.is_some() && !self.shares_ours() {
             return wrong("`map` is for the sender of share, whose rows are shared. Omit it".into());
         }
-        let output = self.output.as_deref().unwrap_or(Path::new("-"));
-        if self.map.as_deref() == Some(output) {
-            return wrong("`map` and `output` are the same file. Give each its own file".into());
-        }
         if self.ids.is_some() && !self.has_identifiers() {
             return wrong(format!(
                 "`ids` is for id: the result of {} has no identifiers. Omit it",
                 self.operation
             ));
-        }
-        if self.ids.is_some() && self.ids.as_deref() == Some(output) {
-            return wrong("`ids` and `output` are the same file. Give each its own file".into());
         }
         let columns = match self.shape() {
             Shape::Shares => SHARE_COLUMNS.len(),

@@ -316,7 +316,7 @@ fn what_contradicts_itself_is_refused_before_the_table_is_read() {
         (&COUNT, |job| job.sent_columns = vec!["a".into()], "not in count"),
         (&SUM, |job| job.terms.both = true, "`both` is not for sum"),
         (&UNION, |job| job.protocol = &VOLE, "`protocol=vole` cannot compute union"),
-        (&COUNT, |job| job.prepared = Some(Default::default()), ""),
+        (&COUNT, |job| job.prepared = Some(("half".into(), "ledger".into())), ""),
         (&INTERSECT, |job| job.sent_columns = vec!["a".into()], "0 names for 1 columns"),
     ];
     let named = |names: [&str; 2]| names.map(String::from).to_vec();

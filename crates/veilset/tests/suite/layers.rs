@@ -15,6 +15,7 @@ const FLOORS: [&[&str]; 17] = [
         "hazmat",
         "threads",
         "spelling",
+        "paths",
         "work",
         "assumption",
     ],

@@ -1,0 +1,234 @@
+//! The files and folders of a run, each with what is done with it.
+//!
+//! All of them are in one list, [`Job::paths`](crate::job::Job::paths) and what a front end adds, so that what is checked of
+//! two is checked of any two: nothing that is written is another one of them, or in the folder of another.
+
+use crate::error::{Error, Result};
+use crate::places::same_file;
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+
+/// What a run does with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// It reads the file, or all files in the folder.
+    Read,
+    /// It makes the file, replaces it, appends to it, or deletes it when it is used up. `-` is standard output.
+    Written,
+    /// It makes the folder, or takes an empty one, and deletes it. Nothing else may be in it.
+    Folder,
+}
+
+/// The files and folders of a run.
+#[derive(Debug, Default)]
+pub struct Paths(Vec<Named>);
+
+#[derive(Debug)]
+struct Named {
+    /// What messages call it.
+    what: &'static str,
+    used: Use,
+    path: PathBuf,
+    /// What is there.
+    there: Option<Metadata>,
+    /// The same path without links.
+    place: PathBuf,
+}
+
+impl Paths {
+    /// Adds a path, if it is given, under a name for messages.
+    #[must_use]
+    pub fn with(mut self, what: &'static str, used: Use, path: Option<&Path>) -> Paths {
+        if let Some(path) = path {
+            let (there, place) = (path.metadata().ok(), place(path));
+            self.0.push(Named { what, used, path: path.into(), there, place });
+        }
+        self
+    }
+
+    /// Adds those of another list.
+    #[must_use]
+    pub fn and(mut self, others: Paths) -> Paths {
+        self.0.extend(others.0);
+        self
+    }
+
+    /// Refuses a path that is written and is another one too, and one that is in the folder of another.
+    ///
+    /// # Errors
+    /// [`Error::Usage`], which names both.
+    pub fn check(&self) -> Result<()> {
+        let (read, changed): (Vec<&Named>, Vec<&Named>) =
+            self.0.iter().partition(|path| path.used == Use::Read);
+        let pairs = || {
+            changed
+                .iter()
+                .enumerate()
+                .flat_map(|(i, two)| read.iter().chain(&changed[..i]).map(move |one| (*one, *two)))
+        };
+        pairs().try_for_each(|(one, two)| one.differs(two))?;
+        pairs().try_for_each(|(one, two)| two.outside(one).and_then(|()| one.outside(two)))
+    }
+}
+
+impl Named {
+    /// For what is read `-` is standard input, or a name.
+    fn is_standard_output(&self) -> bool {
+        self.used == Use::Written && self.path == Path::new("-")
+    }
+
+    fn differs(&self, other: &Named) -> Result<()> {
+        let same = match (self.is_standard_output(), other.is_standard_output()) {
+            (false, false) => self.is(other),
+            (one, two) => one && two,
+        };
+        match same {
+            true => Err(Error::Usage(format!(
+                "{} and {} are both {}. Give each its own file",
+                self.what,
+                other.what,
+                other.path.display()
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    fn outside(&self, folder: &Named) -> Result<()> {
+        let why = match folder.used {
+            Use::Folder => "has no other files, and is deleted in the end",
+            Use::Read if folder.there.as_ref().is_some_and(Metadata::is_dir) => "is read as the input",
+            Use::Read | Use::Written => return Ok(()),
+        };
+        match !self.is_standard_output() && self.place.starts_with(&folder.place) {
+            true => Err(Error::Usage(format!(
+                "{} would be in the folder {} ({}), which {why}. Give it another folder",
+                self.what,
+                folder.path.display(),
+                folder.what,
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether both are names of the same file, or will be once it is there.
+    fn is(&self, other: &Named) -> bool {
+        match (&self.there, &other.there) {
+            (Some(a), Some(b)) => same_file(a, b),
+            _ => self.place == other.place,
+        }
+    }
+}
+
+/// The path without links, as far as it is there.
+fn place(path: &Path) -> PathBuf {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    for there in whole.ancestors() {
+        if let (Ok(real), Ok(rest)) = (there.canonicalize(), whole.strip_prefix(there)) {
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        }
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Use::{Folder, Read, Written};
+    use super::*;
+
+    /// What is said of two paths, if they do not go together.
+    fn refused(one: (Use, &Path), two: (Use, &Path)) -> Option<String> {
+        let paths = Paths::default().with("one", one.0, Some(one.1)).with("two", two.0, Some(two.1));
+        paths.check().err().map(|e| {
+            assert!(matches!(e, Error::Usage(_)));
+            e.to_string()
+        })
+    }
+
+    #[test]
+    fn a_path_that_is_written_is_no_other_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("a"), "").unwrap();
+        std::fs::hard_link(at("a"), at("hard")).unwrap();
+        std::fs::write(at("b"), "").unwrap();
+        std::fs::create_dir(at("empty")).unwrap();
+        let mut same =
+            vec![("a", "a"), ("a", "hard"), ("a", "./a"), ("a", "empty/../a"), ("new", "empty/../new")];
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(at("a"), at("link")).unwrap();
+            std::os::unix::fs::symlink(folder.path(), at("here")).unwrap();
+            same.extend([("a", "link"), ("link", "hard"), ("new", "here/new"), ("here/a", "a")]);
+        }
+        for (a, b) in same {
+            for (one, two) in [(a, b), (b, a)] {
+                let (one, two) = (at(one), at(two));
+                assert_eq!(refused((Read, &one), (Read, &two)), None);
+                for uses in [
+                    (Written, Written),
+                    (Read, Written),
+                    (Written, Read),
+                    (Folder, Written),
+                    (Written, Folder),
+                ] {
+                    let said = refused((uses.0, &one), (uses.1, &two));
+                    assert!(
+                        said.is_some_and(|m| m.contains("one") && m.contains("two")),
+                        "{one:?} {two:?} {uses:?}"
+                    );
+                }
+            }
+        }
+        for (a, b) in [("a", "b"), ("a", "new"), ("new", "newer"), ("new", "empty/new"), ("none/a", "none/b")]
+        {
+            assert_eq!(refused((Written, &at(a)), (Written, &at(b))), None, "{a} {b}");
+        }
+        // Standard output takes one of them; standard input is another thing.
+        let standard = Path::new("-");
+        assert!(refused((Written, standard), (Written, standard)).is_some_and(|m| m.contains("are both -")));
+        assert_eq!(refused((Read, standard), (Written, standard)), None);
+        assert_eq!(refused((Written, standard), (Written, &at("-"))), None);
+    }
+
+    #[test]
+    fn nothing_is_in_the_folder_of_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("parts")).unwrap();
+        std::fs::write(at("parts/1"), "").unwrap();
+        std::fs::create_dir(at("job")).unwrap();
+        let mut cases = vec![
+            (Read, "parts", Written, "parts/2", true),
+            (Read, "parts", Written, "parts/deeper/2", true),
+            (Read, "parts", Folder, "parts/job", true),
+            (Read, "parts", Read, "parts/1", false),
+            (Read, "parts", Written, "parts2", false),
+            (Folder, "job", Written, "job/result", true),
+            (Folder, "job", Read, "job/key", true),
+            (Folder, "job", Written, "jobs", false),
+            (Folder, "new", Written, "new/result", true),
+            (Folder, "new", Written, "new/deeper/result", true),
+            (Folder, "new", Read, "parts", false),
+            (Folder, ".", Read, "parts", true),
+        ];
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(at("job"), at("link")).unwrap();
+            cases.extend([
+                (Folder, "link", Written, "job/result", true),
+                (Folder, "job", Written, "link/result", true),
+            ]);
+        }
+        for (of_outer, outer, of_inner, inner, expected) in cases {
+            let (one, two) = (at(outer), at(inner));
+            let said =
+                [refused((of_outer, &one), (of_inner, &two)), refused((of_inner, &two), (of_outer, &one))];
+            for said in said {
+                let told = said.as_ref().is_some_and(|m| m.contains("would be in the folder"));
+                assert_eq!(told, expected, "{outer} {inner}: {said:?}");
+                assert_eq!(said.is_some(), expected, "{outer} {inner}");
+            }
+        }
+        assert_eq!(refused((Folder, &at("job")), (Written, Path::new("-"))), None);
+    }
+}
