@@ -4,9 +4,15 @@
 use crate::error::{Error, Result};
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, Metadata};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::NamedTempFile;
+
+/// How long to wait for the lock of a list of ours. Whoever has it only reads the list, and writes a line.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 20 });
+/// The pause between two attempts to get it.
+pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 
 /// A folder of each user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +91,26 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
         Err(e) if matches!(e.kind(), InvalidInput | Unsupported) => Ok(()),
         done => done,
     }
+}
+
+/// Appends a line to a list and writes it through to the disk, or leaves the list as it was: part of a line would stand there
+/// for ever. The list is locked, or what others append meanwhile is kept.
+pub(crate) fn append_line(mut list: &File, line: &[u8]) -> io::Result<()> {
+    let length = list.metadata()?.len();
+    let written = list.write_all(line).and_then(|()| list.sync_all());
+    if written.is_err() {
+        let now = list.metadata()?.len();
+        // What is behind it is ours, if it is the beginning of the line, or all of it.
+        let mut behind = Vec::new();
+        if now.checked_sub(length).is_some_and(|more| more <= line.len() as u64) {
+            list.seek(SeekFrom::Start(length))?;
+            list.take(line.len() as u64 + 1).read_to_end(&mut behind)?;
+            if line.starts_with(&behind) {
+                list.set_len(length)?;
+            }
+        }
+    }
+    written
 }
 
 /// A file in the same folder, for its owner only. It is deleted unless it gets a name.

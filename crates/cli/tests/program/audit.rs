@@ -1,6 +1,6 @@
 //! The audit log.
 
-use crate::common::{RECEIVER, SENDER, Words, World, both, connect, csv, listen, run};
+use crate::common::{RECEIVER, SENDER, Words, World, both, connect, csv, limited, listen, run};
 use crate::failures::with_no_room;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
@@ -100,6 +100,28 @@ fn without_its_log_no_run_starts() {
     // The default place.
     world.good("count", [&file, &file], [&[], &["--audit-log", "none"]]);
     assert_eq!(std::fs::read_to_string(world.home("audit.jsonl")).unwrap().lines().count(), 2);
+}
+
+#[test]
+fn a_line_for_which_there_is_no_room_is_not_there() {
+    let world = World::new();
+    let file = world.write("f.csv", csv(0..3));
+    // There is room for a part of it.
+    let before = "\n".repeat(400);
+    world.write("log", &before);
+    world.write("policy.toml", "repeats = \"refuse\"");
+    let more = ["--audit-log", "log", "--policy", "policy.toml"];
+    let receiver = || world.party(RECEIVER, "count", &file, &more);
+    let sender = || world.party(SENDER, "count", &file, &["--audit-log", "none"]);
+    let [here, there] = both(limited(&receiver(), "-f 1"), sender());
+    here.bad(7, &["the audit log", "free disk space"]);
+    there.bad(5, &["could not write its result or log"]);
+    assert_eq!(world.read("log"), before);
+    // With room, all goes on.
+    let [here, there] = both(receiver(), sender());
+    here.good();
+    there.good();
+    assert_eq!(world.read("log").lines().filter(|line| !line.is_empty()).count(), 2);
 }
 
 #[test]

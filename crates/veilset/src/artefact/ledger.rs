@@ -6,12 +6,12 @@
 
 use super::sealed::{Id, Kind};
 use crate::error::{Error, Result};
-use crate::places::{Folder, beside, private_parent, same_file, sync_parent};
+use crate::places::{Folder, PATIENCE, PAUSE, append_line, beside, private_parent, same_file, sync_parent};
 use crate::rng::Prng;
 use std::fs::{File, OpenOptions, TryLockError, metadata, symlink_metadata};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Name of the ledger in the state folder.
 const FILE: &str = "prepared.ledger";
@@ -19,10 +19,6 @@ const FILE: &str = "prepared.ledger";
 const HEADER: &[u8; 17] = b"veilset ledger 1 ";
 /// Length of a line: an id in hexadecimal and a line feed.
 const LINE: usize = 2 * size_of::<Id>() + 1;
-/// How long to wait for the lock of a ledger. Its holder only reads the file and writes a line.
-const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 20 });
-/// Pause between two attempts.
-const TICK: Duration = Duration::from_millis(10);
 
 /// A file with a line for each use of an artefact. It is never truncated; a line takes 33 bytes.
 #[derive(Debug, Clone)]
@@ -67,18 +63,9 @@ impl Ledger {
     /// Enters a use of a file, if it has one left and unless `stop` fails. The entry is synced to disk when this
     /// returns.
     pub(super) fn enter(&self, ticket: &Ticket, name: &Path, stop: &dyn Fn() -> Result<()>) -> Result<()> {
-        let mut file = self.with_use_left(ticket, name, stop)?;
+        let file = self.with_use_left(ticket, name, stop)?;
         stop()?;
-        let mut write = || {
-            let length = file.metadata()?.len();
-            let written = file.write_all(&line(&ticket.file)).and_then(|()| file.sync_all());
-            if written.is_err() {
-                // Part of a line would damage the ledger. The artefact itself is unchanged.
-                let _ = file.set_len(length);
-            }
-            written
-        };
-        write().map_err(|e| self.unusable(&e))
+        append_line(&file, &line(&ticket.file)).map_err(|e| self.unusable(&e))
     }
 
     /// Creates a ledger if there is none. It appears atomically, so that nobody finds a part of one.
@@ -180,7 +167,7 @@ impl Ledger {
                     PATIENCE.as_secs()
                 )));
             }
-            std::thread::sleep(TICK);
+            std::thread::sleep(PAUSE);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::hash::{ItemHash, SessionId};
 use crate::item::Items;
 use crate::net::{Fingerprint, Identity};
 use crate::operations::{self, Role};
-use crate::places::private_parent;
+use crate::places::{PATIENCE, PAUSE, append_line, private_parent};
 use crate::protocols::{self, Protocol};
 use crate::secret::Secret;
 use crate::session::report::{name_of, rfc3339};
@@ -19,11 +19,11 @@ use crate::stored::Set;
 use crate::threads::Threads;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::num::NonZeroU8;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 /// Longer than any line that we write.
 const LONGEST_LINE: u64 = 1 << 16;
@@ -396,8 +396,21 @@ impl AuditLog {
         }
     }
 
-    /// Appends a line and syncs it to disk.
+    /// Appends a line and syncs it to disk; otherwise the log stays as it was. The log is locked meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Output`] if that fails, or another process has the lock for too long.
     pub fn append(&self, entry: &Entry) -> Result<()> {
+        let locked = self.locked()?;
+        let done = self.write(entry);
+        if locked.is_ok() {
+            // Closing the file would release the lock too.
+            let _ = self.file.unlock();
+        }
+        done
+    }
+
+    fn write(&self, entry: &Entry) -> Result<()> {
         let mut line = serde_json::to_string(entry)
             .map_err(|e| Error::Bug(format!("an audit entry is not JSON: {e}")))?;
         line.push('\n');
@@ -406,8 +419,7 @@ impl AuditLog {
                 // Another process stopped in the middle of a line: start a new one.
                 line.insert(0, '\n');
             }
-            (&self.file).write_all(line.as_bytes())?;
-            self.file.sync_all()
+            append_line(&self.file, line.as_bytes())
         };
         write().map_err(|e| unusable(&self.path, &e))
     }
@@ -424,9 +436,8 @@ impl AuditLog {
         allowed: impl FnOnce(&AuditLog, Option<&io::Error>) -> Result<()>,
     ) -> Result<()> {
         let locked = self.lock()?;
-        let done = allowed(self, locked.as_ref().err()).and_then(|()| self.append(entry));
+        let done = allowed(self, locked.as_ref().err()).and_then(|()| self.write(entry));
         if locked.is_ok() {
-            // Closing the file would release the lock too.
             let _ = self.file.unlock();
         }
         done
@@ -436,7 +447,7 @@ impl AuditLog {
     /// instance.
     fn lock(&mut self) -> Result<io::Result<()>> {
         for _ in 0..ROTATIONS {
-            let locked = self.file.lock();
+            let locked = self.locked()?;
             // The file may have been renamed while we waited.
             if self.has_its_name() {
                 return Ok(locked);
@@ -444,6 +455,26 @@ impl AuditLog {
             *self = AuditLog::open(&self.path)?;
         }
         Err(unusable(&self.path, &io::Error::other("it keeps being replaced")))
+    }
+
+    /// Locks the file that is open. The inner error is that of the lock.
+    fn locked(&self) -> Result<io::Result<()>> {
+        let start = Instant::now();
+        loop {
+            match self.file.try_lock() {
+                Ok(()) => return Ok(Ok(())),
+                Err(TryLockError::Error(e)) => return Ok(Err(e)),
+                Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Error::Output(format!(
+                        "the audit log {} has been locked by another process for {} seconds. Find out which process holds it, \
+                         and run again",
+                        self.path.display(),
+                        PATIENCE.as_secs()
+                    )));
+                }
+            }
+        }
     }
 
     #[cfg(unix)]

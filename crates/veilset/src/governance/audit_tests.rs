@@ -440,6 +440,34 @@ fn an_entry_that_the_history_does_not_allow_is_not_written() {
 }
 
 #[test]
+fn nobody_waits_for_ever_for_a_log_that_is_locked() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = log(&folder);
+    let other = File::open(&log.path).unwrap();
+    other.lock().unwrap();
+    let entry = Entry::now(&SessionId::of([0; 32]), Event::Start(run("a", 1, 2, None)));
+    for refused in [log.append(&entry), log.append_if(&entry, |_, _| panic!("it is not locked"))] {
+        let said =
+            |m: &str| m.contains("locked by another process") && m.contains(&log.path.display().to_string());
+        assert!(matches!(&refused, Err(Error::Output(m)) if said(m)), "{refused:?}");
+    }
+    assert_eq!(log.path.metadata().unwrap().len(), 0);
+    // One that lets go of it in time is waited for.
+    let (entry, log) = (&entry, &log);
+    std::thread::scope(|s| {
+        let (begun, begins) = std::sync::mpsc::channel();
+        let waits = s.spawn(move || {
+            begun.send(()).unwrap();
+            log.append(entry)
+        });
+        begins.recv().unwrap();
+        other.unlock().unwrap();
+        waits.join().unwrap().unwrap();
+    });
+    assert!(log.path.metadata().unwrap().len() > 0);
+}
+
+#[test]
 fn what_cannot_be_a_log_is_refused_with_the_way_out() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
