@@ -26,8 +26,8 @@ class Source:
         self.back = back
 
 
-def source(data: Any, columns: Sequence[str]) -> Source:
-    """What is read for ``data``. ``columns`` are the ones that veilset looks at."""
+def source(data: Any, columns: Sequence[str], operation: str = "") -> Source:
+    """What is read for ``data``. ``columns`` are the ones that veilset looks at, for an operation or for something else."""
     if isinstance(data, (str, os.PathLike)):
         return Source(os.fspath(data), None, lambda frame: frame)
     if isinstance(data, (list, tuple)) and data and all(isinstance(one, (str, os.PathLike)) for one in data):
@@ -35,9 +35,9 @@ def source(data: Any, columns: Sequence[str]) -> Source:
     module = type(data).__module__.split(".")[0]
     name = type(data).__name__
     if module == "pandas" and name == "DataFrame":
-        return _pandas(data, columns)
+        return _pandas(data, columns, operation == "union")
     if module == "polars" and name == "LazyFrame":
-        inner = source(_collected(data), columns)
+        inner = source(_collected(data), columns, operation)
         return Source(None, inner.stream, lambda frame: inner.back(frame).lazy())
     if module == "polars" and name == "DataFrame":
         return _polars(data)
@@ -119,11 +119,15 @@ def _table(frame: Any) -> Any:
 
 
 def _alike(reader: Any) -> Iterator[Any]:
-    """The batches of a reader, which does not look whether they have its schema."""
+    """The batches of a reader, which does not look whether they have its schema. It can be read once, and does not say so."""
+    rows = 0
     for batch in reader:
         if not batch.schema.equals(reader.schema):
             raise ValueError("a batch has another schema than the first")
+        rows += len(batch)
         yield batch
+    if not rows:
+        raise ValueError("the reader has no rows: it was read before, for instance by a check. If there are none, give a table")
 
 
 def _as_relation(frame: Any) -> Any:
@@ -136,7 +140,7 @@ def _as_relation(frame: Any) -> Any:
         return duckdb.from_arrow(_table(frame))
 
 
-def _pandas(data: Any, columns: Sequence[str]) -> Source:
+def _pandas(data: Any, columns: Sequence[str], union: bool) -> Source:
     """Only the columns that veilset looks at are handed over; the result takes its rows from the frame itself."""
     try:
         import numpy
@@ -145,9 +149,12 @@ def _pandas(data: Any, columns: Sequence[str]) -> Source:
         message = "pandas hands its columns over through pyarrow, which is missing. Install veilset[pandas]"
         raise make("usage", message, {"exit_code": 2}) from e
 
-    arrays, names = [], []
     # A label need not be a text; an option is.
     labels = [str(label) for label in data.columns]
+    if union:
+        _told_apart(labels)
+    row_column = unlike(ROW, labels)
+    arrays, names = [], []
     for name in dict.fromkeys(columns):
         # What is missing or there twice, the run says.
         for at in [at for at, label in enumerate(labels) if label == name]:
@@ -157,23 +164,27 @@ def _pandas(data: Any, columns: Sequence[str]) -> Source:
     rows = pyarrow.array(numpy.arange(len(data)))
     # The other columns are named for messages, and not handed over.
     arrays += [pyarrow.nulls(len(data))] * len(others) + [rows]
-    stream = pyarrow.table(arrays, names=[*names, *others, ROW])
+    stream = pyarrow.table(arrays, names=[*names, *others, row_column])
 
     def back(frame: Any) -> Any:
         import pandas
 
         table = _table(frame)
-        if ROW not in table.column_names:
+        if row_column not in table.column_names:
             return table.to_pandas()
-        positions = table.column(ROW)
+        positions = table.column(row_column)
         ours = len(positions) - positions.null_count
         result = data.iloc[positions.slice(0, ours).to_numpy()]
         added = [name for name in table.column_names if name not in stream.column_names]
-        if ours < len(positions):
+        if union:
             # The rows of a union that are new to us come last.
-            new = table.slice(ours).select(names).to_pandas().rename(columns=dict(zip(labels, data.columns)))
-            result = pandas.concat([result, new], ignore_index=True)
-            result = result[list(data.columns)]
+            new = table.slice(ours)
+            columns = [
+                _longer(result.iloc[:, at], len(new), (new.column(name), stream.schema.field(name).type) if name in names else None)
+                for at, name in enumerate(labels)
+            ]
+            result = pandas.concat(columns, axis=1) if columns else result
+            result.columns = data.columns
         elif added:
             result = result.copy()
         for name in added:
@@ -183,6 +194,81 @@ def _pandas(data: Any, columns: Sequence[str]) -> Source:
         return result
 
     return Source(None, stream, back)
+
+
+def _told_apart(labels: Sequence[str]) -> None:
+    """Refuses columns of one name, before anything is sent: a union finds them again by their names."""
+    for at, label in enumerate(labels):
+        if label in labels[:at]:
+            raise _failed(
+                f"{NAME}, column \"{label}\": there are two columns of this name, which a union could not tell apart. Rename one,"
+                " or drop it",
+                column=label,
+            )
+
+
+def unlike(name: str, others: Iterable[str]) -> str:
+    """This name, or one made of it that is none of the others."""
+    taken = set(others)
+    while name in taken:
+        name += "_"
+    return name
+
+
+def nullable(dtype: Any) -> Any:
+    """The pandas dtype that holds the values of this one, and rows without a value."""
+    import pandas
+
+    if isinstance(dtype, pandas.SparseDtype):
+        # Rows without a value would be what fills the gaps.
+        return nullable(dtype.subtype)
+    if isinstance(dtype, pandas.IntervalDtype) and dtype.subtype.kind in "iu":
+        # An interval without a value would make floats of the bounds of all.
+        return pandas.api.types.pandas_dtype(object)
+    if isinstance(dtype, pandas.api.extensions.ExtensionDtype):
+        return dtype
+    names = {"i": f"Int{8 * dtype.itemsize}", "u": f"UInt{8 * dtype.itemsize}", "b": "boolean"}
+    return pandas.api.types.pandas_dtype(names.get(dtype.kind, dtype))
+
+
+def _longer(ours: Any, more: int, new: tuple[Any, Any] | None) -> Any:
+    """A column of ours, and of so many rows more: values of its own Arrow type, or texts, or none at all."""
+    import pandas
+
+    ours = ours.reset_index(drop=True)
+    if new is not None and isinstance(ours.dtype, pandas.CategoricalDtype):
+        # A key of the other side is no category of ours.
+        ours = ours.astype(ours.dtype.categories.dtype)
+    dtype = nullable(ours.dtype)
+    if isinstance(ours.dtype, pandas.SparseDtype):
+        ours = ours.sparse.to_dense()
+    if dtype != ours.dtype:
+        ours = ours.astype(dtype)
+    if new is None or not more:
+        return ours.reindex(range(len(ours) + more)) if more else ours
+    values, own_type = new
+    theirs = _values(values, own_type, dtype)
+    if theirs is None:
+        # A text that is no value of the dtype: ours stay what they are, in a column of anything.
+        return pandas.concat([ours.astype(object), pandas.Series(values.to_pylist(), dtype=object)], ignore_index=True)
+    return pandas.concat([ours, theirs], ignore_index=True)
+
+
+def _values(column: Any, own_type: Any, dtype: Any) -> Any:
+    """Keys of the other side as values of this dtype, which has this Arrow type; ``None`` if it is none of theirs."""
+    import pandas
+    import pyarrow
+
+    if pyarrow.types.is_dictionary(own_type):
+        own_type = own_type.value_type
+    texts = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
+    if column.type != own_type and not (any(is_text(column.type) for is_text in texts) and any(is_text(own_type) for is_text in texts)):
+        return None
+    if dtype == object:
+        return pandas.Series(column.to_pylist(), dtype=object)
+    if hasattr(dtype, "__from_arrow__"):
+        return pandas.Series(dtype.__from_arrow__(column.combine_chunks()))
+    return column.to_pandas().astype(dtype)
 
 
 def _column(series: Any, name: str) -> Any:

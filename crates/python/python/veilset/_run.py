@@ -112,13 +112,14 @@ class Started:
         start: Callable[[dict[str, Any], Any], _native.Run],
         data: Any,
         options: Mapping[str, Any],
+        operation: str = "",
     ) -> None:
         given = given_of(options)
         progress = given.pop("progress", None)
         words: dict[str, Any] = {}
         self._source: Source | None = None
         if data is not NO_DATA:
-            self._source = data if isinstance(data, Source) else source(data, looked_at(given))
+            self._source = data if isinstance(data, Source) else source(data, looked_at(given), operation)
             words["input"] = self._source.path or NAME
             if self._source.path is None:
                 words["format"] = "arrow"
@@ -188,7 +189,9 @@ def _stop_all() -> None:
 
 def start(operation: str, data: Any, options: Mapping[str, Any], check: bool = False) -> Started:
     """Starts a run, or its check."""
-    return Started(lambda words, stream: _native.Run(operation, words, stream, check=check), data, options)
+    return Started(
+        lambda words, stream: _native.Run(operation, words, stream, check=check), data, options, operation
+    )
 
 
 def start_making(command: str, data: Any, options: Mapping[str, Any]) -> Started:
