@@ -1,12 +1,16 @@
 //! Every target takes every input that is kept, and those that follow from the library: what the fuzzer starts from.
 
+use std::sync::Once;
 use veilset_fuzz::{TARGETS, inputs, limit_memory, target};
 
 /// Those that run at a time may allocate so much together: less than a length in an input can claim.
 const MEMORY: usize = 1 << 30;
 
+/// Set by one of them: of two that set it at the same time, one would fail.
+static LIMIT: Once = Once::new();
+
 fn replay(name: &str) {
-    limit_memory(MEMORY);
+    LIMIT.call_once(|| limit_memory(MEMORY));
     let target = target(name).unwrap();
     let inputs = inputs(target);
     assert!(!inputs.is_empty(), "{name} has no inputs");
