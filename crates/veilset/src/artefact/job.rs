@@ -6,9 +6,8 @@
 //! FOLDER/attempts    a line for each shard that was begun, in the clear
 //! ```
 //!
-//! A file gets its name when it is complete and on the disk; until then it is called [`PART`]. Nothing else is ever deleted. A
-//! shard's file names the job and the shard, so that files cannot be
-//! exchanged. What is missing runs again; what was changed is refused.
+//! A file gets its name when it is complete and on the disk, and another one until then. Nothing else is ever deleted. A shard's
+//! file names the job and the shard, so that files cannot be exchanged. What is missing runs again; what was changed is refused.
 //!
 //! What a peer did wrong in a shard is kept in the place of its result: a job goes on all the same, or the peer would see that we
 //! know. A peer that breaks off when it has its result can ask for the same shard again, with another set. So a shard is begun
