@@ -142,7 +142,7 @@ pub fn keyed_set(
 /// value travels as empty text.
 pub fn payloads(table: &Table, keyed: &KeyedSet, columns: &[usize]) -> Result<Items> {
     for &column in columns {
-        let fit = table.columns[column].kind.check_text();
+        let fit = table.columns[column].kind.check_sent();
         fit.map_err(|unfit| table.error(unfit.what, unfit.next).at_column(table.label(column)))?;
     }
     let mut payloads = Items::new();

@@ -16,8 +16,11 @@
 //! | UUID | lower case with hyphens |
 //! | float | the shortest text that reads back as the same number: `0.1`, `1e300`, `NaN`; never a key |
 //! | binary | as it is, with [`Encoding::Bytes`] only |
+//!
+//! An extension type of Arrow gives its storage another meaning: a month is stored as a number. Only those in [`KNOWN`] mean what
+//! they store; columns of others may stay in a result, and are no key, no value and not sent.
 
-use super::Encoding;
+use super::{Encoding, shorten};
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayAccessor, ArrowPrimitiveType};
@@ -36,6 +39,9 @@ pub(super) enum Kind {
     /// A column of Arrow batches whose cells have no text. It may stay in a result, and nothing else.
     Opaque(FieldRef, Unfit),
 }
+
+/// The extension types whose values have the text of what they store: a UUID, and JSON.
+const KNOWN: [&str; 2] = ["arrow.uuid", "arrow.json"];
 
 /// Why something is refused, and the next step.
 #[derive(Debug, Clone)]
@@ -105,6 +111,26 @@ impl Kind {
         Kind::of(field, encoding).unwrap_or_else(|unfit| Kind::Opaque(field.clone(), unfit))
     }
 
+    /// Refuses columns of values that have another meaning than what is stored.
+    fn check_meaning(&self) -> Result<(), Unfit> {
+        let (Kind::Typed(field) | Kind::Opaque(field, _)) = self else { return Ok(()) };
+        match field.extension_type_name() {
+            Some(name) if !KNOWN.contains(&name) => unfit(
+                format!(
+                    "the column has the extension type {}, and veilset knows only how its values are stored",
+                    shorten(name)
+                ),
+                "Convert the column to text or to another plain type, the same way on both sides",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses columns that cannot be sent.
+    pub(super) fn check_sent(&self) -> Result<(), Unfit> {
+        self.check_meaning().and_then(|()| self.check_text())
+    }
+
     /// Refuses columns whose cells have no text.
     pub(super) fn check_text(&self) -> Result<(), Unfit> {
         match self {
@@ -126,7 +152,7 @@ impl Kind {
                     "Convert the column to UTC timestamps or to text, the same way on both sides",
                 )
             }
-            kind => kind.check_text(),
+            kind => kind.check_sent(),
         }
     }
 
@@ -137,7 +163,7 @@ impl Kind {
                 "the values are floating-point numbers, whose sum is not exact",
                 "Convert the column to integers or decimals",
             ),
-            kind => kind.check_text(),
+            kind => kind.check_sent(),
         }
     }
 

@@ -13,18 +13,22 @@ use super::super::{
 };
 use super::guard;
 use crate::error::{Error, Place, Result};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{TimestampNanosecondType, TimestampSecondType};
 use arrow_array::{Array, RecordBatch};
-use arrow_schema::{DataType, Field, FieldRef, Schema};
+use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
+use arrow_schema::{DataType, Field, FieldRef, Schema, TimeUnit};
 use bytes::Bytes;
-use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
 use parquet::basic::{Compression, Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::ChunkReader;
 use std::any::Any;
+use std::collections::HashMap;
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -64,16 +68,13 @@ pub(in super::super) fn read<S: ChunkReader + 'static>(
 ) -> Result<()> {
     let file = File { name, source: Arc::new(source) };
     let metadata = file.metadata()?;
-    let fields = metadata.schema().fields().clone();
+    let mut fields = metadata.schema().fields().to_vec();
     let names: Vec<String> = fields.iter().map(|f| f.name().clone()).collect();
     let head = Head { file: name, names: &names, line: None, format: Format::Parquet, unread: &[] };
-    let (mut chosen, mut kinds, mut unread) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut chosen, mut unread) = (Vec::new(), Vec::new());
     for at in head.choose(columns)? {
         match Kind::of(&views(&fields[at]), options.encoding) {
-            Ok(kind) => {
-                chosen.push(at);
-                kinds.push(kind);
-            }
+            Ok(_) => chosen.push(at),
             Err(unfit) => unread.push(Unread { name: names[at].clone(), what: unfit.what, next: unfit.next }),
         }
     }
@@ -85,6 +86,17 @@ pub(in super::super) fn read<S: ChunkReader + 'static>(
     let expected = file.check_rows(metadata.metadata())?;
     let mask = ProjectionMask::roots(metadata.parquet_schema(), chosen.iter().copied());
     file.check_chunks(metadata.metadata(), &mask, &names)?;
+    file.set_units(&metadata, &mut fields, &chosen)?;
+    let meanings = file.extensions(metadata.metadata());
+    let kind = |&at: &usize| {
+        let mut field = Field::clone(&views(&fields[at]));
+        if let Some(name) = meanings.get(&names[at]) {
+            field.metadata_mut().insert(EXTENSION_TYPE_NAME_KEY.into(), name.clone());
+        }
+        Kind::of(&Arc::new(field), options.encoding)
+    };
+    let kinds = chosen.iter().map(kind).collect::<std::result::Result<Vec<_>, _>>();
+    let kinds = kinds.map_err(|unfit| Error::input(name, unfit.what, unfit.next))?;
 
     let table = |mut rows: Rows, unread, before| {
         rows.finish();
@@ -163,6 +175,55 @@ fn views(field: &FieldRef) -> FieldRef {
         _ => return field.clone(),
     };
     Arc::new(Field::clone(field).with_data_type(data_type))
+}
+
+/// A column of timestamps, with another unit.
+fn with_unit(field: &FieldRef, unit: TimeUnit) -> FieldRef {
+    match field.data_type() {
+        DataType::Timestamp(_, zone) => {
+            Arc::new(Field::clone(field).with_data_type(DataType::Timestamp(unit, zone.clone())))
+        }
+        _ => field.clone(),
+    }
+}
+
+/// In which units the timestamps of a column are exact.
+#[derive(Clone, Default)]
+struct Moments {
+    /// The first row that has fractions of microseconds, or is beyond all that they hold,
+    finer: Option<usize>,
+    /// the first that is beyond what nanoseconds hold, and
+    beyond: Option<usize>,
+    /// the first that is no time.
+    wrong: Option<usize>,
+}
+
+impl Moments {
+    /// Adds one: its seconds, and its nanoseconds modulo 2^64.
+    fn add(&mut self, row: usize, seconds: i64, nanoseconds: i64) {
+        const SECOND: i64 = 1_000_000_000;
+        let rest = nanoseconds.wrapping_sub(seconds.wrapping_mul(SECOND));
+        if !(0..SECOND).contains(&rest) {
+            self.wrong.get_or_insert(row);
+        }
+        let exact = i128::from(seconds) * i128::from(SECOND) + i128::from(rest);
+        if exact % 1000 != 0 || i64::try_from(exact / 1000).is_err() {
+            self.finer.get_or_insert(row);
+        }
+        if i64::try_from(exact).is_err() {
+            self.beyond.get_or_insert(row);
+        }
+    }
+
+    /// The unit that holds all of them, or the row that keeps it from doing so.
+    fn unit(&self) -> std::result::Result<TimeUnit, usize> {
+        match (self.wrong, self.finer, self.beyond) {
+            (Some(row), ..) => Err(row),
+            (None, None, _) => Ok(TimeUnit::Microsecond),
+            (None, Some(_), None) => Ok(TimeUnit::Nanosecond),
+            (None, Some(_), Some(row)) => Err(row),
+        }
+    }
 }
 
 /// A Parquet file and its name.
@@ -291,6 +352,77 @@ impl<S: ChunkReader + 'static> File<'_, S> {
                 .build()
         })?
         .map_err(|e| self.damaged(Some(&e)))
+    }
+
+    /// Chooses the unit of timestamps of the old kind, which have 96 bits: a day, and nanoseconds of it. Of those that the decoder
+    /// makes of them, nanoseconds hold years from 1677 to 2262 only, and it gives no sign of others.
+    fn set_units(
+        &self,
+        metadata: &ArrowReaderMetadata,
+        fields: &mut [FieldRef],
+        chosen: &[usize],
+    ) -> Result<()> {
+        let schema = metadata.metadata().file_metadata().schema_descr();
+        let old: Vec<usize> = (0..schema.num_columns())
+            .filter(|&leaf| schema.column(leaf).physical_type() == Type::INT96)
+            .map(|leaf| schema.get_column_root_idx(leaf))
+            .filter(|at| chosen.contains(at))
+            .collect();
+        if old.is_empty() {
+            return Ok(());
+        }
+        let in_unit = |unit: TimeUnit| {
+            let mut fields = fields.to_vec();
+            for &at in &old {
+                fields[at] = with_unit(&fields[at], unit);
+            }
+            let mask = ProjectionMask::roots(metadata.parquet_schema(), old.iter().copied());
+            self.open(metadata, &fields, mask)
+        };
+        // Seconds of all days fit into 64 bits. Nanoseconds may have wrapped around, but differ from them by less than a second.
+        let (mut seconds, mut nanoseconds) = (in_unit(TimeUnit::Second)?, in_unit(TimeUnit::Nanosecond)?);
+        let mut found = vec![Moments::default(); old.len()];
+        let mut before = 0;
+        while let (Some(whole), Some(rest)) =
+            (self.guarded(|| seconds.next())?, self.guarded(|| nanoseconds.next())?)
+        {
+            let whole = whole.map_err(|e| self.damaged(Some(&e.into())))?;
+            let rest = rest.map_err(|e| self.damaged(Some(&e.into())))?;
+            for (found, (whole, rest)) in found.iter_mut().zip(whole.columns().iter().zip(rest.columns())) {
+                let whole = whole.as_primitive_opt::<TimestampSecondType>();
+                let rest = rest.as_primitive_opt::<TimestampNanosecondType>();
+                let (Some(whole), Some(rest)) = (whole, rest) else { return Err(self.damaged(None)) };
+                for (row, (whole, rest)) in whole.iter().zip(rest.iter()).enumerate() {
+                    if let (Some(whole), Some(rest)) = (whole, rest) {
+                        found.add(before + row, whole, rest);
+                    }
+                }
+            }
+            before += whole.num_rows();
+        }
+        for (&at, found) in old.iter().zip(found) {
+            let unit = found.unit().map_err(|row| {
+                let what = "the timestamp is of no time of day, or it is outside the years 1677 to 2262 while the column has \
+                            fractions of microseconds, and no type holds both";
+                Error::input(self.name, what, "Write the column with microseconds")
+                    .at(Place::Row(row as u64 + 1))
+                    .at_column(shorten(fields[at].name()))
+            })?;
+            fields[at] = with_unit(&fields[at], unit);
+        }
+        Ok(())
+    }
+
+    /// The extension types of the columns that have one, by their names. Only what Arrow stores in addition tells them.
+    fn extensions(&self, metadata: &ParquetMetaData) -> HashMap<String, String> {
+        let file = metadata.file_metadata();
+        // It need not be there, or make sense.
+        let schema = catch_unwind(AssertUnwindSafe(|| {
+            parquet_to_arrow_schema(file.schema_descr(), file.key_value_metadata())
+        }));
+        let Ok(Ok(schema)) = schema else { return HashMap::new() };
+        let of = |field: &FieldRef| Some((field.name().clone(), field.extension_type_name()?.to_owned()));
+        schema.fields().iter().filter_map(of).collect()
     }
 
     fn append(

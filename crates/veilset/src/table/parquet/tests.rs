@@ -5,13 +5,17 @@ use crate::item::{Items, decode_key};
 use ::parquet::arrow::ArrowWriter;
 use ::parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use ::parquet::basic::{Compression, Encoding as PageEncoding};
+use ::parquet::data_type::{Int32Type as Int32Parquet, Int96, Int96Type as Int96Parquet};
 use ::parquet::file::properties::{WriterProperties, WriterVersion};
+use ::parquet::file::writer::SerializedFileWriter;
+use ::parquet::schema::parser::parse_message_type;
 use arrow_array::builder::{ListBuilder, StringBuilder};
+use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::*;
 use arrow_buffer::i256;
-use arrow_schema::extension::Uuid;
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::extension::{EXTENSION_TYPE_NAME_KEY, Uuid};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use bytes::Bytes;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -188,6 +192,114 @@ fn every_type_has_its_text_and_comes_back_with_its_type() {
         .map(|row| row.into_iter().map(|c| Some(c.unwrap_or_default())).collect())
         .collect();
     assert_eq!(texts(&csv), plain);
+}
+
+/// A file with a column of timestamps of 96 bits: the day, counted from 1 January 1970, and nanoseconds of it.
+fn old_timestamps(values: &[(i32, i64)]) -> Vec<u8> {
+    const EPOCH: i32 = 2_440_588;
+    let schema = Arc::new(parse_message_type("message m { REQUIRED INT32 n; REQUIRED INT96 at; }").unwrap());
+    let mut out = Vec::new();
+    let mut writer = SerializedFileWriter::new(&mut out, schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let old = values.iter().map(|&(day, nanoseconds)| {
+        let mut old = Int96::new();
+        old.set_data(nanoseconds as u32, (nanoseconds >> 32) as u32, day.wrapping_add(EPOCH) as u32);
+        old
+    });
+    let numbers: Vec<i32> = (0..values.len() as i32).collect();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<Int32Parquet>().write_batch(&numbers, None, None).unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<Int96Parquet>().write_batch(&old.collect::<Vec<_>>(), None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+    out
+}
+
+#[test]
+fn timestamps_of_96_bits_are_exact_or_an_error() {
+    const DAY: i64 = 86_400_000_000_000;
+    // 9999-12-31, 0001-01-01, 1582-10-15, and the first and the last day of nanoseconds in 64 bits.
+    let [last, first, gregorian, from, to] = [2_932_896, -719_162, -141_427, -106_752, 106_751];
+    type Case<'a> = (&'a [(i32, i64)], &'a [&'a str], TimeUnit);
+    let cases: [Case<'_>; 4] = [
+        (
+            &[(0, 0), (last, DAY - 1000), (first, 1000)],
+            &["1970-01-01T00:00:00", "9999-12-31T23:59:59.999999", "0001-01-01T00:00:00.000001"],
+            TimeUnit::Microsecond,
+        ),
+        (&[(gregorian, 5000)], &["1582-10-15T00:00:00.000005"], TimeUnit::Microsecond),
+        (&[(0, 1), (to, 0)], &["1970-01-01T00:00:00.000000001", "2262-04-11T00:00:00"], TimeUnit::Nanosecond),
+        (
+            &[(from, DAY - 1), (0, 0)],
+            &["1677-09-21T23:59:59.999999999", "1970-01-01T00:00:00"],
+            TimeUnit::Nanosecond,
+        ),
+    ];
+    for (values, expected, unit) in cases {
+        let bytes = old_timestamps(values);
+        let table = read(&bytes, &UTF8, None).unwrap();
+        let got: Vec<_> = texts(&table).into_iter().map(|row| row[1].clone().unwrap()).collect();
+        assert_eq!(got, expected);
+        assert_eq!(table.columns[1].kind.data_type(), Some(&DataType::Timestamp(unit, None)));
+        // In a result, and where only this column is read.
+        let again = read(&written(&table, Format::Parquet), &UTF8, Some(&names(&["at"]))).unwrap();
+        assert_eq!(
+            texts(&again).concat(),
+            expected.iter().map(|text| Some(text.to_string())).collect::<Vec<_>>()
+        );
+        let only = read(&bytes, &UTF8, Some(&names(&["at"]))).unwrap();
+        assert_eq!(texts(&only), texts(&again));
+    }
+    // Days that no type holds, times that none is, and a column that needs both units.
+    for (values, row) in [
+        (&[(0, 0), (i32::MAX - 2_440_588, 0)][..], 2),
+        (&[(0, 0), (0, 0), (0, -1)], 3),
+        (&[(0, 1), (last, 0)], 2),
+    ] {
+        let error = read(&old_timestamps(values), &UTF8, None).unwrap_err();
+        let Error::Input(input) = &error else { panic!("{error}") };
+        assert_eq!((input.row, input.column.as_deref()), (Some(Place::Row(row)), Some("at")), "{error}");
+        // Who does not read the column is not concerned.
+        assert_eq!(read(&old_timestamps(values), &UTF8, Some(&names(&["n"]))).unwrap().rows(), values.len());
+    }
+}
+
+#[test]
+fn what_an_extension_type_means_is_not_what_it_stores() {
+    let months = Field::new("month", DataType::Int64, true).with_metadata(
+        [(EXTENSION_TYPE_NAME_KEY.to_string(), "pandas.period".to_string())].into_iter().collect(),
+    );
+    let schema = Arc::new(Schema::new(vec![months, Field::new("k", DataType::Utf8, true)]));
+    let columns: Vec<ArrayRef> =
+        vec![Arc::new(Int64Array::from(vec![648, 649])), Arc::new(StringArray::from(vec!["a", "b"]))];
+    let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
+    let handed = Table::from_batches("rows", &schema, [Ok(batch.clone())], &UTF8, None).unwrap();
+    let of_file = read(&file(&batch, WriterProperties::new()), &UTF8, None).unwrap();
+    let mut ipc = Vec::new();
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(&mut ipc, &schema).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    drop(writer);
+    let of_arrow =
+        Table::from_reader("a.arrow", &ipc[..], &ReadOptions { format: Some(Format::Arrow), ..UTF8 }, None)
+            .unwrap();
+    for table in [handed, of_file, of_arrow] {
+        let key = keyed_set(&table, &[0], Normalise::default(), EmptyKeys::Keep, Duplicates::First).map(drop);
+        let keyed =
+            keyed_set(&table, &[1], Normalise::default(), EmptyKeys::Keep, Duplicates::First).unwrap();
+        let refused = [key, payloads(&table, &keyed, &[0]).map(drop), values(&table, &keyed, 0, 0).map(drop)];
+        for refused in refused {
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains("extension type pandas.period") && error.contains("Convert"), "{error}");
+        }
+        // It stays in a result.
+        let mut result = Batches::default();
+        write_rows(&table, &[1], None, &mut result).unwrap();
+        assert_eq!(result.batches()[0].column(0).as_primitive::<Int64Type>().values(), &[649]);
+    }
 }
 
 #[test]
@@ -390,7 +502,8 @@ fn a_union_keeps_types_where_the_new_keys_have_them() {
         let payloads: Items = new.iter().map(|cells| item(&[&format!("of {}", cells[0])])).collect();
         let sent = SentColumns { names: &sent_names, payloads: &payloads };
         let mut out = Vec::new();
-        write_union(&table, &[0, 1], &keyed, &items, Some(sent), (Format::Parquet, &mut out)).unwrap();
+        write_union(&table, (&[0, 1], &[]), &keyed, (&items, Some(sent)), (Format::Parquet, &mut out))
+            .unwrap();
         let schema =
             ParquetRecordBatchReader::try_new(Bytes::from(out.clone()), 9).unwrap().next().unwrap().unwrap();
         let got: Vec<_> = schema.schema().fields().iter().map(|f| f.data_type().clone()).collect();
@@ -409,7 +522,7 @@ fn a_union_keeps_types_where_the_new_keys_have_them() {
         let mut keys = Vec::new();
         write_keys(
             &table,
-            &[1, 0],
+            (&[1, 0], &[]),
             &new.iter().map(|[a, b]| item(&[b, a])).collect(),
             (Format::Parquet, &mut keys),
         )
