@@ -3,7 +3,8 @@
 use crate::args::Arguments;
 use clap::CommandFactory;
 use clap_complete::Shell;
-use std::io::Write;
+use std::fs::DirEntry;
+use std::io::{self, Write};
 use std::path::Path;
 use veilset::error::{Error, Result};
 
@@ -16,9 +17,25 @@ pub fn completions(shell: Shell) -> Result<()> {
     })
 }
 
-/// Writes one page for the program and one per command.
+/// Writes one page for the program and one per command. Pages that are there are replaced, and no other file.
 pub fn pages(folder: &Path) -> Result<()> {
-    clap_mangen::generate_to(Arguments::command(), folder).map_err(|e| {
-        Error::Output(format!("cannot write to {}: {e}. Name a folder that exists", folder.display()))
-    })
+    let failed =
+        |e| Error::Output(format!("cannot write to {}: {e}. Name a folder that exists", folder.display()));
+    let made = tempfile::tempdir_in(folder).map_err(failed)?;
+    clap_mangen::generate_to(Arguments::command(), &made).map_err(failed)?;
+    let pages = made.path().read_dir().and_then(|pages| {
+        let to = |page: DirEntry| (page.path(), folder.join(page.file_name()));
+        pages.map(|page| page.map(to)).collect::<io::Result<Vec<_>>>()
+    });
+    let pages = pages.map_err(failed)?;
+    // Whatever is in it: it need not be text.
+    let is_page =
+        |path: &Path| std::fs::read(path).is_ok_and(|page| page.windows(12).any(|at| at == b"\n.TH veilset"));
+    if let Some((_, other)) = pages.iter().find(|(_, to)| to.exists() && !is_page(to)) {
+        return Err(Error::Usage(format!(
+            "{} is there already, and is no page of veilset. Name another folder, or move it",
+            other.display()
+        )));
+    }
+    pages.iter().try_for_each(|(page, to)| std::fs::rename(page, to)).map_err(failed)
 }

@@ -17,6 +17,9 @@ pub(super) const VERSION: &str = match cfg!(debug_assertions) {
     false => env!("CARGO_PKG_VERSION"),
 };
 
+/// What is said of a file that has no speeds.
+const DAMAGED: &str = "damaged";
+
 /// The file as it is written.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,16 +51,18 @@ impl Machine {
 /// # Errors
 /// A sentence that says why the file is of no use: it is damaged, or of another machine, version or build.
 pub fn load(path: &Path, threads: usize) -> Result<Option<Speeds>, String> {
-    let unusable =
-        |what: &str| Err(format!("the speeds in {} are {what}: run `veilset calibrate`", path.display()));
+    let unusable = |what: &str| {
+        let next = if what == DAMAGED { "delete the file, and run" } else { "run" };
+        Err(format!("the speeds in {} are {what}: {next} `veilset calibrate`", path.display()))
+    };
     match std::fs::metadata(path) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        Ok(facts) if facts.len() > MOST_BYTES || !facts.is_file() => return unusable("damaged"),
+        Ok(facts) if facts.len() > MOST_BYTES || !facts.is_file() => return unusable(DAMAGED),
         _ => {}
     }
     let Ok(text) = std::fs::read_to_string(path) else { return unusable("unreadable") };
     let Ok(Speed { version, machine, picoseconds }) = serde_json::from_str(&text) else {
-        return unusable("damaged");
+        return unusable(DAMAGED);
     };
     if version != VERSION {
         return unusable("of another version or build");
@@ -68,7 +73,7 @@ pub fn load(path: &Path, threads: usize) -> Result<Option<Speeds>, String> {
     let all = Primitive::ALL.map(|primitive| picoseconds.get(primitive.name()).copied().unwrap_or(0));
     match (picoseconds.len() == all.len(), Speeds::new(all, threads)) {
         (true, Ok(speeds)) => Ok(Some(speeds)),
-        _ => unusable("damaged"),
+        _ => unusable(DAMAGED),
     }
 }
 
@@ -93,13 +98,37 @@ pub fn save(path: &Path, speeds: &Speeds) -> Result<()> {
 /// Whether [`save`] will find what it needs, as far as can be known before it is called. Makes the folder of the file.
 ///
 /// # Errors
-/// As [`save`].
+/// As [`save`]; [`Error::Usage`] for a file that has no speeds, which would be lost.
 pub fn check_place(path: &Path) -> Result<()> {
+    if path.is_file() && !has_speeds(path) {
+        let path = path.display();
+        return Err(Error::Usage(format!(
+            "{path} is no file of speeds, or a damaged one. Name another file, or delete it"
+        )));
+    }
     let found = places::private_parent(path).and_then(|()| {
         places::beside(path)?;
         if path.is_dir() { Err(ErrorKind::IsADirectory.into()) } else { Ok(()) }
     });
     found.map_err(|e| unwritable(path, &e))
+}
+
+/// Whether this is a file of speeds, of any version and machine. One that is empty has nothing to lose.
+fn has_speeds(path: &Path) -> bool {
+    #[derive(Deserialize)]
+    struct Any {
+        #[serde(rename = "version")]
+        _version: String,
+        #[serde(rename = "machine")]
+        _machine: serde_json::Map<String, serde_json::Value>,
+        #[serde(rename = "picoseconds")]
+        _picoseconds: BTreeMap<String, u64>,
+    }
+    let text = match std::fs::metadata(path) {
+        Ok(facts) if facts.len() <= MOST_BYTES => std::fs::read_to_string(path),
+        _ => return false,
+    };
+    text.is_ok_and(|text| text.is_empty() || serde_json::from_str::<Any>(&text).is_ok())
 }
 
 fn unwritable(path: &Path, e: &io::Error) -> Error {

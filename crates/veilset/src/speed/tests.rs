@@ -1,6 +1,7 @@
 //! Speeds, as measured, kept and believed.
 
 use super::*;
+use crate::error::Error;
 
 fn speeds() -> Speeds {
     Speeds::new(std::array::from_fn(|i| 1000 * (i as u64 + 1)), 2).unwrap()
@@ -69,6 +70,26 @@ fn a_file_is_of_this_machine_or_of_no_use() {
     }
     std::fs::write(&path, vec![b' '; 1 << 17]).unwrap();
     assert!(load(&path, 2).is_err());
+}
+
+#[test]
+fn no_file_of_something_else_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ours");
+    for text in
+        ["id,name\n1,x\n", "{}", "[]", "\u{0}", r#"{"version": "1", "machine": 5, "picoseconds": {}}"#]
+    {
+        std::fs::write(&path, text).unwrap();
+        let refused = check_place(&path).unwrap_err();
+        assert!(matches!(&refused, Error::Usage(said) if said.contains("no file of speeds")), "{refused}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
+    // Those of another version and machine are of no use, and nothing is lost with them; nor with an empty file.
+    for text in ["", r#"{"version": "9", "machine": {"age": 5}, "picoseconds": {"tug": 1}, "more": true}"#] {
+        std::fs::write(&path, text).unwrap();
+        check_place(&path).unwrap();
+    }
+    check_place(&folder.path().join("none")).unwrap();
 }
 
 /// All of them are measured, and the times are those that were measured. Nothing is said of how long they are.
