@@ -138,7 +138,7 @@ pub fn piece_plan(operation: &str, options: &[(String, config::Value)]) -> Resul
     let text = |text: &str| config::Value::Text(text.into());
     // Its connections are made by tickets.
     options.extend([
-        ("input".into(), text("the rows of a worker")),
+        ("input".into(), text("the frame")),
         ("format".into(), text("arrow")),
         ("listen".into(), text("127.0.0.1:0")),
         ("insecure_plaintext".into(), config::Value::Flag(true)),

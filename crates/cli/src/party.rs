@@ -103,7 +103,7 @@ fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
         say(&format!("  The list of all identifiers is in {}.", path.display()));
     }
     let cleared = match (kept, &job.folder) {
-        (Some(kept), _) if job.has_result() => kept.delete().map(|left| {
+        (Some(kept), _) if job.has_result() => kept.leftover().delete().map(|left| {
             left.iter().for_each(|left| say(&format!("  {left}.")));
         }),
         (Some(_), Some(folder)) => {

@@ -88,7 +88,7 @@ pub(crate) fn run(data: &[u8]) {
     let names = ["sent".to_owned()];
     let mut out = Vec::new();
     let columns = SentColumns { names: &names, payloads: &sent };
-    write_union(&table, &key, &keyed, &new, Some(columns), (Format::Csv, &mut out)).unwrap();
+    write_union(&table, (&key, &[]), &keyed, (&new, Some(columns)), (Format::Csv, &mut out)).unwrap();
     let union = Table::from_reader("union.csv", &out[..], &options, None);
     if headerless && keyed.set.is_empty() {
         // Neither a header nor a row: nothing to read.
@@ -117,9 +117,9 @@ pub(crate) fn run(data: &[u8]) {
         })
     };
     let csv = Format::Csv;
-    let union = write_union(&table, &key, &keyed, &strange, None, (csv, &mut Vec::new()));
+    let union = write_union(&table, (&key, &[]), &keyed, (&strange, None), (csv, &mut Vec::new()));
     assert_eq!(union.is_ok(), good(key.len()));
-    assert_eq!(write_keys(&table, &key, &strange, (csv, &mut Vec::new())).is_ok(), good(key.len()));
+    assert_eq!(write_keys(&table, (&key, &[]), &strange, (csv, &mut Vec::new())).is_ok(), good(key.len()));
     let rows: Vec<usize> = (0..strange.len()).map(|i| i % table.rows().max(1)).collect();
     if table.rows() > 0 {
         let sent = Some(SentColumns { names: &names, payloads: &strange });

@@ -298,39 +298,9 @@ impl Folder {
         read_shard(&self.file(shard), (&head.session, shard), identity)
     }
 
-    /// Deletes what the job has made, when nothing of it is needed any more: the files of so many shards, and the folder if
-    /// nothing else is in it and it has its own name. Says what is left otherwise.
-    ///
-    /// # Errors
-    /// [`Error::Output`].
-    pub fn delete(&self, shards: u32) -> Result<Option<String>> {
-        let (path, place) = (&self.path, self.path.display());
-        let ours: BTreeSet<OsString> = (0..shards).map(|shard| shard_name(shard).into()).collect();
-        // In this order, what is left of a deletion that is broken off is a job that goes on, or none.
-        let removed = remove(path, |name| ours.contains(name) || is_part(name))
-            .and_then(|()| remove(path, |name| name == HEAD))
-            .and_then(|()| remove(path, |name| name == ATTEMPTS))
-            .and_then(|()| entries(path));
-        let failed = |e| {
-            Error::Output(format!("the folder of the job, {place}, could not be deleted: {e}. Delete it"))
-        };
-        let left: Vec<String> =
-            removed.map_err(failed)?.iter().map(|entry| entry.file_name().display().to_string()).collect();
-        // With a slash behind it, a link is taken for the folder.
-        let link = path.components().as_path().is_symlink();
-        match (&left[..], link) {
-            ([], false) => std::fs::remove_dir(path).map_err(failed).map(|()| None),
-            ([], true) => {
-                Ok(Some(format!("the folder of the job, {place}, is left, because this is a link to it")))
-            }
-            (left, _) => {
-                let (some, more) = (left[..left.len().min(5)].join(", "), left.len().saturating_sub(5));
-                let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-                Ok(Some(format!(
-                    "the folder of the job, {place}, is left, because the job did not make all that is in it: {some}{more}"
-                )))
-            }
-        }
+    /// What a complete job of so many shards leaves.
+    pub fn leftover(&self, shards: u32) -> Leftover {
+        Leftover { path: self.path.clone(), shards }
     }
 
     fn file(&self, shard: u32) -> PathBuf {
@@ -358,6 +328,50 @@ impl Folder {
         new.as_file().sync_all().map_err(failed)?;
         new.persist(path).map_err(|e| failed(e.error))?;
         sync_parent(path).map_err(failed)
+    }
+}
+
+/// What a complete job leaves, to be deleted when its result is where it belongs.
+#[derive(Debug)]
+pub struct Leftover {
+    path: PathBuf,
+    shards: u32,
+}
+
+impl Leftover {
+    /// Deletes the files that the job made, and the folder if nothing else is in it and it has its own name. Says what is left
+    /// otherwise.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn delete(self) -> Result<Option<String>> {
+        let (path, place) = (&self.path, self.path.display());
+        let ours: BTreeSet<OsString> = (0..self.shards).map(|shard| shard_name(shard).into()).collect();
+        // In this order, what is left of a deletion that is broken off is a job that goes on, or none.
+        let removed = remove(path, |name| ours.contains(name) || is_part(name))
+            .and_then(|()| remove(path, |name| name == HEAD))
+            .and_then(|()| remove(path, |name| name == ATTEMPTS))
+            .and_then(|()| entries(path));
+        let failed = |e| {
+            Error::Output(format!("the folder of the job, {place}, could not be deleted: {e}. Delete it"))
+        };
+        let left: Vec<String> =
+            removed.map_err(failed)?.iter().map(|entry| entry.file_name().display().to_string()).collect();
+        // With a slash behind it, a link is taken for the folder.
+        let link = path.components().as_path().is_symlink();
+        match (&left[..], link) {
+            ([], false) => std::fs::remove_dir(path).map_err(failed).map(|()| None),
+            ([], true) => {
+                Ok(Some(format!("the folder of the job, {place}, is left, because this is a link to it")))
+            }
+            (left, _) => {
+                let (some, more) = (left[..left.len().min(5)].join(", "), left.len().saturating_sub(5));
+                let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+                Ok(Some(format!(
+                    "the folder of the job, {place}, is left, because the job did not make all that is in it: {some}{more}"
+                )))
+            }
+        }
     }
 }
 

@@ -57,7 +57,7 @@ fn what_a_job_keeps_is_there_when_it_goes_on() {
     for (shard, learned) in (0..4).zip(results()) {
         assert!(folder.take((&SESSION, shard), &identity).unwrap() == learned);
     }
-    assert_eq!(folder.delete(4).unwrap(), None);
+    assert_eq!(folder.leftover(4).delete().unwrap(), None);
     assert!(!path.exists());
 }
 
@@ -82,7 +82,7 @@ fn nothing_is_deleted_but_what_the_job_made() {
     // What a kill may leave.
     std::fs::write(path.join(".veilset-job-1.part"), "ours").unwrap();
     let mine = ["0000.shard.old", "0004.shard", "mine", "o.csv", "x.veilset-job-1.part"];
-    let left = folder.delete(4).unwrap().unwrap();
+    let left = folder.leftover(4).delete().unwrap().unwrap();
     assert!(left.contains(&path.display().to_string()) && left.ends_with(&mine.join(", ")), "{left}");
     assert_eq!(names(&path), mine);
     assert_eq!(names(&inner), ["0000.shard"]);
@@ -96,7 +96,7 @@ fn what_is_left_is_named_in_a_line() {
     let root = tempfile::tempdir().unwrap();
     let folder = Folder::open(root.path(), false, &identity).unwrap();
     (0..9).for_each(|i| std::fs::write(root.path().join(i.to_string()), "mine").unwrap());
-    assert!(folder.delete(4).unwrap().unwrap().ends_with("it: 0, 1, 2, 3, 4 and 4 more"));
+    assert!(folder.leftover(4).delete().unwrap().unwrap().ends_with("it: 0, 1, 2, 3, 4 and 4 more"));
 }
 
 #[cfg(unix)]
@@ -110,7 +110,7 @@ fn a_link_to_a_folder_stays_and_nothing_secret_is_behind_it() {
     for link in [link.clone(), root.path().join("link/")] {
         begun(&link, &identity);
         let folder = Folder::open(&link, true, &identity).unwrap();
-        assert!(folder.delete(4).unwrap().is_some_and(|left| left.contains("link")));
+        assert!(folder.leftover(4).delete().unwrap().is_some_and(|left| left.contains("link")));
         assert!(link.is_dir() && names(&there).is_empty());
     }
     // A link to a file is nobody's part.
@@ -134,7 +134,7 @@ fn a_job_that_was_killed_while_its_first_file_was_written_begins_anew() {
         assert_eq!(names(&path), ["0000.shard", "0001.shard", "0002.shard", ATTEMPTS, HEAD], "{left:?}");
         let folder = Folder::open(&path, true, &identity).unwrap();
         assert_eq!(*folder.attempts.0.lock().unwrap(), [0, 1, 2], "{left:?}");
-        assert_eq!(folder.delete(4).unwrap(), None);
+        assert_eq!(folder.leftover(4).delete().unwrap(), None);
     }
     // While a job runs, its part is not taken away.
     let folder = Folder::open(&path, false, &identity).unwrap();

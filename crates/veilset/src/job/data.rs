@@ -284,7 +284,7 @@ impl<'a> Data<'a> {
                 let layout =
                     Layout { for_spreadsheets: self.job.for_spreadsheets, ..self.output_format.into() };
                 let seat = self.seat(outcome);
-                self.write_items(&outcome.learned, To::File(layout, output.writer()))
+                self.write_items(&outcome.learned, &[], To::File(layout, output.writer()))
                     .map_err(|error| error.by(seat))
             }
         }
@@ -297,14 +297,15 @@ impl<'a> Data<'a> {
     pub fn batches(&self, outcome: &Outcome) -> Result<Option<Batches>> {
         match (&self.input, self.job.shape().has_items()) {
             (Input::Elsewhere(_), _) | (_, false) => Ok(None),
-            _ => self.rows_of(&outcome.learned, self.seat(outcome)).map(Some),
+            _ => self.rows_of(&outcome.learned, &[], self.seat(outcome)).map(Some),
         }
     }
 
-    /// The rows of a result; malformed ones came from this party.
-    pub(super) fn rows_of(&self, learned: &Learned, seat: Seat) -> Result<Batches> {
+    /// The rows of a result; malformed ones came from this party. Key columns at these places of the key are text, as in
+    /// [`write_union`].
+    pub(super) fn rows_of(&self, learned: &Learned, as_text: &[usize], seat: Seat) -> Result<Batches> {
         let mut batches = Batches::default();
-        self.write_items(learned, To::Batches(&mut batches)).map_err(|error| error.by(seat))?;
+        self.write_items(learned, as_text, To::Batches(&mut batches)).map_err(|error| error.by(seat))?;
         Ok(batches)
     }
 
@@ -332,7 +333,7 @@ impl<'a> Data<'a> {
     }
 
     /// Writes a result of items.
-    fn write_items(&self, learned: &Learned, to: To<'_>) -> Result<()> {
+    fn write_items(&self, learned: &Learned, as_text: &[usize], to: To<'_>) -> Result<()> {
         let job = self.job;
         let Keys { table, columns, keyed, .. } = match &self.input {
             Input::Disk(all) => return all.write(job, learned, to),
@@ -364,8 +365,10 @@ impl<'a> Data<'a> {
                 let rows: Vec<usize> = all.iter().map(|&(row, _)| row).collect();
                 write_rows(table, &rows, sent(&payloads), to)
             }
-            Learned::New(new) => write_union(table, columns, keyed, &new.items, sent(&new.payloads), to),
-            Learned::Union(items) => write_keys(table, columns, items, to),
+            Learned::New(new) => {
+                write_union(table, (columns, as_text), keyed, (&new.items, sent(&new.payloads)), to)
+            }
+            Learned::Union(items) => write_keys(table, (columns, as_text), items, to),
             Learned::Shares(shares) => {
                 let rows = shares.shares.chunks(shares.width).enumerate();
                 let rows = rows.map(|(row, share)| [row.to_string(), written(shares.sharing, share)]);

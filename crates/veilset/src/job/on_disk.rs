@@ -253,7 +253,7 @@ impl OnDisk {
             }
             Learned::New(new) => {
                 let theirs = (&new.items, sent(&new.payloads));
-                let mut output = Output::of_union(&self.head, &self.key, theirs, to)?;
+                let mut output = Output::of_union(&self.head, (&self.key, &[]), theirs, to)?;
                 let none = vec![None; job.received_as.len()];
                 self.again(job, &mut |before, piece| {
                     let here = (0..piece.rows()).filter(|&row| self.first.get(before + row as u32));
@@ -262,7 +262,7 @@ impl OnDisk {
                 output.new_rows(&self.head, &self.key, theirs)?;
                 output.end()
             }
-            Learned::Union(items) => write_keys(&self.head, &self.key, items, to),
+            Learned::Union(items) => write_keys(&self.head, (&self.key, &[]), items, to),
             other => Err(Error::Bug(format!("a job in shards with {other:?}"))),
         }
     }

@@ -1,7 +1,7 @@
 //! What keeps a job's results in its folder, and sees to it that a job goes on as it began.
 
 use super::{Data, Job};
-use crate::artefact::job::{Folder, Head};
+use crate::artefact::job::{Folder, Head, Leftover};
 use crate::error::{Error, Result};
 use crate::hash::{ItemHash, SessionId};
 use crate::net::{Fingerprint, Identity};
@@ -135,12 +135,9 @@ impl InFolder<'_> {
         Some((kept.iter().filter(|kept| **kept).count(), kept.len()))
     }
 
-    /// Deletes the folder: nothing of the job is needed any more. Says what is left of it, because the job did not make it.
-    ///
-    /// # Errors
-    /// [`Error::Output`].
-    pub fn delete(&self) -> Result<Option<String>> {
-        self.folder.delete(self.shards)
+    /// What the job leaves in its folder, to be deleted when its result is where it belongs.
+    pub fn leftover(&self) -> Leftover {
+        self.folder.leftover(self.shards)
     }
 
     fn named(&self) -> Result<SessionId> {

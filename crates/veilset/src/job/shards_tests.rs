@@ -57,7 +57,7 @@ impl Side {
         data.write(&ran.outcome, &mut output)?;
         output.commit()?;
         if let Some(kept) = kept {
-            kept.delete()?;
+            kept.leftover().delete()?;
         }
         Ok(Some(std::fs::read_to_string(job.output.as_deref().unwrap()).unwrap()))
     }

@@ -9,23 +9,25 @@
 //! 3. Those who agree run the job with the [sums of all](Spread). When both have drawn the key of the shards, [`shards_of`] says
 //!    to which shard each row belongs.
 //! 4. Each worker gets a ticket, and runs its shards ([`Lane`](crate::session::workers::Lane)), whose items are those of [`Data::part`].
-//! 5. When the job is complete, [`Data::batches_of`] makes the rows of a shard's result from those of the shard.
+//! 5. When the job is complete, [`Data::batches_of`] makes the rows of a shard's result from those of the shard, with key columns of
+//!    the type that [`Data::text_keys_of`] all shards leaves them.
 //!
 //! The order in a shard follows from the hashes, and so do the positions in its result: a job that is resumed may have its
 //! table in other pieces.
 
 use super::data::Input;
-use super::{Data, Facts, Job};
+use super::{Data, Facts, Job, Keys};
 use crate::artefact::learned;
 use crate::error::{Error, Result, Seat};
 use crate::governance::audit;
 use crate::hash::ItemHash;
 use crate::net::Identity;
 use crate::operations::Learned;
+use crate::operations::union::rows::New;
 use crate::secret::{Secret, Secrets};
 use crate::session::workers;
 use crate::stored::{self, Form, Part, Spread};
-use crate::table::{Batches, Format};
+use crate::table::{Batches, Format, text_keys};
 
 /// What is known of a table that lies with workers.
 pub struct Elsewhere {
@@ -131,11 +133,26 @@ impl<'a> Data<'a> {
         self.request().form()
     }
 
+    /// The places in the key of the columns that become text, because a key that a worker [learned](learned) is no value of
+    /// their type. `self` is any piece. Columns have one type in the whole result: the pieces of it must know what those of all
+    /// others say.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for bytes of something else; [`Error::Peer`] for what the peer did wrong.
+    pub fn text_keys_of(&self, learned: &[u8]) -> Result<Vec<usize>> {
+        let Keys { table, columns, .. } = &self.in_memory()?.keys;
+        Ok(match learned::of_bytes(learned)?.map_err(|error| error.by(Seat::PEER))? {
+            Learned::New(New { items, .. }) | Learned::Union(items) => text_keys(table, columns, &items),
+            _ => Vec::new(),
+        })
+    }
+
     /// The rows of the result of this piece, which is a shard, from what a worker [learned](learned): `None` if there are none.
+    /// `as_text` is what [`Data::text_keys_of`] says of all shards.
     ///
     /// # Errors
     /// [`Error::Usage`] for bytes of something else; [`Error::Peer`] for malformed rows of the peer.
-    pub fn batches_of(&self, learned: &[u8]) -> Result<Option<Batches>> {
+    pub fn batches_of(&self, learned: &[u8], as_text: &[usize]) -> Result<Option<Batches>> {
         if !self.job().shape().has_items() {
             return Ok(None);
         }
@@ -145,7 +162,7 @@ impl<'a> Data<'a> {
         {
             return Err(Error::Usage("this is the result of a shard with more items".into()));
         }
-        self.rows_of(&learned, Seat::PEER).map(Some)
+        self.rows_of(&learned, as_text, Seat::PEER).map(Some)
     }
 }
 

@@ -1,9 +1,12 @@
 use super::*;
+use crate::item::{Items, encode_key};
 use crate::job::{InputTable, Watch};
 use crate::operations::{INTERSECT, Operation, Role};
 use crate::protocols::VOLE;
 use crate::stored::{Lanes, Workers};
-use crate::table::EmptyKeys;
+use crate::table::{EmptyKeys, Table};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use std::sync::Arc;
 
 /// Rows with a repeated key, an empty one, and cells that may be sent.
 const ROWS: [&str; 7] = ["a,1", "b,2", ",3", "a,4", "c,5", "d,6", "c,7"];
@@ -128,4 +131,44 @@ fn a_job_without_shards_or_with_a_file_for_its_result_is_refused() {
     };
     refused(&|job| job.terms.shards = 0, "`shards`");
     refused(&|job| job.output = Some("result.csv".into()), "`output`");
+}
+
+/// A worker's result of a shard that has these keys of the other side.
+fn learned(keys: &[&str]) -> Vec<u8> {
+    let mut items = Items::new();
+    for key in keys {
+        items.push_with(|item| encode_key([key.as_bytes()], item));
+    }
+    let payloads = Items::new();
+    learned::to_bytes(Ok(Learned::New(New { items, payloads }))).unwrap()
+}
+
+#[test]
+fn a_column_has_one_type_in_the_whole_result() {
+    let side = Side::new();
+    let mut job = side.job("union.csv", &[]);
+    (job.operation, job.role) = (&crate::operations::UNION, Role::Receiver);
+    (job.sent_columns, job.terms.shards) = (Vec::new(), 2);
+    let rows =
+        RecordBatch::try_from_iter([("k", Arc::new(Int64Array::from(vec![5, 6])) as ArrayRef)]).unwrap();
+    let table =
+        Table::from_batches("rows", &rows.schema(), [Ok(rows.clone())], &job.source.read, None).unwrap();
+    let data = Data::of(&job, table, &Watch::NONE).unwrap();
+    let [numbers, texts] = [learned(&["7", "-1"]), learned(&["8", "a text"])];
+    assert_eq!(data.text_keys_of(&numbers).unwrap(), [0; 0]);
+    assert_eq!(data.text_keys_of(&texts).unwrap(), [0]);
+    let of = |learned: &[u8], as_text: &[usize]| {
+        let batches = data.batches_of(learned, as_text).unwrap().unwrap();
+        let schema = batches.schema().unwrap();
+        let rows = batches.batches().iter().cloned().map(Ok);
+        let result = Table::from_batches("result", schema, rows, &job.source.read, None).unwrap();
+        let values = (0..result.rows()).map(|row| String::from_utf8(result.cell(row, 0).to_vec()).unwrap());
+        (schema.field(0).data_type().is_integer(), values.collect::<Vec<_>>())
+    };
+    let ours = |more: [&str; 2]| ["5", "6"].into_iter().chain(more).map(String::from).collect::<Vec<_>>();
+    assert_eq!(of(&numbers, &[]), (true, ours(["7", "-1"])));
+    // As text because a key of another shard is none.
+    assert_eq!(of(&numbers, &[0]), (false, ours(["7", "-1"])));
+    assert_eq!(of(&texts, &[0]), (false, ours(["8", "a text"])));
+    assert_eq!(data.text_keys_of(&learned(&[])).unwrap(), [0; 0]);
 }

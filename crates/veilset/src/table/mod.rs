@@ -73,7 +73,7 @@ pub use several::{input_files, name_of};
 pub use shares::{SHARE_COLUMNS, open_keys, open_values, read_shares};
 pub use temporary::remove_unfinished;
 pub use values::{check_share_bound, check_sum_bound, values};
-pub use write::{Layout, Output, To, write_cells, write_keys, write_rows, write_union};
+pub use write::{Layout, Output, To, text_keys, write_cells, write_keys, write_rows, write_union};
 
 use crate::error::{Error, Place, Result};
 use std::borrow::Cow;

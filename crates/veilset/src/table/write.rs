@@ -80,22 +80,22 @@ pub fn write_rows<'a>(
 /// and the other cells empty. The new rows are sorted by item, because they arrive in random order and two runs
 /// should give the same file. Payload `i` of the sent columns belongs to `new_items[i]`; our rows have none.
 ///
-/// In Parquet, a key column keeps its type only if all new keys are values of it, and becomes text otherwise.
+/// Where columns have types, a key column keeps its type only if all new keys are values of it, and becomes text otherwise. It does so
+/// in any case if its place in the key is in `as_text`, because a key of another part of the result is none
+/// ([`text_keys`]).
 ///
 /// All new items and payloads are checked before the first byte is written. One that does not decode into this many
 /// columns, or into text where ours is text, is the peer's fault. A line break in an item of a list is an output
 /// error: another format can hold it.
-#[allow(clippy::too_many_arguments)] // our table, what is new, and how and where it is written
 pub fn write_union<'a>(
     table: &Table,
-    key: &[usize],
+    (key, as_text): (&[usize], &[usize]),
     keyed: &KeyedSet,
-    new_items: &Items,
-    sent: Option<SentColumns>,
+    (new_items, sent): (&Items, Option<SentColumns>),
     to: impl Into<To<'a>>,
 ) -> Result<()> {
     let rows: Vec<usize> = keyed.rows.iter().map(|&row| row as usize).collect();
-    let mut output = Output::of_union(table, key, (new_items, sent), to)?;
+    let mut output = Output::of_union(table, (key, as_text), (new_items, sent), to)?;
     let none = vec![None; sent.map_or(0, |sent| sent.names.len())];
     output.ours(table, &rows, &|_| none.clone())?;
     output.new_rows(table, key, (new_items, sent))?;
@@ -127,10 +127,11 @@ impl<'a> Output<'a> {
         Ok(Output { sink: Sink::start(columns, head, !head.headerless, to)?, list })
     }
 
-    /// A union of our rows with these items, and the sent columns of these. They are checked.
+    /// A union of our rows with these items, and the sent columns of these. They are checked. Key columns become text as in
+    /// [`write_union`].
     pub fn of_union(
         head: &Table,
-        key: &[usize],
+        (key, as_text): (&[usize], &[usize]),
         (new_items, sent): (&Items, Option<SentColumns>),
         to: impl Into<To<'a>>,
     ) -> Result<Self> {
@@ -142,7 +143,7 @@ impl<'a> Output<'a> {
         let mut columns = columns(head, sent);
         for (column, place) in columns.iter_mut().zip(places(head, key)) {
             if let Some(place) = place {
-                column.key(to.is_typed(), new_items, key.len(), place);
+                column.key(to.is_typed(), new_items, (key.len(), place), as_text);
             }
         }
         let list = to.is(Format::List) && columns.len() == 1;
@@ -196,13 +197,18 @@ fn places(table: &Table, key: &[usize]) -> Vec<Option<usize>> {
 }
 
 /// Writes keys under our key columns and nothing else: the union as the sender gets it, normalised and without rows.
-/// Keys are sorted, and checked before the first byte is written, as in [`write_union`].
-pub fn write_keys<'a>(table: &Table, key: &[usize], items: &Items, to: impl Into<To<'a>>) -> Result<()> {
+/// Keys are sorted, and checked before the first byte is written, and columns become text, as in [`write_union`].
+pub fn write_keys<'a>(
+    table: &Table,
+    (key, as_text): (&[usize], &[usize]),
+    items: &Items,
+    to: impl Into<To<'a>>,
+) -> Result<()> {
     let to = to.into();
     check_items(items, key.len(), table.encoding, "an item it sent is")?;
     let mut columns: Vec<_> = key.iter().map(|&at| OutColumn::of(table, at)).collect();
     for (place, column) in columns.iter_mut().enumerate() {
-        column.key(to.is_typed(), items, key.len(), place);
+        column.key(to.is_typed(), items, (key.len(), place), as_text);
         column.taken = None;
     }
     if to.is(Format::List) && columns.len() == 1 {
@@ -214,6 +220,13 @@ pub fn write_keys<'a>(table: &Table, key: &[usize], items: &Items, to: impl Into
         sink.row(cells.into_iter().map(Some))?;
     }
     sink.end()
+}
+
+/// The places in the key of the columns that become text where columns have types, because one of these keys is no value of
+/// theirs. What is malformed is found when they are written.
+pub fn text_keys(table: &Table, key: &[usize], items: &Items) -> Vec<usize> {
+    let becomes_text = |&place: &usize| !OutColumn::of(table, key[place]).holds(items, (key.len(), place));
+    (0..key.len()).filter(becomes_text).collect()
 }
 
 /// Writes rows of our own making under columns of these names.
@@ -305,21 +318,31 @@ impl<'a> OutColumn<'a> {
     }
 
     /// Makes a key column fit for these further keys, which have a value for it at `place`: it becomes text if one of them
-    /// is no value of its type, and is written cell by cell if its type refers to values that are there already.
-    fn key(&mut self, typed: bool, items: &Items, columns: usize, place: usize) {
-        let Kind::Typed(field) = &self.kind else { return };
-        let cell = |item| decode_key(item, columns).and_then(|cells| cells.get(place).copied());
-        if !typed {
+    /// is no value of its type, or if its place says so, and is written cell by cell if its type refers to values that are
+    /// there already.
+    fn key(&mut self, typed: bool, items: &Items, (columns, place): (usize, usize), as_text: &[usize]) {
+        if !typed || !matches!(self.kind, Kind::Typed(_)) {
             return;
         }
-        let refers = matches!(field.data_type(), DataType::Dictionary(..));
-        let fits = refers || typed::fits(field, items.iter().filter_map(cell));
+        let fits = !as_text.contains(&place) && self.holds(items, (columns, place));
         if !fits {
             self.kind = Kind::Plain;
         }
-        if refers || !fits {
+        if !fits || self.refers() {
             self.taken = None;
         }
+    }
+
+    /// Whether its type refers to values that are there already.
+    fn refers(&self) -> bool {
+        self.kind.data_type().is_some_and(|of| matches!(of, DataType::Dictionary(..)))
+    }
+
+    /// Whether these keys, which have a value for it at `place`, are values of its type.
+    fn holds(&self, items: &Items, (columns, place): (usize, usize)) -> bool {
+        let Kind::Typed(field) = &self.kind else { return true };
+        let cell = |item| decode_key(item, columns).and_then(|cells| cells.get(place).copied());
+        self.refers() || typed::fits(field, items.iter().filter_map(cell))
     }
 
     /// Allows rows without a value.
