@@ -18,9 +18,10 @@ mod _native {
     #[pymodule_export]
     use crate::people::{add_peer, identity, new_identity, peers, remove_peer};
     #[pymodule_export]
-    use crate::run::{Run, operations, options};
+    use crate::run::{Leftover, Run, operations, options};
     #[pymodule_export]
     use crate::spread::{
-        digest_keys, label, piece_hashes, piece_result, piece_shards, piece_sums, run_lane, ticket_lane,
+        digest_keys, label, piece_hashes, piece_result, piece_shards, piece_sums, piece_text_keys, run_lane,
+        ticket_lane,
     };
 }

@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use veilset::artefact::filter::About;
+use veilset::artefact::job;
 use veilset::error::{Error, Result};
 use veilset::job::{Data, InFolder, InputTable, Job, Phase, Watch};
 use veilset::table::{Batches, Table};
@@ -53,6 +54,20 @@ pub(crate) struct Ran {
     frame: Option<Batches>,
     ids: Option<Batches>,
     map: Option<Batches>,
+    leftover: Option<job::Leftover>,
+}
+
+/// What a complete job leaves. It is deleted when Python has the result.
+#[pyclass(module = "veilset._native")]
+pub(crate) struct Leftover(Option<job::Leftover>);
+
+#[pymethods]
+impl Leftover {
+    /// Deletes it. Returns what is left, because the job did not make it.
+    fn delete(&mut self, py: Python<'_>) -> PyResult<Option<String>> {
+        let deleted = self.0.take().map_or(Ok(None), job::Leftover::delete);
+        deleted.map_err(|e| exception(py, &e, None))
+    }
 }
 
 /// What went wrong on our side.
@@ -200,7 +215,7 @@ impl Run {
         let result = PyDict::new(py);
         match outcome.map_err(|failed| exception(py, &failed.error, failed.about.as_deref()))? {
             Done::Ran(ran) => {
-                let Ran { report, text, frame, ids, map } = *ran;
+                let Ran { report, text, frame, ids, map, leftover } = *ran;
                 let of =
                     |batches: Option<Batches>| batches.map(|batches| Py::new(py, Frame(batches))).transpose();
                 result.set_item("report", report)?;
@@ -208,6 +223,8 @@ impl Run {
                 result.set_item("frame", of(frame)?)?;
                 result.set_item("ids", of(ids)?)?;
                 result.set_item("map", of(map)?)?;
+                let leftover = leftover.map(|leftover| Py::new(py, Leftover(Some(leftover)))).transpose()?;
+                result.set_item("leftover", leftover)?;
             }
             Done::Checked(text) => result.set_item("text", text)?,
             Done::Made(Made::File) => {}
@@ -320,12 +337,11 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
     let (json, text) = (report.to_json()?, as_python(report.to_text().trim_end()));
     // The result is there; what is missing beside it is no reason to lose it.
     let reported = plan.write_report(&report, files.report);
-    let cleared = kept.filter(|_| job.has_result()).map_or(Ok(None), InFolder::delete);
-    let cleared = cleared.map(|left| left.iter().for_each(|left| link.say(left)));
-    for failed in [reported, ran.logged, cleared].into_iter().filter_map(Result::err) {
+    let leftover = kept.filter(|_| job.has_result()).map(InFolder::leftover);
+    for failed in [reported, ran.logged].into_iter().filter_map(Result::err) {
         link.warn(&format!("the run is done, but {failed}"));
     }
-    Ok(Done::Ran(Box::new(Ran { report: json, text, frame, ids: all_ids, map: row_map })))
+    Ok(Done::Ran(Box::new(Ran { report: json, text, frame, ids: all_ids, map: row_map, leftover })))
 }
 
 /// What a filter is for, as items of a dictionary.

@@ -7,6 +7,7 @@ use crate::run::{Ended, Run, alone, carry_out, read, values};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use veilset::error::{Error, Result};
@@ -50,16 +51,34 @@ pub(crate) fn piece_sums<'py>(
     Ok((sums.items, sums.duplicates, PyBytes::new(py, &bytes)))
 }
 
-/// The rows of the result of this piece, which is a shard, from what its worker learned.
+/// The places in the key of the columns that become text by what the workers of these shards learned. `frame` is any piece.
+#[pyfunction]
+pub(crate) fn piece_text_keys(
+    py: Python<'_>,
+    operation: &str,
+    options: &Bound<'_, PyDict>,
+    learned: Vec<Vec<u8>>,
+    frame: &Bound<'_, PyAny>,
+) -> PyResult<BTreeSet<usize>> {
+    of_piece(py, operation, options, frame, |data| {
+        let of_each = learned.iter().map(|learned| data.text_keys_of(learned));
+        Ok(of_each.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    })
+}
+
+/// The rows of the result of this piece, which is a shard, from what its worker learned. The columns at these places of the key
+/// are text.
 #[pyfunction]
 pub(crate) fn piece_result(
     py: Python<'_>,
     operation: &str,
     options: &Bound<'_, PyDict>,
     learned: Vec<u8>,
+    text_keys: Vec<usize>,
     frame: &Bound<'_, PyAny>,
 ) -> PyResult<Option<Frame>> {
-    of_piece(py, operation, options, frame, |data| data.batches_of(&learned)).map(|rows| rows.map(Frame))
+    of_piece(py, operation, options, frame, |data| data.batches_of(&learned, &text_keys))
+        .map(|rows| rows.map(Frame))
 }
 
 /// The shard of each row with these hashes, in 4 bytes each, under the key of a job of so many shards.

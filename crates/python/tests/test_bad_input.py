@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import threading
 
@@ -75,10 +76,11 @@ CASES = {
     "an interval": (lambda: query("select interval 1 day as k"), "k", None, INPUT, ""),
     "objects": (lambda: polars.DataFrame({"k": [object()]}), "k", None, INPUT, "it holds Python objects"),
     "objects beside": (lambda: polars.DataFrame({"k": ["a"], "o": [object()]}), "o", None, INPUT, "Python objects"),
-    "mixed": (lambda: pandas.DataFrame({"k": [SECRET, None, 7]}), "k", 3, INPUT, "(int, str)"),
-    "mixed (numbers)": (lambda: pandas.DataFrame({"k": [7, SECRET]}), "k", 2, INPUT, "(int, str)"),
-    "too large": (lambda: pandas.DataFrame({"k": [2**70]}), "k", None, INPUT, "(int)"),
-    "half a character": (lambda: pandas.DataFrame({"k": ["\ud800"]}, dtype=object), "k", None, INPUT, "(str)"),
+    "a float among others": (lambda: pandas.DataFrame({"k": [SECRET, None, 7.0]}), "k", 3, INPUT, "floating-point numbers"),
+    "a list among others": (lambda: pandas.DataFrame({"k": [7, [SECRET]]}), "k", 2, INPUT, "of the type list has no text"),
+    "no zone (objects)": (lambda: pandas.DataFrame({"k": ["a", datetime.datetime(2024, 1, 1)]}, dtype=object),
+                          "k", 2, INPUT, "without a time zone"),
+    "half a character": (lambda: pandas.DataFrame({"k": ["\ud800"]}, dtype=object), "k", 1, INPUT, "(str)"),
     "complex": (lambda: pandas.DataFrame({"k": [1 + 2j]}), "k", None, INPUT, "(complex)"),
     "null": (lambda: polars.DataFrame({"k": ["a", None]}), "k", 2, INPUT, "the key is empty"),
     "null (pandas)": (lambda: pandas.DataFrame({"k": ["a", "b", None]}), "k", 3, INPUT, "the key is empty"),
@@ -147,6 +149,28 @@ def test_a_frame_that_cannot_come_back_is_no_result_lost(pair, monkeypatch):
     with pytest.warns(RuntimeWarning, match="the result is a veilset.Frame"):
         receiver, _ = pair.both("intersect", (ours, {}), (ours, {}), {"key": "k"})
     assert isinstance(receiver.frame, veilset.Frame) and len(receiver.frame) == 2
+
+
+def test_a_frame_of_pandas_that_cannot_come_back_shows_what_was_handed_over(pair, monkeypatch, home):
+    frame = pandas.DataFrame({"k": ["a", "b", "c"], "other": [1, 2, 3]})
+    theirs = pyarrow.table({"k": ["b", "z"]})
+    monkeypatch.setattr(frame.iloc.__class__, "__getitem__", lambda self, of: 1 / 0 if getattr(of, "ndim", 0) == 1 else real(self, of))
+    with pytest.warns(RuntimeWarning, match="with the columns k, __veilset_row, because"):
+        receiver, _ = pair.both("union", (frame, {}), (theirs, {}), {"key": "k"})
+    # No column that only looks as if it were ours.
+    assert receiver.frame.to_pydict() == {"k": ["a", "b", "c", "z"], "__veilset_row": [0, 1, 2, None]}
+
+
+real = pandas.DataFrame({}).iloc.__class__.__getitem__
+
+
+def test_what_a_job_keeps_is_there_until_the_caller_has_the_frame(pair, monkeypatch, home):
+    ours, theirs = polars.DataFrame({"k": ["a", "b"]}), pyarrow.table({"k": ["b", "z"]})
+    there = []
+    back = veilset._run._back
+    monkeypatch.setattr(veilset._run, "_back", lambda frame, of: (there.append((home / "job").exists()), back(frame, of))[1])
+    pair.both("intersect", (ours, {"job": home / "job"}), (theirs, {}), {"key": "k", "shards": 2})
+    assert any(there) and not (home / "job").exists()
 
 
 def test_a_source_that_reads_in_python_needs_no_lock_that_we_hold(pair):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import os
 import pathlib
 import shutil
@@ -155,6 +157,117 @@ def test_nothing_in_common_and_nothing_at_all(pair: Pair, clients: list[Client])
     nothing = keys(range(1))[:0]
     r, _ = same_as_one_run(pair, clients, "intersect", [keys(range(9)), nothing])
     assert len(r.frame) == 0
+
+
+def same(one: pandas.DataFrame, other: pandas.DataFrame) -> None:
+    """Checks that both have the same values, of the same Python types, in the same dtypes."""
+    assert list(one.dtypes) == list(other.dtypes)
+    for name in other.columns:
+        assert list(map(repr, one[name])) == list(map(repr, other[name])), name
+
+
+#: More digits than a float has.
+BIG = 143349558619761321
+
+
+def typed(first: int, number: int) -> pandas.DataFrame:
+    """Columns of several dtypes, in which a default conversion would lose something."""
+    at = range(first, first + number)
+    frame = pandas.DataFrame({
+        "k": pandas.Series([BIG + i for i in at]),
+        "n": pandas.Series([None if i % 3 == 0 else BIG + i for i in at], dtype="Int64"),
+        "plain": pandas.Series([BIG + i for i in at]),
+        "any": pandas.Series([None if i % 2 else decimal.Decimal(i) for i in at], dtype=object),
+        "empty first": pandas.Series([None if i < number // 2 else BIG for i in at], dtype=object),
+        "kind": pandas.Series([f"kind {i % 2}" for i in at], dtype="category"),
+        "period": pandas.Series(pandas.period_range("2024-01", periods=number, freq="M")),
+    })
+    frame.index = pandas.Index(range(100, 100 + number), name="row")
+    return frame
+
+
+def as_they_are(*tables: pandas.DataFrame) -> list[Any]:
+    """As `parts`, with Python objects that Dask would make texts of."""
+    with dask.config.set({"dataframe.convert-string": False}):
+        return parts(*tables)
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_rows_come_back_bit_for_bit(pair: Pair, clients: list[Client], text: bool) -> None:
+    ours, theirs = typed(0, 40), typed(30, 40)[["k"]]
+    r, _ = done(run(pair, clients, "intersect", as_they_are(ours, theirs)))
+    same(r.frame, ours[30:])
+    assert list(r.frame.index) == list(ours.index[30:]) and r.frame.index.name == "row"
+    if text:
+        # One key of the other side, in one of the shards, is no integer.
+        theirs = theirs.astype(str)
+        theirs.iloc[-1, 0] = "a text"
+    r, _ = done(run(pair, clients, "union", as_they_are(ours, theirs)))
+    one, _ = pair.both("union", (ours, {}), (theirs, {}), {"key": "k"})
+    assert len(r.frame) == 70
+    same(r.frame[:40], one.frame[:40])
+    assert str(r.frame["n"].dtype) == str(r.frame["plain"].dtype) == "Int64"
+    assert str(r.frame["k"].dtype) == ("object" if text else "Int64")
+    new = list(map(str, r.frame["k"][40:]))
+    assert sorted(new) == sorted(map(str, one.frame["k"][40:])) and ("a text" in new) == text
+    # A partition without rows of the result is as typed as the others.
+    r, _ = done(run(pair, clients, "union", as_they_are(ours, ours[["k"]])))
+    same(r.frame, one.frame[:40] if not text else r.frame)
+    assert str(r.frame["k"].dtype) == "Int64"
+
+
+def test_partitions_do_not_change_what_a_key_is(pair: Pair, clients: list[Client]) -> None:
+    # The first partition has numbers only, and the second no value at all.
+    objects = [5, decimal.Decimal("1.0"), None, None, "5.0", datetime.date(2024, 1, 31), b"x".decode(), decimal.Decimal("1.25")]
+    ours = pandas.DataFrame({"k": pandas.Series(objects, dtype=object), "n": range(8)})
+    theirs = pandas.DataFrame({"k": ["1.0", "1.25", "2024-01-31", "5", "x"]})
+    with dask.config.set({"dataframe.convert-string": False}):
+        table = dask.dataframe.from_pandas(ours, npartitions=4, sort=False)
+    assert str(table.dtypes["k"]) == "object"
+    sides = ({"empty_keys": "skip"}, {})
+    r, _ = done(run(pair, clients, "intersect", [table, parts(theirs)[0]], sides=sides))
+    assert list(r.frame["n"]) == [0, 1, 5, 6, 7]
+    # What is no key is so in its partition, whose row is told.
+    ours.loc[7, "k"] = 1.25
+    with dask.config.set({"dataframe.convert-string": False}):
+        table = dask.dataframe.from_pandas(ours, npartitions=4, sort=False)
+    given = {**pair.options(0, "127.0.0.1:1"), "key": "k", "shards": 4, "lanes": {"0": "127.0.0.1:2"}}
+    with pytest.raises(veilset.InputError, match='partition 3 of the frame, row 2, column "k": floating-point'):
+        on_dask.intersect(table, client=clients[0], **given)
+
+
+def test_names_and_columns_that_cannot_come_back_are_refused(pair: Pair, clients: list[Client]) -> None:
+    given = {**pair.options(0, "127.0.0.1:1"), "key": "k", "shards": 4, "lanes": {"0": "127.0.0.1:2"}, "client": clients[0]}
+    frame = keys(range(9)).rename(columns={"n": "__veilset_hash"})
+    with pytest.raises(veilset.InputError, match="__veilset_hash.*Rename it"):
+        on_dask.intersect(parts(frame)[0], **given)
+    several = dask.dataframe.from_delayed(
+        [dask.delayed(keys)(range(3)), dask.delayed(keys)(range(3)).astype({"k": "category"})], meta=keys(range(1)), verify_meta=False
+    )
+    numbers = dask.dataframe.from_delayed(
+        [dask.delayed(keys)(range(3)), dask.delayed(lambda: pandas.DataFrame({"k": [5], "n": [5]}))()],
+        meta=keys(range(1)), verify_meta=False,
+    )
+    with pytest.raises(veilset.InputError, match='column "k": its partitions have different types'):
+        on_dask.intersect(numbers, **given)
+    r, _ = done(run(pair, clients, "intersect", [several, parts(keys(range(2)))[0]], sides=({"duplicates": "all"}, {})))
+    assert [n for _, n in rows(r.frame)] == [0, 1, 0, 1]
+
+
+def test_a_result_that_cannot_be_made_is_no_result_lost(
+    pair: Pair, clients: list[Client], monkeypatch: pytest.MonkeyPatch, home: pathlib.Path
+) -> None:
+    tables = parts(keys(range(40)), keys(range(30, 60)))
+    sides = ({"job": home / "r.job"}, {"job": home / "s.job"})
+    with monkeypatch.context() as patch:
+        patch.setattr(on_dask._Crew, "frame", lambda _: 1 / 0)
+        results = run(pair, clients, "intersect", tables, sides=sides)
+        assert isinstance(results[0], veilset.OutputError) and "r.job: go on with it with resume" in str(results[0])
+    assert (home / "r.job").exists() and (home / "s.job").exists()
+    resumed = ({**sides[0], "resume": True}, {**sides[1], "resume": True})
+    r, _ = done(run(pair, clients, "intersect", tables, sides=resumed))
+    assert rows(r.frame) == [(f"k{i}", i * i) for i in range(30, 40)]
+    assert not (home / "r.job").exists()
 
 
 def watched(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import uuid
 
 import numpy
 import pandas
@@ -158,6 +159,117 @@ def test_a_reader_that_was_read_is_refused(pair, listener):
     # A table without rows is a set without items.
     results = pair.both("count", (table[:0], {}), (table, {}), {"key": "key"})
     assert results[0].matches == 0
+
+
+UTC = datetime.timezone.utc
+TOKYO = datetime.timezone(datetime.timedelta(hours=9))
+# Python objects, and the text of each as a key.
+OBJECTS = [
+    ("text", "text"), (5, "5"), (2**70, str(2**70)), (numpy.int64(-7), "-7"), (True, "true"), (numpy.bool_(False), "false"),
+    (decimal.Decimal("1.50"), "1.50"), (decimal.Decimal("1E+3"), "1000"), (decimal.Decimal("-0.00"), "0.00"),
+    (datetime.date(2024, 1, 31), "2024-01-31"), (datetime.date(1, 1, 1), "0001-01-01"),
+    (datetime.datetime(2024, 1, 31, 9, 0, 1, 500, TOKYO), "2024-01-31T00:00:01.0005Z"),
+    (pandas.Timestamp("2024-01-31T00:00:00.000000001Z"), "2024-01-31T00:00:00.000000001Z"),
+    (datetime.time(1, 2, 3), "01:02:03"), (datetime.time(1, 2, 3, 40), "01:02:03.00004"),
+    (uuid.UUID(int=5), "00000000-0000-0000-0000-000000000005"),
+]
+
+
+@pytest.mark.parametrize("others", [[], ["text"], [decimal.Decimal("0.12345")], [7, None]])
+def test_the_text_of_an_object_is_its_own_whatever_the_others_are(pair, others):
+    for each in [[one] for one in OBJECTS] if not others else [OBJECTS]:
+        objects = pandas.Series([of for of, _ in each] + others, dtype=object)
+        theirs = pyarrow.table({"key": [text for _, text in each]})
+        frame = pandas.DataFrame({"key": objects})
+        receiver, _ = pair.both("intersect", (frame, {"empty_keys": "skip", "duplicates": "all"}), (theirs, {}), {"key": "key"})
+        assert [repr(one) for one in receiver.frame["key"]] [:len(each)] == [repr(of) for of, _ in each]
+
+
+def test_bytes_among_objects_are_keys_as_bytes_only(pair, listener):
+    frame = pandas.DataFrame({"key": pandas.Series([b"\xff", "text", 5], dtype=object)})
+    theirs = pyarrow.table({"key": pyarrow.array([b"\xff", b"5"])})
+    receiver, _ = pair.both("intersect", (frame, {}), (theirs, {}), {"key": "key", "encoding": "bytes"})
+    assert receiver.frame["key"].to_list() == [b"\xff", 5]
+    with pytest.raises(veilset.InputError, match="binary, not text"):
+        veilset.count(frame, **pair.options(1, listener.address), key="key")
+    assert not listener.heard()
+
+
+def test_all_columns_of_pandas_go_to_a_file(pair, tmp_path):
+    frame = pandas.DataFrame({"n": [1, 2], "key": ["a", "b"], "t": ["x", None]})
+    out = tmp_path / "out.parquet"
+    for operation, rows in (("intersect", [("b", 2, None)]), ("union", [("a", 1, "x"), ("b", 2, None), ("z", None, None)])):
+        theirs = pyarrow.table({"key": ["b", "z"]})
+        receiver, _ = pair.both(operation, (frame, {"output": out, "force": True}), (theirs, {}), {"key": "key"})
+        assert receiver.frame is None
+        assert polars.read_parquet(out).select("key", "n", "t").rows() == rows
+    # What a file cannot hold is refused, and not left out.
+    result = pair.run("intersect", (frame.assign(any=[object(), 1]), {"output": out, "force": True, "connect_timeout": 1}),
+                      (theirs, {"connect_timeout": 1}), {"key": "key"})[0]
+    assert isinstance(result, veilset.InputError) and result.column == "any"
+
+
+def arrow_columns():
+    """A column of each type of Arrow: three values, of which one is missing."""
+    day, when = datetime.date(2024, 1, 31), datetime.datetime(2024, 1, 31, 1, 2, 3)
+    of = {
+        **{f"{sign}{bits}": [2 ** (bits - 2), None, 1] for sign in ("int", "uint") for bits in (8, 16, 32, 64)},
+        "float16": [numpy.float16(0.5), None, numpy.float16(-0.0)], "float32": [0.5, None, -0.0], "float64": [0.1, None, -0.0],
+        "bool_": [True, None, False], "string": ["a", None, ""], "large_string": ["a", None, ""], "string_view": ["a", None, ""],
+        "binary": [b"\xff", None, b""], "large_binary": [b"\xff", None, b""], "binary_view": [b"\xff", None, b""],
+        "date32": [day, None, datetime.date(1, 1, 1)], "date64": [day, None, datetime.date(9999, 12, 31)],
+        "month_day_nano_interval": [(1, 2, 3), None, (0, 0, 0)],
+    }
+    columns = {name: pyarrow.array(values, getattr(pyarrow, name)()) for name, values in of.items()}
+    for unit in ("s", "ms", "us", "ns"):
+        columns[f"timestamp {unit}"] = pyarrow.array([when, None, when], pyarrow.timestamp(unit))
+        columns[f"timestamp {unit} with a zone"] = pyarrow.array([when, None, when], pyarrow.timestamp(unit, "Asia/Tokyo"))
+        columns[f"duration {unit}"] = pyarrow.array([5, None, -5], pyarrow.duration(unit))
+        width = "32" if unit in ("s", "ms") else "64"
+        columns[f"time {unit}"] = pyarrow.array([5, None, 0], pyarrow.int32() if width == "32" else pyarrow.int64()).cast(
+            getattr(pyarrow, f"time{width}")(unit))
+    for name, type_, values in [
+        ("decimal32", pyarrow.decimal32(5, 2), [decimal.Decimal("1.50"), None, decimal.Decimal("-2.25")]),
+        ("decimal64", pyarrow.decimal64(15, 2), [decimal.Decimal("1.50"), None, decimal.Decimal("-2.25")]),
+        ("decimal128", pyarrow.decimal128(38, 2), [decimal.Decimal("1.50"), None, decimal.Decimal("-2.25")]),
+        ("decimal256", pyarrow.decimal256(70, 2), [decimal.Decimal("1.50"), None, decimal.Decimal("-2.25")]),
+        ("fixed", pyarrow.binary(2), [b"ab", None, b"cd"]), ("list", pyarrow.list_(pyarrow.int64()), [[BIG], None, []]),
+        ("large list", pyarrow.large_list(pyarrow.int64()), [[BIG], None, []]),
+        ("fixed list", pyarrow.list_(pyarrow.int64(), 2), [[BIG, 1], None, [1, 2]]),
+        ("list view", pyarrow.list_view(pyarrow.int64()), [[BIG], None, []]),
+        ("struct", pyarrow.struct([("x", pyarrow.int64())]), [{"x": BIG}, None, {"x": None}]),
+        ("map", pyarrow.map_(pyarrow.string(), pyarrow.int64()), [[("x", BIG)], None, []]),
+        ("null", pyarrow.null(), [None, None, None]),
+    ]:
+        columns[name] = pyarrow.array(values, type_)
+    columns["dictionary"] = pyarrow.array(["x", None, "y"]).dictionary_encode()
+    columns["dictionary of integers"] = pyarrow.array([BIG, None, 1]).dictionary_encode()
+    columns["run ends"] = pyarrow.RunEndEncodedArray.from_arrays(pyarrow.array([2, 3], pyarrow.int32()), pyarrow.array([5, None]))
+    columns["uuid"] = pyarrow.ExtensionArray.from_storage(
+        pyarrow.uuid(), pyarrow.array([bytes(16), None, bytes(range(16))], pyarrow.binary(16)))
+    columns["json"] = pyarrow.ExtensionArray.from_storage(pyarrow.json_(), pyarrow.array(['{"a":1}', None, "5"]))
+    columns["bool8"] = pyarrow.ExtensionArray.from_storage(pyarrow.bool8(), pyarrow.array([1, None, 0], pyarrow.int8()))
+    columns["opaque"] = pyarrow.ExtensionArray.from_storage(
+        pyarrow.opaque(pyarrow.int32(), "kind", "vendor"), pyarrow.array([1, None, 2], pyarrow.int32()))
+    return columns
+
+
+@pytest.mark.parametrize("new", [["a", "z"], ["a"]])
+def test_rows_of_arrow_come_back_bit_for_bit(pair, new):
+    frame = pyarrow.table({"key": ["a", "b", "c"], **arrow_columns()})
+    receiver, _ = pair.both("intersect", (frame, {}), (pyarrow.table({"key": ["c", "a"]}), {}), {"key": "key"})
+    for name in frame.column_names:
+        expected = frame.column(name).to_pylist()
+        assert receiver.frame.schema.field(name).type == frame.schema.field(name).type, name
+        assert repr(receiver.frame.column(name).to_pylist()) == repr([expected[0], expected[2]]), name
+    receiver, _ = pair.both("union", (frame, {}), (pyarrow.table({"key": new}), {}), {"key": "key"})
+    for name in frame.column_names:
+        column = receiver.frame.column(name)
+        assert column.type == frame.schema.field(name).type, name
+        assert repr(column.slice(0, 3).to_pylist()) == repr(frame.column(name).to_pylist()), name
+        if name != "key":
+            assert column.slice(3).to_pylist() == [None] * (len(new) - 1), name
+    assert receiver.frame.column("key").to_pylist() == ["a", "b", "c", *new[1:]]
 
 
 @pytest.mark.parametrize("new", [["a", "z"], ["a"]])

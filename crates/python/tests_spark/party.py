@@ -22,8 +22,11 @@ def main() -> None:
         .config("spark.driver.host", "127.0.0.1")
         .getOrCreate()
     )
-    first, last = given["keys"]
-    table = spark.createDataFrame([(f"k{i}", i * i) for i in range(first, last)], "k string, n long").repartition(3)
+    if "sql" in given:
+        table = spark.sql(given["sql"]).repartition(3)
+    else:
+        first, last = given["keys"]
+        table = spark.createDataFrame([(f"k{i}", i * i) for i in range(first, last)], "k string, n long").repartition(3)
     if given.get("twice"):
         table = table.union(table)
     options = {name: value for name, value in given["options"].items()}
@@ -35,7 +38,10 @@ def main() -> None:
         return
     rows = None if result.frame is None else [list(row) for row in result.frame.collect()]
     columns = None if result.frame is None else result.frame.columns
-    print(json.dumps({"rows": rows, "columns": columns, "matches": result.matches, "learned": result.learned}))
+    ours = None if "sql" not in given else [list(row) for row in table.collect()]
+    types = None if result.frame is None else [kind for _, kind in result.frame.dtypes]
+    outcome = {"rows": rows, "ours": ours, "columns": columns, "types": types, "matches": result.matches, "learned": result.learned}
+    print(json.dumps(outcome, default=repr))
 
 
 if __name__ == "__main__":

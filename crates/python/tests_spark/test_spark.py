@@ -103,6 +103,32 @@ def test_union(companies: Companies) -> None:
     assert all(n is None for _, n in r["rows"][50:])
 
 
+#: Columns in which a default conversion would lose something.
+TYPED = """select 143349558619761321 + id as k, if(id % 3 = 0, null, 143349558619761321 + id) as n, cast(id as decimal(38, 9)) / 3 as d,
+    date '9999-12-31' as day, timestamp '1582-10-15 00:00:00.000001' + make_interval(0, 0, 0, int(id)) as at,
+    timestamp_ntz '0001-01-01 00:00:00.000001' as plain, unhex('ff00') as raw,
+    array(id, null) as some, named_struct('x', id) as one, map('x', id) as pairs, interval 1 day as wait from range(40)"""
+
+
+def test_rows_come_back_as_they_were(companies: Companies) -> None:
+    theirs = "select 143349558619761321 + id as k from range(30, 60)"
+    r, _ = companies.run("intersect", [{"sql": TYPED}, {"sql": theirs}])
+    assert sorted(map(str, r["rows"])) == sorted(str(row) for row in r["ours"] if row[0] >= 143349558619761351)
+    # In one of the shards there is a key that is no integer: all are text then.
+    for key, kind in (("k", "bigint"), ("if(k % 30 = 1, 'a text', string(k)) as k", "string")):
+        r, _ = companies.run("union", [{"sql": TYPED}, {"sql": f"select {key} from ({theirs})"}])
+        assert r["types"][:2] == [kind, "bigint"]
+        ours = [[row[0] if kind == "bigint" else str(row[0]), *row[1:]] for row in r["ours"]]
+        assert sorted(map(str, r["rows"][:40])) == sorted(map(str, ours))
+        assert len(r["rows"]) == 60 + (kind == "string") and all(set(row[1:]) == {None} for row in r["rows"][40:])
+
+
+def test_names_of_ours_are_refused(companies: Companies) -> None:
+    outcomes = [companies.outcome(process) for process in companies.start(
+        "intersect", [{"sql": "select 1 as k, 2 as __veilset_shard"}, {"keys": [0, 9]}], connect_timeout=5)]
+    assert "__veilset_shard" in outcomes[0]["error"] and "Rename it" in outcomes[0]["error"], outcomes
+
+
 def test_an_executor_that_dies(companies: Companies) -> None:
     started = companies.start("intersect", [{"keys": [0, 3000]}, {"keys": [2000, 4000]}], shards=40)
     # The process of the receiver's that listens for a lane, or has met the other side's.

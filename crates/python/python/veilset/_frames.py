@@ -5,9 +5,12 @@ No library is imported unless one of its frames is given.
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ._errors import InputError, make
 
@@ -18,16 +21,37 @@ ROW = "__veilset_row"
 
 
 class Source:
-    """Data to read: a file or several, or a frame that is handed over as an Arrow stream."""
+    """Data to read: a file or several, or a frame that is handed over as an Arrow stream. ``back`` makes a frame of its kind from
+    a result, and ``plain`` shows a result where that fails."""
 
-    def __init__(self, path: str | list[str] | None, stream: Any, back: Callable[[Any], Any]) -> None:
+    def __init__(
+        self,
+        path: str | list[str] | None,
+        stream: Any,
+        back: Callable[[Any], Any],
+        plain: Callable[[Any], Any] = lambda frame: frame,
+    ) -> None:
         self.path = path
         self.stream = stream
         self.back = back
+        self.plain = plain
 
 
-def source(data: Any, columns: Sequence[str], operation: str = "") -> Source:
-    """What is read for ``data``. ``columns`` are the ones that veilset looks at, for an operation or for something else."""
+class Looked(NamedTuple):
+    """The columns that veilset looks at."""
+
+    keys: Sequence[str]
+    values: Sequence[str]
+    sent: Sequence[str]
+
+    def names(self) -> list[str]:
+        """All of them, each once."""
+        return list(dict.fromkeys([*self.keys, *self.values, *self.sent]))
+
+
+def source(data: Any, columns: Looked, operation: str = "", to_file: bool = False) -> Source:
+    """What is read for ``data``. ``columns`` are the ones that veilset looks at, for an operation or for something else, whose
+    result may go to a file."""
     if isinstance(data, (str, os.PathLike)):
         return Source(os.fspath(data), None, lambda frame: frame)
     if isinstance(data, (list, tuple)) and data and all(isinstance(one, (str, os.PathLike)) for one in data):
@@ -35,9 +59,9 @@ def source(data: Any, columns: Sequence[str], operation: str = "") -> Source:
     module = type(data).__module__.split(".")[0]
     name = type(data).__name__
     if module == "pandas" and name == "DataFrame":
-        return _pandas(data, columns, operation == "union")
+        return _pandas(data, columns, operation == "union", to_file)
     if module == "polars" and name == "LazyFrame":
-        inner = source(_collected(data), columns, operation)
+        inner = source(_collected(data), columns, operation, to_file)
         return Source(None, inner.stream, lambda frame: inner.back(frame).lazy())
     if module == "polars" and name == "DataFrame":
         return _polars(data)
@@ -140,60 +164,171 @@ def _as_relation(frame: Any) -> Any:
         return duckdb.from_arrow(_table(frame))
 
 
-def _pandas(data: Any, columns: Sequence[str], union: bool) -> Source:
-    """Only the columns that veilset looks at are handed over; the result takes its rows from the frame itself."""
+def _pandas(data: Any, columns: Looked, union: bool, to_file: bool) -> Source:
+    """Only the columns that veilset looks at are handed over, unless rows go to a file; the result takes its rows from the frame
+    itself."""
+    numpy, pyarrow = needed()
+    labels = labels_of(data, union)
+    row_column = unlike(ROW, labels)
+    if to_file:
+        arrays = [to_arrow(data.iloc[:, at], label, columns) for at, label in enumerate(labels)]
+        return Source(None, pyarrow.table(arrays, names=labels), lambda frame: frame)
+    names, arrays = handed(data, labels, columns)
+    looked = columns.names()
+    others = [at for at, label in enumerate(labels) if label not in looked]
+    rows = pyarrow.array(numpy.arange(len(data)))
+    # The other columns are named for messages, and not handed over.
+    arrays += [pyarrow.nulls(len(data))] * len(others) + [rows]
+    stream = pyarrow.table(arrays, names=[*names, *(labels[at] for at in others), row_column])
+    types = {name: of.type for name, of in zip(names, arrays)}
+    of_keys = {name: types[name] for name in columns.keys if name in types}
+
+    def back(frame: Any) -> Any:
+        table = _table(frame)
+        if row_column not in table.column_names:
+            return keys_of(data, labels, of_keys, table) if union else _unrowed(data, labels, types, table)
+        positions = table.column(row_column)
+        ours = len(positions) - positions.null_count
+        result = data.iloc[positions.slice(0, ours).to_numpy()]
+        if union:
+            # The rows of a union that are new to us come last.
+            result = longer(result, labels, of_keys, table.slice(ours))
+        return with_added(result, table, [name for name in table.column_names if name not in stream.column_names])
+
+    def plain(frame: Any) -> Any:
+        """What was handed over of it, with the positions of our rows."""
+        table = _table(frame)
+        return table.drop_columns([labels[at] for at in others if labels[at] in table.column_names])
+
+    return Source(None, stream, back, plain)
+
+
+def needed() -> tuple[Any, Any]:
+    """The modules that pandas frames are handed over with: numpy and pyarrow."""
     try:
         import numpy
         import pyarrow
     except ImportError as e:
         message = "pandas hands its columns over through pyarrow, which is missing. Install veilset[pandas]"
         raise make("usage", message, {"exit_code": 2}) from e
+    return numpy, pyarrow
 
-    # A label need not be a text; an option is.
+
+def labels_of(data: Any, union: bool) -> list[str]:
+    """The names of the columns of a pandas frame. A label need not be a text; an option is."""
     labels = [str(label) for label in data.columns]
     if union:
         _told_apart(labels)
-    row_column = unlike(ROW, labels)
-    arrays, names = [], []
-    for name in dict.fromkeys(columns):
-        # What is missing or there twice, the run says.
-        for at in [at for at, label in enumerate(labels) if label == name]:
-            arrays.append(_column(data.iloc[:, at], name))
-            names.append(name)
-    others = [label for label in labels if label not in names]
-    rows = pyarrow.array(numpy.arange(len(data)))
-    # The other columns are named for messages, and not handed over.
-    arrays += [pyarrow.nulls(len(data))] * len(others) + [rows]
-    stream = pyarrow.table(arrays, names=[*names, *others, row_column])
+    return labels
 
-    def back(frame: Any) -> Any:
-        import pandas
 
-        table = _table(frame)
-        if row_column not in table.column_names:
-            return table.to_pandas()
-        positions = table.column(row_column)
-        ours = len(positions) - positions.null_count
-        result = data.iloc[positions.slice(0, ours).to_numpy()]
-        added = [name for name in table.column_names if name not in stream.column_names]
-        if union:
-            # The rows of a union that are new to us come last.
-            new = table.slice(ours)
-            columns = [
-                _longer(result.iloc[:, at], len(new), (new.column(name), stream.schema.field(name).type) if name in names else None)
-                for at, name in enumerate(labels)
-            ]
-            result = pandas.concat(columns, axis=1) if columns else result
-            result.columns = data.columns
-        elif added:
-            result = result.copy()
-        for name in added:
-            values = table.column(name).to_pandas()
-            values.index = result.index
-            result[name] = values
-        return result
+def handed(data: Any, labels: Sequence[str], columns: Looked) -> tuple[list[str], list[Any]]:
+    """The columns of a pandas frame that veilset looks at: their names, and their values for Arrow."""
+    # What is missing or there twice, the run says.
+    places = [(name, at) for name in columns.names() for at, label in enumerate(labels) if label == name]
+    return [name for name, _ in places], [to_arrow(data.iloc[:, at], name, columns) for name, at in places]
 
-    return Source(None, stream, back)
+
+def longer(ours: Any, labels: Sequence[str], of_keys: Mapping[str, Any], new: Any) -> Any:
+    """A pandas frame of our rows, and of the other side's new keys, in an Arrow table. ``of_keys`` has the Arrow types of our
+    key columns."""
+    dtypes = {name: dtype_in_union(ours.iloc[:, at].dtype, *_key(name, of_keys, new)) for at, name in enumerate(labels)}
+    mine, theirs = in_union(ours, labels, dtypes), new_rows(ours, labels, dtypes, of_keys, new)
+    return mine if not len(theirs) else _together([mine, theirs], list(dtypes.values()))
+
+
+def _together(frames: Sequence[Any], dtypes: Sequence[Any]) -> Any:
+    """Frames with the same columns, one after the other. Pandas would look at the values of objects, and at empty columns."""
+    import pandas
+
+    columns = [
+        pandas.concat([frame.iloc[:, at] for frame in frames], ignore_index=True).astype(dtype)
+        for at, dtype in enumerate(dtypes)
+    ]
+    result = pandas.concat(columns, axis=1)
+    result.columns = frames[0].columns
+    return result
+
+
+def _key(name: str, of_keys: Mapping[str, Any], new: Any) -> tuple[bool, bool]:
+    """Whether a column is a key, and whether one of the new keys is no value of its type."""
+    return name in of_keys, name in of_keys and not _alike_types(new.column(name).type, of_keys[name])
+
+
+def dtype_in_union(dtype: Any, key: bool, as_text: bool) -> Any:
+    """The pandas dtype that a column has in a union. Of a key column, ``as_text`` tells whether one of the new keys is no value of
+    its type: it then holds ours as they are, and texts."""
+    import pandas
+
+    if as_text:
+        return pandas.api.types.pandas_dtype(object)
+    if key and isinstance(dtype, pandas.CategoricalDtype):
+        # A key of the other side is no category of ours.
+        dtype = dtype.categories.dtype
+    return nullable(dtype)
+
+
+def in_union(ours: Any, labels: Sequence[str], dtypes: Mapping[str, Any]) -> Any:
+    """Our rows of a union, with these dtypes."""
+    import pandas
+
+    columns = []
+    for at, name in enumerate(labels):
+        series = ours.iloc[:, at].reset_index(drop=True)
+        if isinstance(series.dtype, pandas.SparseDtype):
+            series = series.sparse.to_dense()
+        columns.append(series if series.dtype == dtypes[name] else series.astype(dtypes[name]))
+    result = pandas.concat(columns, axis=1) if columns else ours.reset_index(drop=True)
+    result.columns = ours.columns
+    return result
+
+
+def new_rows(
+    ours: Any, labels: Sequence[str], dtypes: Mapping[str, Any], of_keys: Mapping[str, Any], new: Any
+) -> Any:
+    """The other side's new keys, in an Arrow table, as rows of a pandas frame with the columns of this one."""
+    import pandas
+
+    nothing = in_union(ours.iloc[:0], labels, dtypes)
+    columns = [
+        _values(new.column(name), of_keys[name], dtypes[name]) if name in of_keys
+        else nothing.iloc[:, at].reindex(range(len(new)))
+        for at, name in enumerate(labels)
+    ]
+    result = pandas.concat(columns, axis=1) if columns else nothing
+    result.columns = ours.columns
+    return result
+
+
+def with_added(result: Any, table: Any, added: Sequence[str]) -> Any:
+    """A pandas frame with these columns of an Arrow table, which came from the other side."""
+    if added:
+        result = result.copy()
+    for name in added:
+        values = table.column(name).to_pandas()
+        values.index = result.index
+        result[name] = values
+    return result
+
+
+def keys_of(ours: Any, labels: Sequence[str], of_keys: Mapping[str, Any], table: Any) -> Any:
+    """A pandas frame of an Arrow table that has only keys, in the dtypes that they have in a union with this frame."""
+    names = table.column_names
+    ours = ours.iloc[:, [labels.index(name) for name in names]]
+    dtypes = {name: dtype_in_union(ours.iloc[:, at].dtype, *_key(name, of_keys, table)) for at, name in enumerate(names)}
+    return new_rows(ours, names, dtypes, of_keys, table)
+
+
+def _unrowed(ours: Any, labels: Sequence[str], types: Mapping[str, Any], table: Any) -> Any:
+    """A pandas frame of an Arrow table without positions of our rows, such as a map of shares: our columns have their dtypes."""
+    import pandas
+
+    columns = {}
+    for name, values in zip(table.column_names, table.columns):
+        own = name in types and _alike_types(values.type, types[name])
+        dtype = ours.iloc[:, labels.index(name)].dtype if own else None
+        columns[name] = values.to_pandas() if dtype is None else _values(values, types[name], dtype)
+    return pandas.DataFrame(columns)
 
 
 def _told_apart(labels: Sequence[str]) -> None:
@@ -231,47 +366,36 @@ def nullable(dtype: Any) -> Any:
     return pandas.api.types.pandas_dtype(names.get(dtype.kind, dtype))
 
 
-def _longer(ours: Any, more: int, new: tuple[Any, Any] | None) -> Any:
-    """A column of ours, and of so many rows more: values of its own Arrow type, or texts, or none at all."""
-    import pandas
+def _alike_types(theirs: Any, ours: Any) -> bool:
+    """Whether keys of this Arrow type are values of ours."""
+    import pyarrow
 
-    ours = ours.reset_index(drop=True)
-    if new is not None and isinstance(ours.dtype, pandas.CategoricalDtype):
-        # A key of the other side is no category of ours.
-        ours = ours.astype(ours.dtype.categories.dtype)
-    dtype = nullable(ours.dtype)
-    if isinstance(ours.dtype, pandas.SparseDtype):
-        ours = ours.sparse.to_dense()
-    if dtype != ours.dtype:
-        ours = ours.astype(dtype)
-    if new is None or not more:
-        return ours.reindex(range(len(ours) + more)) if more else ours
-    values, own_type = new
-    theirs = _values(values, own_type, dtype)
-    if theirs is None:
-        # A text that is no value of the dtype: ours stay what they are, in a column of anything.
-        return pandas.concat([ours.astype(object), pandas.Series(values.to_pylist(), dtype=object)], ignore_index=True)
-    return pandas.concat([ours, theirs], ignore_index=True)
+    if pyarrow.types.is_dictionary(ours):
+        ours = ours.value_type
+    texts = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
+    return bool(theirs == ours or all(any(is_text(of) for is_text in texts) for of in (theirs, ours)))
 
 
 def _values(column: Any, own_type: Any, dtype: Any) -> Any:
-    """Keys of the other side as values of this dtype, which has this Arrow type; ``None`` if it is none of theirs."""
+    """Keys as values of this dtype, which has this Arrow type. If they are none of its type they are texts, and it is that of
+    anything."""
     import pandas
-    import pyarrow
 
-    if pyarrow.types.is_dictionary(own_type):
-        own_type = own_type.value_type
-    texts = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
-    if column.type != own_type and not (any(is_text(column.type) for is_text in texts) and any(is_text(own_type) for is_text in texts)):
-        return None
     if dtype == object:
         return pandas.Series(column.to_pylist(), dtype=object)
+    assert _alike_types(column.type, own_type)
     if hasattr(dtype, "__from_arrow__"):
         return pandas.Series(dtype.__from_arrow__(column.combine_chunks()))
-    return column.to_pandas().astype(dtype)
+    return column.to_pandas().astype(dtype).reset_index(drop=True)
 
 
-def _column(series: Any, name: str) -> Any:
+def to_arrow(series: Any, name: str, columns: Looked) -> Any:
+    """A pandas column for Arrow."""
+    return exact_column(series, name) if name in (*columns.keys, *columns.values) else column(series, name)
+
+
+def column(series: Any, name: str) -> Any:
+    """A pandas column for Arrow, which infers the type of Python objects."""
     import pyarrow
 
     try:
@@ -290,6 +414,74 @@ def _column(series: Any, name: str) -> Any:
     )
 
 
+def exact_column(series: Any, name: str) -> Any:
+    """A pandas column for Arrow. Of Python objects each has the text of its own, whatever the others are."""
+    import pyarrow
+
+    if series.dtype != object:
+        return column(series, name)
+    texts: list[Any] = []
+    for row, value in enumerate(series, 1):
+        try:
+            texts.append(None if _is_missing(value) else _text(value))
+        except ValueError as e:
+            raise _failed(f"{NAME}, row {row}, column \"{name}\": {e}", column=name, row=row) from None
+    binary = any(isinstance(text, bytes) for text in texts)
+    if binary:
+        texts = [text.encode() if isinstance(text, str) else text for text in texts]
+    return pyarrow.array(texts, pyarrow.large_binary() if binary else pyarrow.large_string())
+
+
+def _text(value: Any) -> str | bytes:
+    """The text of a Python object, as a column of its type would have it; of bytes, these."""
+    if hasattr(value, "dtype") and hasattr(value, "item"):
+        import pandas
+
+        # A moment of numpy would be a number.
+        value = pandas.Timestamp(value) if value.dtype.kind == "M" else value.item()
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError("the text (str) has half a character in it. Mend what made it") from None
+        return value
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, uuid.UUID)):
+        return str(value)
+    if isinstance(value, decimal.Decimal) and value.is_finite():
+        text = format(value, "f")
+        return text if value else text.lstrip("-")
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is None:
+            raise ValueError(
+                "timestamps without a time zone cannot be a key: they are different instants in different places. Convert the"
+                " column to UTC timestamps or to text, the same way on both sides"
+            )
+        utc = value.astimezone(datetime.timezone.utc)
+        fraction = utc.microsecond * 1000 + getattr(utc, "nanosecond", 0)
+        return f"{utc.year:04}-{utc:%m-%dT%H:%M:%S}{_fraction(fraction)}Z"
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, datetime.time) and value.tzinfo is None:
+        return f"{value:%H:%M:%S}{_fraction(value.microsecond * 1000)}"
+    if isinstance(value, float):
+        raise ValueError(
+            "floating-point numbers cannot be a key or be summed: what looks equal may differ in the last digit. Convert the"
+            " column to integers, decimals or text, the same way on both sides"
+        )
+    raise ValueError(
+        f"a value of the type {type(value).__name__} has no text of its own. Convert the column to text, the same way on both"
+        " sides"
+    )
+
+
+def _fraction(nanoseconds: int) -> str:
+    return f".{nanoseconds:09}".rstrip("0") if nanoseconds else ""
+
+
 def _is_missing(value: Any) -> bool:
     import pandas
 
@@ -303,14 +495,13 @@ def _failed(message: str, **fields: Any) -> InputError:
     return error
 
 
-def looked_at(options: dict[str, Any]) -> list[str]:
+def looked_at(options: Mapping[str, Any]) -> Looked:
     """The columns that the options name."""
-    names: list[str] = []
-    for option in ("key", "values", "send_columns"):
-        value = options.get(option)
-        if isinstance(value, Iterable) and not isinstance(value, str):
-            names.extend(str(one) for one in value)
-        elif value is not None:
-            names.append(str(value))
-    return names
+    keys, values, sent = (_named(options.get(option)) for option in ("key", "values", "send_columns"))
+    return Looked(keys, values, sent)
 
+
+def _named(value: Any) -> list[str]:
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [str(one) for one in value]
+    return [] if value is None else [str(value)]

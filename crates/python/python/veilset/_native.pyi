@@ -5,6 +5,7 @@ from typing import Any, final
 
 __all__ = [
     "Frame",
+    "Leftover",
     "Run",
     "add_peer",
     "digest_keys",
@@ -18,6 +19,7 @@ __all__ = [
     "piece_result",
     "piece_shards",
     "piece_sums",
+    "piece_text_keys",
     "remove_peer",
     "run_lane",
     "ticket_lane",
@@ -31,6 +33,12 @@ class Frame:
     def columns(self) -> list[str]: ...
     def __len__(self) -> int: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+@final
+class Leftover:
+    """What a complete job leaves."""
+
+    def delete(self) -> str | None: ...
 
 @final
 class Run:
@@ -71,8 +79,11 @@ def piece_sums(
     operation: str, options: Mapping[str, Any], keys: bytes, frame: object
 ) -> tuple[int, int, bytes]: ...
 def piece_result(
-    operation: str, options: Mapping[str, Any], learned: bytes, frame: object
+    operation: str, options: Mapping[str, Any], learned: bytes, text_keys: list[int], frame: object
 ) -> Frame | None: ...
+def piece_text_keys(
+    operation: str, options: Mapping[str, Any], learned: list[bytes], frame: object
+) -> set[int]: ...
 def piece_shards(key: bytes, number: int, hashes: bytes) -> bytes: ...
 def ticket_lane(ticket: bytes) -> tuple[int, list[int]]: ...
 def label(lane: int, route: str) -> str: ...

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 from . import _native
+from ._errors import Error
 from ._errors import make as make_error
 from ._frames import NAME, Source, looked_at, source
 from ._people import Identity, PeerBook, Policy
@@ -52,12 +53,14 @@ class Result:
     which row.
     """
 
-    def __init__(self, native: dict[str, Any], of: Source) -> None:
-        self.frame: Any = _back(native["frame"], of)
+    def __init__(self, native: dict[str, Any], of: Source, made: Any = None) -> None:
+        self.frame: Any = _back(native["frame"], of) if made is None else made
         self.ids: _native.Frame | None = native["ids"]
         self.map: Any = _back(native["map"], of)
         self.report: dict[str, Any] = json.loads(native["report"])
         self._text: str = native["text"]
+        # Only now is nothing of it needed any more.
+        _delete(native["leftover"])
 
     @property
     def learned(self) -> list[str]:
@@ -88,8 +91,22 @@ def _back(frame: _native.Frame | None, of: Source) -> Any:
     try:
         return None if frame is None else of.back(frame)
     except Exception as e:
-        _warn(f"the result is a veilset.Frame, because the kind of frame that was given cannot hold it: {e}")
-        return frame
+        plain = of.plain(frame)
+        columns = ", ".join(plain.columns if isinstance(plain, _native.Frame) else plain.column_names)
+        _warn(
+            f"the result is a {type(plain).__module__.split('.')[0]}.{type(plain).__name__} with the columns {columns}, because the"
+            f" kind of frame that was given cannot hold it: {e}"
+        )
+        return plain
+
+
+def _delete(leftover: _native.Leftover | None) -> None:
+    """Deletes what a job leaves."""
+    try:
+        if leftover is not None and (left := leftover.delete()):
+            LOG.info(left)
+    except Error as e:
+        _warn(f"the run is done, but {e}")
 
 
 class Checked:
@@ -119,7 +136,7 @@ class Started:
         words: dict[str, Any] = {}
         self._source: Source | None = None
         if data is not NO_DATA:
-            self._source = data if isinstance(data, Source) else source(data, looked_at(given), operation)
+            self._source = data if isinstance(data, Source) else source(data, looked_at(given), operation, "output" in given)
             words["input"] = self._source.path or NAME
             if self._source.path is None:
                 words["format"] = "arrow"

@@ -4,7 +4,7 @@
 2. ``buckets`` and ``ordered`` bring the rows together by hash, so that equal keys are in one piece; ``summed`` is its part
    of what both sides must know before the run.
 3. ``shards`` cuts such a piece by the key that both drew, and ``run_lane`` runs the shards of a worker.
-4. ``result`` makes the rows of the result of a shard.
+4. ``result`` makes the rows of the result of a shard, with columns of the types that ``text_keys`` tells from all shards.
 
 An engine computes again what it has lost. ``marks`` and ``checked`` notice if it then gets other rows, which would make a wrong
 result.
@@ -16,12 +16,13 @@ result.
 - ``run(tickets)`` runs lanes. It yields ``(shard, learned, "")`` for a result, ``(None, b"", why)`` for a lane that failed, and
   ``None`` from time to time.
 - ``result(shard, learned)`` takes the results when the job is complete.
+- ``frame()`` makes the frame of them. What the job keeps is deleted only then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy
 import pyarrow
@@ -31,15 +32,17 @@ import pyarrow.ipc
 from . import _native, _run
 from ._errors import Error
 from ._errors import make as make_error
-from ._frames import Source
+from ._frames import NAME, Source
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: How the names of all columns begin that are added to a table.
+OURS = "__veilset_"
 #: The hash of a row's key, and
-HASH = "__veilset_hash"
+HASH = f"{OURS}hash"
 #: the row's place in the whole table.
-PLACE = "__veilset_place"
+PLACE = f"{OURS}place"
 #: Places of one piece are so far from those of the next.
 PIECE = 1 << 32
 
@@ -53,6 +56,29 @@ Words = Mapping[str, Any]
 def usage(text: str) -> Error:
     """An error of whoever calls this."""
     return make_error("usage", text, {"exit_code": 2})
+
+
+def input_error(text: str, **fields: Any) -> Error:
+    """An error of the table."""
+    return make_error("input", text, {"exit_code": 3, **fields})
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuses a table with a column whose name is one of ours, before anything is done with it."""
+    for name in names:
+        if name.startswith(OURS):
+            raise input_error(
+                f"{NAME}, column \"{name}\": names that begin with {OURS} are for columns that veilset adds. Rename it",
+                file=NAME,
+                column=name,
+            )
+
+
+class Crew(Protocol):
+    """What an engine does for those who agree."""
+
+    def frame(self) -> Any:
+        """The frame of the result, whose rows are all there."""
 
 
 class Agreed:
@@ -72,14 +98,31 @@ class Agreed:
         """The options as workers have them."""
         return {**self.words, "connect_timeout": min(int(self.words.get("connect_timeout", MEET)), MEET)}
 
-    def run(self, whole: Mapping[str, Any], crew: object) -> _run.Result:
+    def run(self, whole: Mapping[str, Any], crew: Crew) -> _run.Result:
         """Runs the job on a table of which this is known, with these workers."""
         source = Source(None, None, lambda frame: frame)
         started = _run.Started(
             lambda words, _: _native.Run.spread(self.operation, words, whole, crew), source, self.given
         )
         started.wait_for_the_end()
-        return started.result()
+        outcome = started.outcome()
+        try:
+            frame = crew.frame()
+        except Exception as e:
+            raise self._unmade(e) from e
+        return _run.Result(outcome, source, frame)
+
+    def _unmade(self, why: Exception) -> Error:
+        """The error for a result whose rows cannot be made. What a job keeps is still there."""
+        job = self.words.get("job")
+        back = (
+            f"All that it is made of is in {job}: go on with it with resume on both sides. If the other side has no such folder"
+            " any more, begin a new job"
+            if job
+            else "Run again. With job, what it is made of would be kept"
+        )
+        what = f"the run is done, but the rows of its result could not be made: {type(why).__name__}: {why}"
+        return make_error("output", f"{what.rstrip('.')}. {back}", {"exit_code": 7})
 
 
 class Places:
@@ -119,9 +162,12 @@ class Places:
         return {"listen": None, "connect": address, "label": label, "proxy": self._proxy}
 
 
-def hashed(operation: str, words: Words, table: pyarrow.Table, piece: int) -> pyarrow.Table:
-    """The rows that have a key, with its hash and their places."""
-    rows, hashes = _native.piece_hashes(operation, words, _aligned(table))
+def hashed(operation: str, words: Words, table: pyarrow.Table, piece: int, named: Sequence[str] = ()) -> pyarrow.Table:
+    """The rows that have a key, with its hash and their places. ``named`` are columns that are not handed over."""
+    given = table
+    for name in named:
+        given = given.append_column(name, pyarrow.nulls(len(table)))
+    rows, hashes = _native.piece_hashes(operation, words, _aligned(given))
     numbers: NDArray[Any] = numpy.frombuffer(rows, "<u4")
     kept = table if len(numbers) == len(table) else table.take(pyarrow.array(numbers))
     # Of any length, as all engines have them.
@@ -247,8 +293,9 @@ def checked(table: pyarrow.Table, shard: int, mark: bytes) -> pyarrow.Table:
 
 
 def _changed(what: str) -> Error:
-    text = f"{what} has other rows now than at first: the data differ each time they are computed. Persist or write them first"
-    return make_error("input", text, {"exit_code": 3})
+    return input_error(
+        f"{what} has other rows now than at first: the data differ each time they are computed. Persist or write them first"
+    )
 
 
 class Hands:
@@ -269,10 +316,30 @@ class Hands:
         return _aligned(plain(self._piece(shard)))
 
 
-def result(operation: str, words: Words, learned: bytes, table: pyarrow.Table) -> pyarrow.Table | None:
-    """The rows of the result of a shard. Those that are ours have their places."""
-    rows = _native.piece_result(operation, words, learned, _aligned(table.drop_columns([HASH])))
+def text_keys(operation: str, words: Words, learned: Iterable[bytes], empty: pyarrow.Table) -> list[int]:
+    """The places in the key of the columns that are text in the whole result, because a key that was learned in one of these
+    shards is no value of their type. ``empty`` is a table like all pieces, without rows."""
+    return sorted(_native.piece_text_keys(operation, words, list(learned), _aligned(plain(empty))))
+
+
+def result(
+    operation: str, words: Words, learned: bytes, as_text: list[int], table: pyarrow.Table
+) -> pyarrow.Table | None:
+    """The rows of the result of a shard. Those that are ours have their places, and the hashes of their keys."""
+    rows = _native.piece_result(operation, words, learned, as_text, _aligned(table))
     return None if rows is None else pyarrow.table(rows)
+
+
+def same_rows(hashed: pyarrow.Table, rows: pyarrow.Table, what: str) -> None:
+    """Refuses rows of a result that a piece of the table, which was computed again, does not have at their places."""
+    places, there = rows.column(PLACE).to_numpy(), hashed.column(PLACE).to_numpy()
+    at = numpy.minimum(numpy.searchsorted(there, places), max(len(there) - 1, 0))
+    if len(places) and (
+        not len(there)
+        or (there[at] != places).any()
+        or _hashes(hashed.take(pyarrow.array(at))) != _hashes(rows)
+    ):
+        raise _changed(what)
 
 
 def by_piece(table: pyarrow.Table | None, pieces: int) -> list[pyarrow.Table | None]:
@@ -292,7 +359,7 @@ def in_order(tables: Sequence[pyarrow.Table | None]) -> pyarrow.Table | None:
     some = [table for table in tables if table is not None]
     if not some:
         return None
-    table = pyarrow.concat_tables(some, promote_options="permissive")
+    table = pyarrow.concat_tables(some)
     if PLACE not in table.column_names:
         return table
-    return plain(table.take(pyarrow.compute.sort_indices(table, [(PLACE, "ascending")])))
+    return table.take(pyarrow.compute.sort_indices(table, [(PLACE, "ascending")]))

@@ -16,6 +16,9 @@ only their number: all lanes are then reached at the address of ``connect``, whe
 asks for, ``sNNN.ROUTE.veilset`` for lane NNN.
 
 A worker that dies loses the shards that it had not completed, which run again.
+
+Rows of ours come back from the frame itself, as :func:`veilset.intersect` and :func:`veilset.union` give them for pandas.
+Only the columns that the options name are looked at and brought together.
 """
 
 from __future__ import annotations
@@ -23,15 +26,16 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import dask
 import dask.dataframe
 import distributed
 import pyarrow
 
-from . import _native, _spread
+from . import _frames, _native, _spread
+from ._errors import Error
 from ._run import Result
 
 __all__ = ["intersect", "union"]
@@ -80,21 +84,41 @@ def _run_on(
         )
     job = _spread.Agreed(operation, options)
     client = client or distributed.default_client()
-    table = _Table(operation, job.words, client)
+    table = _Table(_Columns.of(operation, job, data), job.words, client)
     crew = _Crew(job, table, lanes, route)
-    result = job.run(table.gather(data, job.keys), crew)
-    result.frame = crew.frame()
-    return result
+    return job.run(table.gather(data, job.keys), crew)
+
+
+class _Columns(NamedTuple):
+    """What is known of the columns of all partitions."""
+
+    operation: str
+    #: Their names.
+    labels: list[str]
+    #: Those that are looked at.
+    looked: _frames.Looked
+
+    @classmethod
+    def of(cls, operation: str, job: _spread.Agreed, data: Any) -> _Columns:
+        """Those of a frame."""
+        labels = _frames.labels_of(data._meta, operation == "union")
+        _spread.check_names(labels)
+        return cls(operation, labels, _frames.looked_at(job.given))
 
 
 class _Table:
     """The table, in pieces that are on the workers."""
 
-    def __init__(self, operation: str, words: dict[str, Any], client: distributed.Client) -> None:
-        self.operation, self.words, self.client = operation, words, client
+    def __init__(self, columns: _Columns, words: dict[str, Any], client: distributed.Client) -> None:
+        self.columns, self.words, self.client = columns, words, client
+        self.operation = columns.operation
         self.number = int(words["shards"])
-        self.pieces = 0
-        self.meta: Any = None
+        #: The partitions, each without its rows,
+        self.heads: list[Any] = []
+        #: and their rows, from which those of the result are taken.
+        self.partitions: list[Any] = []
+        #: The Arrow types of the columns that are looked at.
+        self.schema: pyarrow.Schema = pyarrow.schema([])
         self._buckets: list[Any] = []
         self.shards: list[Any] = []
         self.marks: list[bytes] = []
@@ -103,13 +127,16 @@ class _Table:
     def gather(self, data: Any, keys: bytes) -> dict[str, Any]:
         """Brings equal keys together; returns what is known of the whole table."""
         submit, words = self.client.submit, self.words
-        partitions = self.client.compute(data.to_delayed())
-        self.pieces, self.meta = len(partitions), data._meta
-        rows = [submit(len, part) for part in partitions]
-        hashed = [
-            submit(_hashed, self.operation, words, part, at, pure=False) for at, part in enumerate(partitions)
-        ]
-        number = min(max(self.pieces, 1), 256)
+        self.partitions = self.client.compute(data.to_delayed())
+        rows = [submit(len, part) for part in self.partitions]
+        handed = [submit(_handed, self.columns, part, at, pure=False) for at, part in enumerate(self.partitions)]
+        self.heads, schemas = self.client.gather([
+            [submit(_head, part, pure=False) for part in self.partitions],
+            [submit(_schema, table, pure=False) for table in handed],
+        ])
+        self.schema = _one_schema(schemas)
+        hashed = [submit(self.hash, table, at, pure=False) for at, table in enumerate(handed)]
+        number = min(max(len(self.partitions), 1), 256)
         cuts = [submit(_spread.buckets, table, number, pure=False) for table in hashed]
         self._buckets = [
             submit(_spread.ordered, [submit(_item, cut, at, pure=False) for cut in cuts], pure=False)
@@ -131,6 +158,12 @@ class _Table:
             for at in range(self.number)
         ]
         self.marks = _spread.all_marks(self.client.gather(marks), self.number, self._whole)
+
+
+    @property
+    def hash(self) -> Callable[[pyarrow.Table, int], pyarrow.Table]:
+        """What workers do with a partition first."""
+        return _Hash(self.columns, self.words, self.schema)
 
 
 class _Crew:
@@ -229,27 +262,93 @@ class _Crew:
         table, submit = self.table, self.table.client.submit
         if not self._learned:
             return None
+        of, words, pieces = table.columns, table.words, len(table.partitions)
+        empty = table.schema.empty_table()
+        as_text = _spread.text_keys(of.operation, words, self._learned.values(), empty)
         results = [
             submit(
                 _spread.result,
-                table.operation,
-                table.words,
+                of.operation,
+                words,
                 learned,
+                as_text,
                 submit(_spread.checked, table.shards[shard], shard, table.marks[shard], pure=False),
                 pure=False,
             )
             for shard, learned in sorted(self._learned.items())
         ]
-        if table.client.submit(_is_none, results[0], pure=False).result():
+        if submit(_is_none, results[0], pure=False).result():
             return None
-        cuts = [submit(_spread.by_piece, rows, table.pieces, pure=False) for rows in results]
+        cuts = [submit(_spread.by_piece, rows, pieces, pure=False) for rows in results]
+        rows = _Rows(of, table.hash, table.schema, table.heads, {of.looked.keys[place] for place in as_text})
         parts = [
-            submit(_frame, [submit(_item, cut, at, pure=False) for cut in cuts], pure=False)
-            for at in range(table.pieces + 1)
+            submit(rows, part, at, [submit(_item, cut, at, pure=False) for cut in cuts], pure=False)
+            # Those of the other side have no partition, and come last.
+            for at, part in enumerate([*table.partitions, None])
         ]
         some = table.client.gather([submit(_head, part, pure=False) for part in parts])
         there = [(part, head) for part, head in zip(parts, some) if head is not None]
-        return dask.dataframe.from_delayed([part for part, _ in there], meta=there[0][1], verify_meta=False)
+        # Objects stay what they are.
+        with dask.config.set({"dataframe.convert-string": False}):
+            return dask.dataframe.from_delayed([part for part, _ in there], meta=there[0][1], verify_meta=False)
+
+
+class _Hash:
+    """The rows of a partition that have a key, with hashes and places."""
+
+    def __init__(self, columns: _Columns, words: _spread.Words, schema: pyarrow.Schema) -> None:
+        self.columns, self.words, self.schema = columns, words, schema
+
+    def __call__(self, table: pyarrow.Table, at: int) -> pyarrow.Table:
+        beside = [label for label in self.columns.labels if label not in self.columns.looked.names()]
+        with _in_partition(at):
+            return _spread.hashed(self.columns.operation, self.words, table.cast(self.schema), at, beside)
+
+
+class _Rows:
+    """The rows of a result that are of one partition, as a pandas frame; or those of the other side."""
+
+    def __init__(
+        self,
+        columns: _Columns,
+        hash: Callable[[pyarrow.Table, int], pyarrow.Table],
+        schema: pyarrow.Schema,
+        heads: Sequence[Any],
+        as_text: set[str],
+    ) -> None:
+        self.columns, self.hash, self.head = columns, hash, heads[0]
+        keys = columns.looked.keys
+        self.of_keys = {field.name: field.type for field in schema if field.name in keys}
+        #: The dtypes of a union. They are the same in all partitions, whatever the other side has.
+        self.dtypes: dict[str, Any] = {}
+        if columns.operation == "union":
+            for at, name in enumerate(columns.labels):
+                there = [
+                    _frames.dtype_in_union(head.iloc[:, at].dtype, name in keys, name in as_text) for head in heads
+                ]
+                self.dtypes[name] = _one_dtype(there)
+
+    def __call__(self, part: Any, at: int, tables: list[pyarrow.Table | None]) -> Any:
+        table, labels = _spread.in_order(tables), self.columns.labels
+        if table is None:
+            return None
+        if part is not None:
+            again = self.hash(_handed(self.columns, part, at), at)
+            _spread.same_rows(again, table, f"partition {at}")
+            result = part.iloc[table.column(_spread.PLACE).to_numpy() - at * _spread.PIECE]
+            result = _frames.in_union(result, labels, self.dtypes) if self.dtypes else result
+        elif _spread.PLACE not in table.column_names:
+            # A union without rows of ours.
+            return _frames.new_rows(
+                self.head.iloc[:, [labels.index(name) for name in table.column_names]],
+                table.column_names, self.dtypes, self.of_keys, table,
+            )
+        elif self.dtypes:
+            result = _frames.new_rows(self.head, labels, self.dtypes, self.of_keys, table)
+        else:
+            return None
+        ours = {*labels, _spread.HASH, _spread.PLACE}
+        return _frames.with_added(result, table, [name for name in table.column_names if name not in ours])
 
 
 class _Held:
@@ -259,9 +358,68 @@ class _Held:
         self.futures = futures
 
 
-def _hashed(operation: str, words: _spread.Words, part: Any, at: int) -> pyarrow.Table:
-    table = part if isinstance(part, pyarrow.Table) else pyarrow.Table.from_pandas(part, preserve_index=False)
-    return _spread.hashed(operation, words, table, at)
+@contextlib.contextmanager
+def _in_partition(at: int) -> Iterator[None]:
+    """Rows of an error are those of the partition."""
+    try:
+        yield
+    except Error as e:
+        e.args = (f"partition {at} of {e}", *e.args[1:])
+        raise
+
+
+def _handed(columns: _Columns, part: Any, at: int) -> pyarrow.Table:
+    """The columns of a partition that are looked at."""
+    with _in_partition(at):
+        if (labels := [str(label) for label in part.columns]) != columns.labels:
+            raise _spread.input_error(
+                f"{_frames.NAME}: its columns are {', '.join(labels)}, and those of the whole are {', '.join(columns.labels)}. Make"
+                " all partitions alike"
+            )
+        names, arrays = _frames.handed(part, labels, columns.looked)
+    # Each partition may have other categories.
+    dense = [of.dictionary_decode() if pyarrow.types.is_dictionary(of.type) else of for of in arrays]
+    return pyarrow.table(dense, names=names)
+
+
+def _schema(table: pyarrow.Table) -> pyarrow.Schema:
+    return table.schema
+
+
+def _one_schema(schemas: Sequence[pyarrow.Schema]) -> pyarrow.Schema:
+    """The types of the columns in all partitions."""
+    fields = []
+    for at, name in enumerate(schemas[0].names):
+        types = {_wide(schema.field(at).type) for schema in schemas} - {pyarrow.null()}
+        if types == {pyarrow.large_string(), pyarrow.large_binary()}:
+            types = {pyarrow.large_binary()}
+        if len(types) > 1:
+            raise _spread.input_error(
+                f'{_frames.NAME}, column "{name}": its partitions have different types ({", ".join(sorted(map(str, types)))}). Give'
+                " the column one type, for instance with astype",
+                file=_frames.NAME,
+                column=name,
+            )
+        fields.append(pyarrow.field(name, types.pop() if types else pyarrow.null()))
+    return pyarrow.schema(fields)
+
+
+def _wide(of: pyarrow.DataType) -> pyarrow.DataType:
+    """The one type of all texts, and that of all bytes."""
+    if pyarrow.types.is_string(of) or pyarrow.types.is_string_view(of):
+        return pyarrow.large_string()
+    if pyarrow.types.is_binary(of) or pyarrow.types.is_binary_view(of):
+        return pyarrow.large_binary()
+    return of
+
+
+def _one_dtype(dtypes: Sequence[Any]) -> Any:
+    """The dtype that holds the values of these, each as it is. Of categories each partition has its own."""
+    import pandas
+
+    if all(isinstance(dtype, pandas.CategoricalDtype) for dtype in dtypes):
+        return "category" if len(set(dtypes)) > 1 else dtypes[0]
+    return dtypes[0] if len(set(dtypes)) == 1 else pandas.api.types.pandas_dtype(object)
 
 
 def _item(of: Sequence[Any], at: int) -> Any:
@@ -270,11 +428,6 @@ def _item(of: Sequence[Any], at: int) -> Any:
 
 def _is_none(value: Any) -> bool:
     return value is None
-
-
-def _frame(tables: list[pyarrow.Table | None]) -> Any:
-    table = _spread.in_order(tables)
-    return None if table is None else table.to_pandas()
 
 
 def _head(frame: Any) -> Any:

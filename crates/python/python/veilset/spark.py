@@ -23,6 +23,7 @@ before it failed is kept. An executor that dies ends the whole round, whose shar
 
 from __future__ import annotations
 
+import inspect
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -70,12 +71,11 @@ def _run_on(
 ) -> Result:
     if not hasattr(data, "mapInArrow"):
         raise _spread.usage(f"a {type(data).__name__} is no Spark data frame. Use veilset.{operation} for it")
+    _spread.check_names(data.columns)
     job = _spread.Agreed(operation, options)
     table = _Table(job, data)
     crew = _Crew(job, table, _spread.Places(job, lanes, route))
-    result = job.run(table.gather(), crew)
-    result.frame = crew.frame()
-    return result
+    return job.run(table.gather(), crew)
 
 
 class _Table:
@@ -93,12 +93,14 @@ class _Table:
     def gather(self) -> dict[str, Any]:
         """Brings equal keys together; returns what is known of the whole table."""
         operation, words, keys = self.job.operation, self.job.words, self.job.keys
-        given = to_arrow_schema(self.data.schema)
+        given = _arrow(self.data)
 
         def hashed(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             context = TaskContext.get()
             assert context is not None
-            table = pyarrow.Table.from_batches(batches, given)
+            # Which columns may be without a value, the batches know better.
+            all = list(batches)
+            table = pyarrow.Table.from_batches(all) if all else given.empty_table()
             yield from _batches(_spread.hashed(operation, words, table, context.partitionId()))
 
         def summed(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -177,7 +179,7 @@ class _Crew:
         spark, operation, words = self.table.spark, self.job.operation, self.job.of_workers()
         lanes = [_native.ticket_lane(ticket) for ticket in tickets]
         places = [self.places.of(lane) for lane, _ in lanes]
-        form, marks = to_arrow_schema(self.table.ordered.schema), self.table.marks
+        form, marks = _arrow(self.table.ordered), self.table.marks
 
         def run(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             context = BarrierTaskContext.get()
@@ -225,15 +227,17 @@ class _Crew:
             return None
         table, operation, words = self.table, self.job.operation, self.job.words
         number, tasks = table.number, min(table.number, table.ordered.rdd.getNumPartitions())
+        learned = self._learned.values()
+        as_text = _spread.text_keys(operation, words, learned, _arrow(table.ordered).empty_table())
         all_learned = table.spark.sparkContext.broadcast(self._learned)
-        form, marks = to_arrow_schema(table.ordered.schema), table.marks
+        form, marks = _arrow(table.ordered), table.marks
 
         def results(batches: Iterable[pyarrow.RecordBatch], shards: Sequence[int]) -> Iterator[pyarrow.Table]:
             rows = _Shards(batches, form, marks)
             for shard in shards:
-                result = _spread.result(operation, words, all_learned.value[shard], rows.of(shard))
+                result = _spread.result(operation, words, all_learned.value[shard], as_text, rows.of(shard))
                 if result is not None:
-                    yield result
+                    yield result.drop_columns([name for name in result.column_names if name == _spread.HASH])
 
         def some(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             for result in results(batches, [0]):
@@ -248,10 +252,17 @@ class _Crew:
         first = table.tasks([[0]]).mapInArrow(some, "form binary").first()
         if first is None:
             return None
-        form_of_result = from_arrow_schema(pyarrow.ipc.read_schema(pyarrow.py_buffer(first["form"])))
+        form_of_result = from_arrow_schema(
+            pyarrow.ipc.read_schema(pyarrow.py_buffer(first["form"])), prefer_timestamp_ntz=True
+        )
         rows = table.tasks([range(at, number, tasks) for at in range(tasks)]).mapInArrow(every, form_of_result)
-        # Those of the other side have no place, and come last.
-        return rows.orderBy(sql.col(_spread.PLACE).asc_nulls_last()).drop(_spread.PLACE)
+        if _spread.PLACE in rows.columns:
+            # Those of the other side have no place, and come last.
+            rows = rows.orderBy(sql.col(_spread.PLACE).asc_nulls_last()).drop(_spread.PLACE)
+        rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
+        # Spark would only make them when they are used.
+        rows.count()
+        return rows
 
 
 class _Learned:
@@ -302,6 +313,14 @@ class _Shards:
             if len(self._rest):
                 break
         return _spread.checked(pyarrow.concat_tables(rows) if rows else self._form.empty_table(), shard, self._marks[shard])
+
+
+def _arrow(data: DataFrame) -> pyarrow.Schema:
+    """The types in which executors get the columns."""
+    zone = data.sparkSession.conf.get("spark.sql.session.timeZone")
+    # Spark 4.2 and newer must be told.
+    told: dict[str, Any] = {"timezone": zone} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+    return to_arrow_schema(data.schema, **told)
 
 
 def _with(schema: StructType, *columns: tuple[str, DataType]) -> StructType:
