@@ -98,7 +98,7 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
 pub(crate) fn append_line(mut list: &File, line: &[u8]) -> io::Result<()> {
     let length = list.metadata()?.len();
     let written = list.write_all(line).and_then(|()| list.sync_all());
-    if written.is_err() {
+    let mut take_back = || {
         let now = list.metadata()?.len();
         // What is behind it is ours, if it is the beginning of the line, or all of it.
         let mut behind = Vec::new();
@@ -109,8 +109,20 @@ pub(crate) fn append_line(mut list: &File, line: &[u8]) -> io::Result<()> {
                 list.set_len(length)?;
             }
         }
+        io::Result::Ok(())
+    };
+    if written.is_err() {
+        // What went wrong first is the cause.
+        let _ = take_back();
     }
     written
+}
+
+/// Eight hexadecimal digits that tell whether a line of a list comes back from the disk as it was written. Against chance only:
+/// whoever can change the list can make them.
+pub(crate) fn check_of(line: &[u8]) -> String {
+    blake3::Hasher::new_derive_key("veilset 2026-11 check of a line").update(line).finalize().to_hex()[..8]
+        .into()
 }
 
 /// A file in the same folder, for its owner only. It is deleted unless it gets a name.

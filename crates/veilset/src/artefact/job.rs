@@ -3,7 +3,7 @@
 //! ```text
 //! FOLDER/job         what was agreed on when it began, and the key of its shards
 //! FOLDER/0000.shard  the result of a shard; as many as are complete
-//! FOLDER/attempts    a line for each shard that was begun, in the clear
+//! FOLDER/attempts    a line for each shard that was begun, in the clear, with a check
 //! ```
 //!
 //! A file gets its name when it is complete and on the disk, and another one until then. Nothing else is ever deleted. A shard's
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::net::Identity;
 use crate::operations::Learned;
-use crate::places::sync_parent;
+use crate::places::{check_of, sync_parent};
 use crate::rng::Prng;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -211,13 +211,15 @@ impl Folder {
             });
         }
         let head = read_head(&state, identity)?;
-        let text = std::fs::read_to_string(&attempts).map_err(failed)?;
-        let damaged = |_| {
+        let text = std::fs::read(&attempts).map_err(failed)?;
+        // A bit may have made it something else than text.
+        let text = String::from_utf8_lossy(&text);
+        let damaged = |()| {
             let what = "it is not a list of the shards that were begun";
             Error::input(&attempts, what, "Find out who changed it. If nobody did, begin a new job")
         };
-        let lines = text.lines().filter(|line| !line.is_empty());
-        let attempts = lines.map(|line| line.parse().map_err(damaged)).collect::<Result<_>>()?;
+        let attempts =
+            text.lines().filter_map(begun).collect::<std::result::Result<_, _>>().map_err(damaged)?;
         let attempts = Attempts(Mutex::new(attempts));
         let mut folder = Folder { path: path.into(), head: None, kept: Vec::new(), attempts, log, made };
         for shard in 0..head.shards {
@@ -263,7 +265,7 @@ impl Folder {
         self.attempts.add(shard)?;
         // A line before it may have been cut off.
         let mut log = &self.log;
-        let written = log.write_all(format!("\n{shard}\n").as_bytes()).and_then(|()| log.sync_all());
+        let written = log.write_all(format!("\n{}\n", line(shard)).as_bytes()).and_then(|()| log.sync_all());
         written.map_err(|e| unusable(&self.path, &e))
     }
 
@@ -372,6 +374,22 @@ impl Leftover {
                 )))
             }
         }
+    }
+}
+
+/// The line of a shard that begins: all have the same length.
+fn line(shard: u32) -> String {
+    let shard = format!("{shard:05}");
+    format!("{shard} {}", check_of(shard.as_bytes()))
+}
+
+/// The shard of such a line. One that was cut off is none: its shard had not begun.
+fn begun(text: &str) -> Option<std::result::Result<u32, ()>> {
+    let shard = text.get(..5).and_then(|shard| shard.parse().ok());
+    match shard.filter(|&shard| line(shard) == text) {
+        Some(shard) => Some(Ok(shard)),
+        None if text.len() < line(0).len() => None,
+        None => Some(Err(())),
     }
 }
 

@@ -6,7 +6,9 @@
 
 use super::sealed::{Id, Kind};
 use crate::error::{Error, Result};
-use crate::places::{Folder, PATIENCE, PAUSE, append_line, beside, private_parent, same_file, sync_parent};
+use crate::places::{
+    Folder, PATIENCE, PAUSE, append_line, beside, check_of, private_parent, same_file, sync_parent,
+};
 use crate::rng::Prng;
 use std::fs::{File, OpenOptions, TryLockError, metadata, symlink_metadata};
 use std::io::{self, BufReader, Read, Write};
@@ -16,11 +18,15 @@ use std::time::Instant;
 /// Name of the ledger in the state folder.
 const FILE: &str = "prepared.ledger";
 /// The beginning of the first line; the ledger's id follows.
-const HEADER: &[u8; 17] = b"veilset ledger 1 ";
-/// Length of a line: an id in hexadecimal and a line feed.
-const LINE: usize = 2 * size_of::<Id>() + 1;
+const HEADER: &[u8; 17] = b"veilset ledger 2 ";
+/// The same in the first version, whose lines had no check: a bit that the disk changed made a used half a new one.
+const UNCHECKED: &[u8; 17] = b"veilset ledger 1 ";
+/// Length of an id in hexadecimal, and
+const ID: usize = 2 * size_of::<Id>();
+/// of a line: an id, its check, and a line feed.
+const LINE: usize = ID + 8 + 1;
 
-/// A file with a line for each use of an artefact. It is never truncated; a line takes 33 bytes.
+/// A file with a line for each use of an artefact. It is never truncated; a line takes 41 bytes.
 #[derive(Debug, Clone)]
 pub struct Ledger(PathBuf);
 
@@ -140,6 +146,13 @@ impl Ledger {
         for part in [&mut header[..], &mut read[..]] {
             fill(file, part).map_err(|e| self.unusable(&e))?;
         }
+        if header == *UNCHECKED {
+            return Err(Error::Output(format!(
+                "the ledger of prepared halves {} is of an earlier version, whose entries have no check. Delete all halves \
+                 prepared so far and all copies of them, then the ledger, and prepare again",
+                self.0.display()
+            )));
+        }
         if header != *HEADER || !is_line(&read) {
             return Err(Error::Output(format!(
                 "{} is not a ledger of prepared halves, and is left unchanged. Check `prepared_ledger`: name \
@@ -222,12 +235,15 @@ fn line(id: &Id) -> [u8; LINE] {
     for (two, byte) in line.chunks_exact_mut(2).zip(id) {
         two.copy_from_slice(&[byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));
     }
+    let check = check_of(&line[..ID]);
+    line[ID..LINE - 1].copy_from_slice(check.as_bytes());
     line
 }
 
 fn is_line(line: &[u8; LINE]) -> bool {
     let digit = |b: &u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
-    line[LINE - 1] == b'\n' && line[..LINE - 1].iter().all(digit)
+    let check = check_of(&line[..ID]);
+    line[LINE - 1] == b'\n' && line[..ID].iter().all(digit) && line[ID..LINE - 1] == *check.as_bytes()
 }
 
 /// Reads until `to` is full or the file ends.

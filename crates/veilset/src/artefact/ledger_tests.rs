@@ -24,7 +24,7 @@ fn enter(ledger: &Ledger, ticket: &Ticket) -> Result<()> {
 
 /// The lines of a ledger that are not its first one.
 fn entries(ledger: &Ledger) -> Vec<String> {
-    fs::read_to_string(&ledger.0).unwrap().lines().skip(1).map(str::to_string).collect()
+    fs::read_to_string(&ledger.0).unwrap().lines().skip(1).map(|line| line[..ID].to_string()).collect()
 }
 
 #[test]
@@ -98,6 +98,26 @@ fn a_use_is_refused_where_the_ledger_is_lost_foreign_or_damaged() {
     fs::write(&ledger.0, &good).unwrap();
     let used = [(); 3].map(|()| enter(&ledger, &ticket).is_ok());
     assert_eq!((used, entries(&ledger).len()), ([true, true, false], 3));
+}
+
+#[test]
+fn a_bit_that_the_disk_changes_makes_no_used_half_a_new_one() {
+    let (_folder, ledger, id) = ledger();
+    let ticket = Ticket { kind: &KINDS[0], file: [0x5a; 16], ledger: id };
+    enter(&ledger, &ticket).unwrap();
+    let good = fs::read(&ledger.0).unwrap();
+    for at in 0..good.len() {
+        for bit in 0..8 {
+            let mut bad = good.clone();
+            bad[at] ^= 1 << bit;
+            fs::write(&ledger.0, &bad).unwrap();
+            assert!(enter(&ledger, &ticket).is_err(), "bit {bit} of byte {at}");
+            assert_eq!(fs::read(&ledger.0).unwrap(), bad);
+        }
+    }
+    // A ledger of the first version has no checks.
+    fs::write(&ledger.0, format!("veilset ledger 1 {0}\n{0}\n", "5a".repeat(16))).unwrap();
+    assert!(matches!(enter(&ledger, &ticket), Err(Error::Output(e)) if e.contains("earlier version")));
 }
 
 #[test]

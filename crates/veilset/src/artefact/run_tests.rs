@@ -265,7 +265,7 @@ impl Sink for Looks {
         if (0x11..0xff00).contains(&u16::from_le_bytes([frame[0], frame[1]])) {
             self.messages.fetch_add(1, Ordering::Relaxed);
             assert!(!self.place.join("half").exists());
-            assert_eq!(std::fs::metadata(self.place.join("state/ledger")).unwrap().len(), 50 + 33);
+            assert_eq!(std::fs::metadata(self.place.join("state/ledger")).unwrap().len(), 58 + 41);
         }
         self.sink.send(frame)
     }

@@ -91,16 +91,32 @@ fn without_a_sound_ledger_no_half_is_used() {
     };
     let open = || place.open(&path, &basis).map(|(_, half)| half);
     let first = fs::read_to_string(&ledger).unwrap();
-    let line = "0123456789abcdef0123456789abcdef\n";
-    for bad in ["x", "\n", "0", &line[..32], &line.to_uppercase(), &format!("{line}0"), &format!("\n{line}")]
-    {
+    let id = "0123456789abcdef0123456789abcdef";
+    let line = &format!("{id}{}\n", crate::places::check_of(id.as_bytes()));
+    for bad in [
+        "x",
+        "\n",
+        "0",
+        &line[..40],
+        &format!("{id}\n"),
+        &line.to_uppercase(),
+        &format!("{line}0"),
+        &format!("\n{line}"),
+    ] {
         fs::write(&ledger, format!("{first}{bad}")).unwrap();
         let e = refused(open());
         assert!(e.contains("is damaged") && e.contains("Delete all halves"), "{e}");
     }
     // Whatever this file is, it must stay untouched.
-    for other in ["", "alice\nbob\n", line, &first[..20], &first[..49], &first.replace('1', "2"), &first[1..]]
-    {
+    for other in [
+        "",
+        "alice\nbob\n",
+        line,
+        &first[..20],
+        &first[..57],
+        &first.replacen("ledger 2", "ledger 3", 1),
+        &first[1..],
+    ] {
         fs::write(&ledger, other).unwrap();
         let mut output = Destination::create("prepared half", Some(&place.path("new")), false).unwrap();
         let rng = &mut Prng::from_os().unwrap();

@@ -4,13 +4,16 @@
 //! The log contains none of the data. Our set appears as a digest under a key derived from our identity, so a reader
 //! without the identity cannot test guesses against it. A run counts once it has started, even if it failed: a peer
 //! that breaks off may have its result.
+//!
+//! Each line ends with a `check` of what stands before it. A line whose check is wrong, because somebody or the disk changed it,
+//! is none of ours. Lines of earlier versions have no check.
 
 use crate::error::{Error, Result, Seat};
 use crate::hash::{ItemHash, SessionId};
 use crate::item::Items;
 use crate::net::{Fingerprint, Identity};
 use crate::operations::{self, Role};
-use crate::places::{PATIENCE, PAUSE, append_line, private_parent};
+use crate::places::{PATIENCE, PAUSE, append_line, check_of, private_parent};
 use crate::protocols::{self, Protocol};
 use crate::secret::Secret;
 use crate::session::report::{name_of, rfc3339};
@@ -27,6 +30,8 @@ use std::time::{Instant, SystemTime};
 
 /// Longer than any line that we write.
 const LONGEST_LINE: u64 = 1 << 16;
+/// What stands before the check of a line.
+const CHECK: &str = ",\"check\":\"";
 /// How often a log may be replaced while we wait for its lock.
 const ROTATIONS: usize = 8;
 
@@ -413,7 +418,10 @@ impl AuditLog {
     fn write(&self, entry: &Entry) -> Result<()> {
         let mut line = serde_json::to_string(entry)
             .map_err(|e| Error::Bug(format!("an audit entry is not JSON: {e}")))?;
-        line.push('\n');
+        if line.pop() != Some('}') {
+            return Err(Error::Bug("an audit entry is not a JSON object".into()));
+        }
+        line = format!("{line}{CHECK}{}\"}}\n", check_of(line.as_bytes()));
         let mut write = || {
             if !self.ends_a_line()? {
                 // Another process stopped in the middle of a line: start a new one.
@@ -515,8 +523,8 @@ impl AuditLog {
             if lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unusable)? == 0 {
                 return Ok(false);
             }
-            match serde_json::from_slice::<Entry>(&line) {
-                Ok(Entry { session: of, event: Event::Start(start), .. })
+            match entry_in(&line) {
+                Some(Entry { session: of, event: Event::Start(start), .. })
                     if of == session && start.set == run.set && run.theirs_since(&start) == Theirs::Same =>
                 {
                     return Ok(true);
@@ -547,9 +555,11 @@ impl AuditLog {
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            match serde_json::from_slice::<Entry>(&line) {
-                Err(_) => history.foreign.push(number),
-                Ok(Entry { time, event: Event::Start(earlier), .. }) if run.shares_a_party_with(&earlier) => {
+            match entry_in(&line) {
+                None => history.foreign.push(number),
+                Some(Entry { time, event: Event::Start(earlier), .. })
+                    if run.shares_a_party_with(&earlier) =>
+                {
                     history.runs += 1;
                     history.filter_runs += u64::from(earlier.answers_to_filter());
                     let digests = (earlier.set.as_ref(), run.set.as_ref());
@@ -576,7 +586,7 @@ impl AuditLog {
                     }
                     history.last = Some(this);
                 }
-                Ok(_) => {}
+                Some(_) => {}
             }
         }
         if history.known && !known_values && valued.is_some() {
@@ -585,6 +595,16 @@ impl AuditLog {
         }
         Ok(history)
     }
+}
+
+/// The entry in a line; `None` if it is not as we wrote it.
+fn entry_in(line: &[u8]) -> Option<Entry> {
+    let entry = serde_json::from_slice(line).ok()?;
+    let Some(at) = line.windows(CHECK.len()).rposition(|at| at == CHECK.as_bytes()) else {
+        return Some(entry);
+    };
+    let (before, check) = (&line[..at], line[at + CHECK.len()..].trim_ascii_end());
+    (*check == *format!("{}\"}}", check_of(before)).as_bytes()).then_some(entry)
 }
 
 fn unusable(path: &Path, e: &io::Error) -> Error {

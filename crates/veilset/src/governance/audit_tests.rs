@@ -429,6 +429,33 @@ fn lines_that_are_none_are_named_and_do_not_hide_the_others() {
 }
 
 #[test]
+fn a_line_that_was_changed_is_none_of_ours_and_one_without_a_check_is_of_an_earlier_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log(&folder);
+    let this = run("a", 5, 6, Some("set"));
+    start(&log, &this);
+    let good = std::fs::read_to_string(&log.path).unwrap();
+    assert!(good.ends_with("\"}\n") && good.contains(CHECK));
+    // No bit that the disk changes hides the run without a word, or makes it another.
+    for at in 0..good.len() - 1 {
+        for bit in 0..8 {
+            let mut bad = good.clone().into_bytes();
+            bad[at] ^= 1 << bit;
+            std::fs::write(&log.path, bad).unwrap();
+            let history = log.history(&this).unwrap();
+            assert!(
+                history.runs == 1 && history.known || !history.foreign.is_empty(),
+                "bit {bit} of byte {at}"
+            );
+        }
+    }
+    let (before, _) = good.rsplit_once(CHECK).unwrap();
+    std::fs::write(&log.path, format!("{before}}}\n")).unwrap();
+    let history = log.history(&this).unwrap();
+    assert!((history.runs, history.known, history.foreign.len()) == (1, true, 0));
+}
+
+#[test]
 fn an_entry_that_the_history_does_not_allow_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let mut log = log(&folder);

@@ -39,6 +39,8 @@ pub(super) struct OnDisk {
     /// For each row whose key occurred before, the first row with it, and the row itself; ascending by the latter.
     pub(super) repeated: Vec<(u32, u32)>,
     files: Files,
+    /// What was read, piece by piece: it is read again for the result.
+    digests: Vec<[u8; 32]>,
 }
 
 /// The files of a table, and what each was like before it was read.
@@ -146,6 +148,7 @@ impl OnDisk {
         let mut draft = Draft::new(&job.scratch(), request.form())?;
         let (mut head, mut key): (Option<(Table, Format)>, _) = (None, Vec::new());
         let (mut rows, mut skipped, mut first, mut repeated) = (0, 0, Bits::default(), Vec::new());
+        let mut digests = Vec::new();
         job.pieces(watch.read, &mut |mut piece| {
             if let (None, Some(path)) = (source.read.delimiter, &job.output) {
                 piece.written_as(path);
@@ -170,6 +173,7 @@ impl OnDisk {
             keyed.rows.iter().for_each(|row| first.set(rows + row, true));
             let again = keyed.repeated().iter();
             repeated.extend(again.map(|&(row, at)| (rows + keyed.rows[at as usize], rows + row)));
+            digests.push(piece.digest()?);
             skipped += keyed.skipped;
             rows += piece.rows() as u32;
             Ok(())
@@ -214,6 +218,7 @@ impl OnDisk {
             first,
             repeated,
             files,
+            digests,
         })
     }
 
@@ -290,11 +295,18 @@ impl OnDisk {
             Err(Error::input(file, what, next))
         };
         let same = || self.files.changed()?.map_or(Ok(()), changed);
+        let other = |file: &str| {
+            // A file that was written meanwhile is that.
+            same()?;
+            let what = "other bytes were read than at first, though the file says that it has not changed";
+            let next = "Check the disk, or the network that it is on, and run again";
+            Err(Error::input(file, what, next))
+        };
         same()?;
-        let mut rows = 0;
+        let (mut rows, mut digests) = (0, self.digests.iter());
         let read = job.pieces(&|_| Ok(()), &mut |piece| {
-            if piece.rows() as u64 > u64::from(self.rows - rows) {
-                return changed(Path::new(piece.name()));
+            if digests.next() != Some(&piece.digest()?) {
+                return other(piece.name());
             }
             each(rows, &piece)?;
             rows += piece.rows() as u32;
@@ -303,9 +315,9 @@ impl OnDisk {
         // What is wrong with a table that is being written is that.
         same()?;
         read?;
-        match rows == self.rows {
-            true => Ok(()),
-            false => changed(Path::new(self.head.name())),
+        match digests.next() {
+            None => Ok(()),
+            Some(_) => other(self.head.name()),
         }
     }
 }

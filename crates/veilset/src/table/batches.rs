@@ -6,9 +6,11 @@ use crate::error::{Error, Place, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampSecondType;
 use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
-use arrow_schema::{DataType, SchemaRef};
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use arrow_select::interleave::interleave;
 use std::fmt;
+use std::io::Write;
 use std::panic::catch_unwind;
 
 /// Arrow batches of one schema.
@@ -48,6 +50,14 @@ impl Batches {
             self.rows += batch.num_rows();
             self.batches.push(batch);
         }
+    }
+
+    /// Writes them as an Arrow stream.
+    pub(super) fn write(&self, to: &mut dyn Write) -> std::result::Result<(), ArrowError> {
+        let Some(schema) = &self.schema else { return Ok(()) };
+        let mut stream = StreamWriter::try_new(to, schema)?;
+        self.batches.iter().try_for_each(|batch| stream.write(batch))?;
+        stream.finish()
     }
 
     /// The batch that a row is in, and the row's number in it.

@@ -251,6 +251,25 @@ impl Table {
         }
     }
 
+    /// A digest of its cells as they are stored: that of another reading of the same bytes is the same.
+    ///
+    /// # Errors
+    /// [`Error::Bug`].
+    pub(crate) fn digest(&self) -> Result<[u8; 32]> {
+        let mut digest = blake3::Hasher::new();
+        match &self.store {
+            Store::Rows(rows) => {
+                for cells in rows.stored() {
+                    digest.update(cells);
+                }
+            }
+            Store::Batches(batches) => {
+                batches.write(&mut digest).map_err(|e| Error::Bug(format!("a digest of batches: {e}")))?;
+            }
+        }
+        Ok(*digest.finalize().as_bytes())
+    }
+
     /// The cell of a row and a column, both counted from 0; they must exist. Empty if there is no value.
     pub fn cell(&self, row: usize, column: usize) -> Cow<'_, [u8]> {
         assert!(column < self.header.len(), "column {column} of {}", self.header.len());

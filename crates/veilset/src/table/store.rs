@@ -30,6 +30,11 @@ impl Rows {
         self.rows
     }
 
+    /// All cells, as they are stored.
+    pub(super) fn stored(&self) -> impl Iterator<Item = &[u8]> {
+        self.chunks.iter().map(|chunk| &chunk.bytes[..])
+    }
+
     /// Bytes that the cells take.
     #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
     pub(super) fn bytes(&self) -> u64 {
