@@ -116,7 +116,14 @@ impl FilterPlan {
                 let mut to = Destination::create("public filter", Some(output), *force)?;
                 let facts = filter::export(path, &identity, &mut to, &|_| work.go_on())?;
                 to.commit()?;
-                (Made::File, format!("wrote {}: {facts}. It may be given to anybody", output.display()))
+                (
+                    Made::File,
+                    format!(
+                        "wrote {}: {facts}. It may be given to anybody who may ever break its encryption: what is sent over TLS is safe from a \
+                     quantum computer as well, and this file is not",
+                        output.display()
+                    ),
+                )
             }
         };
         work.front.done(text.clone());

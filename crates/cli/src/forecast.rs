@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use veilset::channel::Network;
 use veilset::error::{Error, Result};
 use veilset::operations::{Announced, Role, View};
-use veilset::planner::{Prediction, Preference, Prices, Setting, Wanted};
+use veilset::planner::{self, Prediction, Preference, Prices, Setting, Wanted};
 use veilset::protocols::{self, Choice};
 
 /// Prints the candidates, the best first.
@@ -35,16 +35,20 @@ pub fn run(a: &PlanArgs) -> Result<()> {
     let assume = (!a.assume.is_empty()).then_some(&a.assume[..]);
     let wanted = Wanted { operation: a.op, terms, group: a.group, assume, sizes: sizes.map(padded) };
     let ranked = candidates(a, &wanted, &setting)?;
-    let Some((best, _)) = ranked.first() else {
+    let choices = ranked.iter().map(|(choice, _)| *choice).collect();
+    let picked = planner::unasked(choices, a.op, &terms);
+    let may = |choice: &Choice| picked.contains(choice);
+    let among: Vec<_> = ranked.iter().filter(|(choice, _)| may(choice)).copied().collect();
+    let Some((best, _)) = planner::best(&among, a.op, a.prefer) else {
         return Err(Error::Usage(format!(
             "no protocol computes {} of these sizes under these terms and assumptions. Relax --assume, --group or the terms",
             a.op
         )));
     };
-    let why = reason(&ranked, a.prefer);
+    let why = reason(&among, best, a.prefer);
     if a.json {
         let candidates: Vec<Value> =
-            ranked.iter().map(|(choice, run)| as_json(&wanted, *choice, run)).collect();
+            ranked.iter().map(|(choice, run)| as_json(&wanted, *choice, run, may(choice))).collect();
         return print(json!({
             "op": a.op.name,
             "n_receiver": sizes[0],
@@ -72,7 +76,8 @@ pub fn run(a: &PlanArgs) -> Result<()> {
         "", "seconds", "MB", "rounds", "MB held", "dollars"
     ))?;
     for (choice, run) in &ranked {
-        print(line(&wanted, *choice, run))?;
+        let on_request = if may(choice) { "" } else { " (on request)" };
+        print(format!("{}{on_request}", line(&wanted, *choice, run)))?;
     }
     print(format!("chosen: {best}, {why}"))?;
     let roles = if a.parties.is_some() { ["leader", "other parties"] } else { Role::ALL.map(Role::name) };
@@ -132,7 +137,7 @@ fn digits(number: f64) -> String {
     }
 }
 
-fn as_json(wanted: &Wanted, choice: Choice, run: &Prediction) -> Value {
+fn as_json(wanted: &Wanted, choice: Choice, run: &Prediction, may_be_picked: bool) -> Value {
     let rests = choice.rests_on(wanted.operation);
     let malicious = wanted.terms.malicious_sender;
     let deviating =
@@ -140,6 +145,7 @@ fn as_json(wanted: &Wanted, choice: Choice, run: &Prediction) -> Value {
     json!({
         "protocol": choice.protocol.name,
         "group": choice.group,
+        "may_be_picked": may_be_picked,
         "seconds": run.seconds,
         "bytes_to_sender": run.traffic.to_sender,
         "bytes_to_receiver": run.traffic.to_receiver,
@@ -155,18 +161,19 @@ fn as_json(wanted: &Wanted, choice: Choice, run: &Prediction) -> Value {
     })
 }
 
-/// Why the first is chosen.
-fn reason(ranked: &[(Choice, Prediction)], prefer: Preference) -> String {
+/// Why this one is chosen of those that may be picked, the best first.
+fn reason(among: &[(Choice, Prediction)], chosen: Choice, prefer: Preference) -> String {
     let what = match prefer {
         Preference::Time => "the fastest",
         Preference::Bytes => "which sends the least",
         Preference::Dollars => "the cheapest",
     };
-    match ranked {
-        [(_, best), (second, other), ..] => {
+    match among {
+        [_] | [] => "the only one that is acceptable".into(),
+        [(first, best), (second, other), ..] if *first == chosen => {
             format!("{what}: {second} takes {:.2} times as much", other.by(prefer) / best.by(prefer))
         }
-        _ => "the only one that is acceptable".into(),
+        _ => "which shows least to a peer that deviates, of those that take under a second or as long as the fastest".into(),
     }
 }
 

@@ -248,6 +248,8 @@ fn accept(plan: &mut PartyPlan, Accepted { assume, picks, quiet, prepared }: &Ac
             false
         }
     });
+    let terms = Terms { payload: !job.sent_columns.is_empty(), ..job.terms };
+    let all = planner::unasked(all, job.operation, &terms);
     let Some((first, others)) = all.split_first() else {
         return Err(forbidden.unwrap_or_else(|| {
             Error::Usage(format!(

@@ -5,6 +5,9 @@
 //! parties and the two directions of the link; but the first frame is computed before it is sent. Between the steps,
 //! messages take the latency of the link, once for each round. What primitives take is known for each machine
 //! ([`crate::speed`]).
+//!
+//! Predictions have errors, and those of a link are noisy. So time decides only where it matters ([`best`]): among protocols
+//! that take under a second, or that are as fast as can be told, the fixed order of the offers does ([`Offer::order`]).
 
 use crate::channel::Network;
 use crate::operations::cost::{Cost, Deal};
@@ -189,6 +192,36 @@ fn seconds(step: &Step, Setting { speeds, link, shared, .. }: &Setting) -> f64 {
     computing.max(sending) + first * computing.min(sending)
 }
 
+/// Runs that take less are as good as each other, in seconds.
+pub const SOON: f64 = 1.0;
+/// So many times as long as the best is no longer as far as can be told: how far predictions are off in the benchmarks.
+pub const ERROR: f64 = 1.4;
+
+/// The best of these. If time counts, the first in the order of the offers among those that take under a [second](SOON) or are
+/// within the [error](ERROR) of the fastest. Otherwise the one that takes least, and of equals the first in order.
+pub fn best(
+    all: &[(Choice, Prediction)],
+    operation: &Operation,
+    preference: Preference,
+) -> Option<(Choice, Prediction)> {
+    let least = all.iter().map(|(_, run)| run.by(preference)).fold(f64::INFINITY, f64::min);
+    let bar = if preference == Preference::Time { (least * ERROR).max(SOON) } else { least };
+    let order = |choice: &Choice| choice.protocol.offer(operation).map_or(u8::MAX, |offer| offer.order);
+    let good = all.iter().filter(|(_, run)| run.by(preference) <= bar);
+    good.min_by_key(|(choice, _)| order(choice)).copied()
+}
+
+/// Those of these choices that may be picked where the user named no protocol: all, if none of them may, because then nothing else
+/// meets what was asked for.
+pub fn unasked(all: Vec<Choice>, operation: &Operation, terms: &Terms) -> Vec<Choice> {
+    let may =
+        |choice: &Choice| choice.protocol.offer(operation).is_some_and(|offer| offer.may_be_picked(terms));
+    match all.iter().any(may) {
+        true => all.into_iter().filter(may).collect(),
+        false => all,
+    }
+}
+
 /// What a user wants computed, and accepts.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
@@ -215,7 +248,7 @@ impl Wanted<'_> {
         Deal { operation: self.operation, terms: self.terms, group: choice.group, receiver, sender }
     }
 
-    /// All choices that compute it and are acceptable, in the order of the entries.
+    /// All choices that compute it and are acceptable, in the order of the offers.
     pub fn acceptable(&self) -> Vec<Choice> {
         acceptable(self.operation, &self.terms, self.group, self.assume)
     }
@@ -240,8 +273,9 @@ impl Wanted<'_> {
     }
 }
 
-/// All choices that compute the operation and are acceptable, in the order of the entries: in the group that is asked for,
-/// or in each protocol's first. None of them may fall below the security that the terms ask for, nor reveal more.
+/// All choices that compute the operation and are acceptable, in the order of the offers: in the group that is asked for,
+/// or in each protocol's first. None of them may fall below the security that the terms ask for, nor reveal more. Which of them may
+/// be picked where none is named, [`unasked`] says.
 pub fn acceptable(
     operation: &Operation,
     terms: &Terms,
@@ -255,14 +289,15 @@ pub fn acceptable(
             None => protocol.group(),
         };
         let choice = Choice { protocol, group };
-        let fits = protocol.automatic
-            && offer.malicious_sender >= terms.malicious_sender
+        let fits = offer.malicious_sender >= terms.malicious_sender
             && offer.reveals_count == terms.reveal_count
             && (terms.shards == 0 || offer.shards)
             && choice.beyond(operation, assume).is_none();
-        fits.then_some(choice)
+        fits.then_some((offer.order, choice))
     };
-    protocols::ALL.into_iter().filter_map(choice).collect()
+    let mut all: Vec<(u8, Choice)> = protocols::ALL.into_iter().filter_map(choice).collect();
+    all.sort_by_key(|(order, _)| *order);
+    all.into_iter().map(|(_, choice)| choice).collect()
 }
 
 #[cfg(test)]

@@ -18,7 +18,94 @@ fn at(link: Network) -> Setting {
 }
 
 fn best(wanted: &Wanted, link: Network, preference: Preference) -> Choice {
-    wanted.ranked(&wanted.acceptable(), &at(link), preference)[0].0
+    let all = unasked(wanted.acceptable(), wanted.operation, &wanted.terms);
+    super::best(&wanted.ranked(&all, &at(link), preference), wanted.operation, preference).unwrap().0
+}
+
+/// These choices, expected to take so many seconds, and a byte for each millisecond.
+fn expected(all: &[(&'static protocols::Protocol, f64)]) -> Vec<(Choice, Prediction)> {
+    let run = |seconds: f64| Prediction {
+        seconds,
+        traffic: Traffic { to_sender: (1000.0 * seconds) as u64, to_receiver: 0 },
+        rounds: 0,
+        memory: [0; 2],
+        dollars: seconds,
+    };
+    all.iter().map(|&(protocol, seconds)| (Choice::of(protocol), run(seconds))).collect()
+}
+
+/// Noise decides nothing: among those under a second, and among those as fast as can be told, the order does.
+#[test]
+fn time_decides_only_where_it_matters() {
+    let pick = |all: &[(&'static protocols::Protocol, f64)], preference| {
+        super::best(&expected(all), &INTERSECT, preference).map(|(choice, _)| choice.protocol.name)
+    };
+    for (all, picked) in [
+        (&[(&VOLE, 0.02), (&CM20, 0.05), (&DH_PSI, 0.99)][..], "dh-psi"),
+        (&[(&VOLE, 0.02), (&CM20, 0.05), (&DH_PSI, 1.01)], "vole"),
+        (&[(&CM20, 0.02), (&CWPRF, 0.01), (&VOLE, 2.0)], "cm20"),
+        (&[(&VOLE, 10.0), (&DH_PSI, 13.9), (&CM20, 10.1)], "dh-psi"),
+        (&[(&VOLE, 10.0), (&DH_PSI, 14.1), (&CM20, 9.9)], "vole"),
+        (&[(&VOLE, 14.5), (&CM20, 10.0)], "cm20"),
+    ] {
+        assert_eq!(pick(all, Preference::Time), Some(picked), "{picked}");
+        // In whatever order they stand.
+        let back: Vec<_> = all.iter().rev().copied().collect();
+        assert_eq!(pick(&back, Preference::Time), Some(picked), "{picked}");
+    }
+    // With another preference only equals are equal.
+    for preference in [Preference::Bytes, Preference::Dollars] {
+        assert_eq!(pick(&[(&DH_PSI, 0.03), (&VOLE, 0.02)], preference), Some("vole"));
+        assert_eq!(pick(&[(&CM20, 0.02), (&VOLE, 0.02)], preference), Some("vole"));
+    }
+    assert_eq!(pick(&[], Preference::Time), None);
+}
+
+/// Each operation has one that comes first, and no two stand at one place.
+#[test]
+fn the_order_of_the_offers_is_one() {
+    for operation in operations::ALL {
+        let offers = protocols::ALL.into_iter().filter_map(|protocol| protocol.offer(operation));
+        let all: Vec<_> = offers.map(|offer| offer.order).collect();
+        let distinct: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len(), "{operation}");
+        assert!(all.contains(&0), "{operation}");
+        assert!(
+            acceptable(operation, &Terms::default(), None, None)
+                .is_sorted_by_key(|choice| { choice.protocol.offer(operation).unwrap().order })
+        );
+    }
+}
+
+/// What a receiver that deviates would get most from, or what takes many times as long, runs only where it is asked for.
+#[test]
+fn what_may_not_be_picked_unasked_is_not_unless_nothing_else_is_left() {
+    let names = |operation: &'static Operation, terms: Terms, group, assume| -> Vec<&str> {
+        let all = unasked(acceptable(operation, &terms, group, assume), operation, &terms);
+        all.iter().map(|choice| choice.protocol.name).collect()
+    };
+    let plain = Terms::default();
+    let columns = Terms { payload: true, ..plain };
+    for (operation, terms, expected) in [
+        (&INTERSECT, plain, &["dh-psi", "vole", "cm20", "dh"][..]),
+        (&INTERSECT, columns, &["dh-psi", "vole", "cm20"]),
+        (&operations::UNION, plain, &["dh", "osn", "krtw19"]),
+        (&operations::UNION, columns, &["dh", "osn", "krtw19"]),
+        (&COUNT, plain, &["dh"]),
+        (&SUM, plain, &["dh"]),
+        (&operations::SHARE, plain, &["dh"]),
+        (&operations::ID, plain, &["dh", "osn", "krtw19"]),
+        (&INTERSECT, Terms { malicious_sender: true, ..plain }, &["cm20"]),
+        // Nothing else tells the sender the count.
+        (&operations::UNION, Terms { reveal_count: true, ..plain }, &["sigma-dh", "sigma-ahe"]),
+    ] {
+        assert_eq!(names(operation, terms, None, None), expected, "{operation}");
+    }
+    // In a group in which nothing else works.
+    assert_eq!(names(&INTERSECT, plain, Some(groups::RISTRETTO255), None), ["vole", "cm20"]);
+    assert!(names(&COUNT, plain, Some(groups::RISTRETTO255), None).contains(&"poprf"));
+    assert_eq!(names(&INTERSECT, columns, Some(groups::P256), None), ["dh-psi"]);
+    assert_eq!(names(&INTERSECT, plain, None, Some(&[Assumption::Ddh])), ["dh-psi", "cm20", "dh"]);
 }
 
 #[test]
@@ -27,7 +114,8 @@ fn the_best_is_picked_for_sizes_and_links() {
         |bandwidth, milliseconds| Network { bandwidth, round_trip: Duration::from_millis(milliseconds) };
     for (operation, n, link, protocol) in [
         (&INTERSECT, 1 << 20, LAN, &VOLE),
-        (&INTERSECT, 1 << 16, LAN, &VOLE),
+        (&INTERSECT, 1 << 22, LAN, &VOLE),
+        (&INTERSECT, 1 << 12, LAN, &DH_PSI),
         (&INTERSECT, 300, LAN, &DH_PSI),
         (&INTERSECT, 300, slow(1e7, 80), &DH_PSI),
         (&operations::UNION, 1 << 16, slow(1e7, 80), &CWPRF),
@@ -56,7 +144,8 @@ fn nothing_below_what_is_asked_for_is_acceptable() {
     for operation in operations::ALL {
         let all = acceptable(operation, &Terms::default(), None, None);
         assert!(!all.is_empty(), "{operation}");
-        assert!(all.iter().all(|choice| choice.protocol != &KRTW19_PLAIN), "{operation}");
+        let picked = unasked(all.clone(), operation, &Terms::default());
+        assert!(picked.iter().all(|choice| choice.protocol != &KRTW19_PLAIN), "{operation}");
         assert!(
             all.iter().all(|choice| !choice.protocol.offer(operation).unwrap().reveals_count),
             "{operation}"

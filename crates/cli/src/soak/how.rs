@@ -35,7 +35,16 @@ impl How {
         let mut all: Vec<&'static Protocol> = protocols::ALL.into_iter().filter(fits).collect();
         // In one run of three the parties pick.
         let protocol = if chance(rng, 3) { None } else { Some(pick(rng, &all)) };
-        all.retain(|p| protocol.map_or(p.automatic, |protocol| *p == protocol));
+        let picked = |p: &Protocol| {
+            let terms = veilset::operations::Terms {
+                payload: terms.sent > 0,
+                ..veilset::operations::Terms::default()
+            };
+            offer(p).is_some_and(|offer| offer.may_be_picked(&terms))
+        };
+        // Where none may be picked, all are.
+        let none = !all.iter().any(|p| picked(p));
+        all.retain(|p| protocol.map_or(none || picked(p), |protocol| *p == protocol));
         let groups = pick(rng, &all).groups;
         let group = chance(rng, if protocol.is_some() { 2 } else { 4 }).then(|| pick(rng, groups));
         all.retain(|p| group.is_none_or(|group| p.groups.contains(&group)));
@@ -56,7 +65,7 @@ impl How {
             prepares != [false; 2] && all.iter().any(|p| offer(p).is_some_and(|offer| offer.prepares));
         let prepares = prepares.map(|prepares| prepares && prepared);
         // One that prepares in the group of a protocol must not allow protocols in others.
-        let alone = |at: usize| prepares[at] || protocol.is_some_and(|p| !p.automatic);
+        let alone = |at: usize| prepares[at] || protocol.is_some_and(|p| !picked(p));
         let names = [0, 1].map(|at| protocol.is_some() && (alone(at) || !chance(rng, 8)));
         let names = if names == [false; 2] { [protocol.is_some(); 2] } else { names };
         How {

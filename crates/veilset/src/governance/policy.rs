@@ -4,7 +4,7 @@
 use crate::error::{Error, Result, Seat};
 use crate::net::Fingerprint;
 use crate::operations::{Announced, Operation, Role};
-use crate::protocols::{Assumption, Choice};
+use crate::protocols::{self, Assumption, Choice, Protocol};
 use crate::session::run::Request;
 use crate::session::{Hello, Parties, Proposal};
 use serde::{Deserialize, Deserializer, de};
@@ -42,6 +42,9 @@ pub struct Rules {
     /// The hard problems that a protocol may rest on ([`Assumption`]).
     #[serde(deserialize_with = "names")]
     pub assumptions: Option<Vec<Assumption>>,
+    /// The protocols that may run.
+    #[serde(deserialize_with = "protocols")]
+    pub protocols: Option<Vec<&'static Protocol>>,
     /// Whether as the receiver we must be secure against a malicious sender.
     pub malicious_sender: Option<bool>,
     /// What to do if the sets have changed since an earlier run with the same peer.
@@ -141,6 +144,14 @@ fn names<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Result
     names.iter().map(|name| name.parse().map_err(de::Error::custom)).collect::<Result<_, _>>().map(Some)
 }
 
+/// Deserializes a list of protocols, of two parties and of several.
+fn protocols<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<&'static Protocol>>, D::Error> {
+    let names = Vec::<String>::deserialize(from)?;
+    // One that this program is not built with does not run, whether it may or not.
+    let built = names.iter().filter(|name| protocols::not_built().all(|other| other != *name));
+    built.map(|name| protocols::named(name).map_err(de::Error::custom)).collect::<Result<_, _>>().map(Some)
+}
+
 impl Policy {
     /// The policy without rules: everything is allowed, with a warning about repeated runs.
     pub fn none() -> Policy {
@@ -198,6 +209,10 @@ impl Policy {
     pub fn permits_choice(&self, operation: &Operation, choice: Choice) -> Result<()> {
         self.parties.iter().try_for_each(|party| {
             let allowed = party.rules.assumptions.as_deref();
+            if let Some(all) = party.rules.protocols.as_ref().filter(|all| !all.contains(&choice.protocol)) {
+                let what = format!("{} is not among the allowed protocols ({})", choice.protocol, list(all));
+                return self.judged(party, no("protocols", what));
+            }
             self.judged(
                 party,
                 match (choice.beyond(operation, allowed), allowed) {
@@ -438,6 +453,7 @@ impl Rules {
             allowed_send_columns,
             both,
             assumptions,
+            protocols,
             malicious_sender,
             repeats,
             max_filter_runs,
@@ -455,6 +471,7 @@ impl Rules {
             allowed_send_columns: allowed_send_columns.or(base.allowed_send_columns),
             both: both.or(base.both),
             assumptions: assumptions.or(base.assumptions),
+            protocols: protocols.or(base.protocols),
             malicious_sender: malicious_sender.or(base.malicious_sender),
             repeats: repeats.or(base.repeats),
             max_filter_runs: max_filter_runs.or(base.max_filter_runs),

@@ -264,6 +264,7 @@ fn what_the_rules_for_one_peer_do_not_say_is_what_is_said_about_all() {
         allowed_send_columns: Some(vec![]),
         both: Some(false),
         assumptions: Some(vec![Assumption::Lpn]),
+        protocols: Some(vec![&VOLE]),
         malicious_sender: Some(true),
         repeats: Some(Repeats::Refuse),
         max_filter_runs: Some(5),
@@ -271,6 +272,24 @@ fn what_the_rules_for_one_peer_do_not_say_is_what_is_said_about_all() {
     };
     assert_eq!(Rules::default().over(all.clone()), all);
     assert_eq!(all.clone().over(Rules::default()), all);
+}
+
+#[test]
+fn only_the_protocols_of_the_policy_run() {
+    let text =
+        r#"{"protocols": ["dh-psi", "mpsu", "sigma-fhe"], "peer": {"south": {"protocols": ["vole"]}}}"#;
+    let rules: Rules = serde_json::from_str(text).unwrap();
+    let all = rules.protocols.clone().unwrap();
+    assert_eq!(
+        all.iter().filter(|one| one.name != "sigma-fhe").map(|one| one.name).collect::<Vec<_>>(),
+        ["dh-psi", "mpsu"]
+    );
+    for (peer, allowed, refused) in [("north", &DH_PSI, &VOLE), ("south", &VOLE, &DH_PSI)] {
+        let policy = policy(rules.clone(), peer);
+        policy.permits_choice(&INTERSECT, Choice::of(allowed)).unwrap();
+        let error = policy.permits_choice(&INTERSECT, Choice::of(refused)).unwrap_err().to_string();
+        assert!(error.contains("\"protocols\"") && error.contains(allowed.name), "{error}");
+    }
 }
 
 /// Each assumption of a choice must be allowed, by the rules for each party.

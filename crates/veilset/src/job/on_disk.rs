@@ -315,9 +315,9 @@ impl OnDisk {
         // What is wrong with a table that is being written is that.
         same()?;
         read?;
-        match digests.next() {
-            None => Ok(()),
-            Some(_) => other(self.head.name()),
+        match digests.next().is_none() {
+            true => Ok(()),
+            false => other(self.head.name()),
         }
     }
 }

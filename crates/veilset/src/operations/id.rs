@@ -84,8 +84,10 @@ pub static ID: Operation = Operation {
 };
 
 /// Those of the distributed OPRF ([`distributed::cheapest`]).
-const ASSUMPTIONS: [&str; 2] = [
+const ASSUMPTIONS: [&str; 3] = [
     "for the identifiers: decisional Diffie-Hellman on ristretto255, AES-128 as an ideal cipher, BLAKE3 as a random oracle",
+    "for the identifiers of fewer items: AES-128 as a pseudorandom permutation; an item is hidden by fewer than 128 secret bits \
+     with a probability that is a share of the run's 2^-40",
     "for the identifiers of some thousand items or more: learning parity with noise, for an expand-convolute code with \
      regular noise over GF(2^64) or GF(2^128)",
 ];

@@ -17,8 +17,7 @@ pub static CM20: Protocol = Protocol {
     when: "not to rest on learning parity with noise; with `malicious_sender`, against a sender that deviates",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer { malicious_sender: true, ..Offer::of(&INTERSECT, DEVIATING) }],
-    automatic: true,
+    offers: &[Offer { malicious_sender: true, ..Offer::of(&INTERSECT, 2, DEVIATING) }],
     rests_on: |_| &[Assumption::Ddh],
     probes: &[Probe {
         primitive: Primitive::MatrixBit,

@@ -1,6 +1,6 @@
 //! `dh`: mqRPMT from a commutative weak PRF, and OT extension (CZZDL 5.3).
 
-use super::{Assumption, BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, deviating, groups, in_group};
+use super::{Assumption, BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups, in_group};
 use crate::channel::HEADER;
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
@@ -22,20 +22,18 @@ pub static CWPRF: Protocol = Protocol {
     groups: &[groups::CURVE25519, groups::P256, groups::P256_COMPRESSED],
     ciphers: &[],
     offers: &[
-        Offer { prepares: true, shards: true, ..Offer::of(&INTERSECT, deviating::INTERSECT) },
         Offer {
+            unasked: Unasked::WithoutColumns,
             prepares: true,
-            preferred: true,
-            inserts_list: true,
             shards: true,
-            ..Offer::of(&UNION, deviating::UNION)
+            ..Offer::of(&INTERSECT, 3, deviating::INTERSECT)
         },
-        Offer { prepares: true, preferred: true, ..Offer::of(&COUNT, deviating::COUNT) },
-        Offer { prepares: true, preferred: true, ..Offer::of(&SUM, deviating::SUM) },
-        Offer { prepares: true, preferred: true, ..Offer::of(&SHARE, deviating::SHARE) },
-        Offer { preferred: true, ..Offer::of(&ID, deviating::ID) },
+        Offer { prepares: true, inserts_list: true, shards: true, ..Offer::of(&UNION, 0, deviating::UNION) },
+        Offer { prepares: true, ..Offer::of(&COUNT, 0, deviating::COUNT) },
+        Offer { prepares: true, ..Offer::of(&SUM, 0, deviating::SUM) },
+        Offer { prepares: true, ..Offer::of(&SHARE, 0, deviating::SHARE) },
+        Offer::of(&ID, 0, deviating::ID),
     ],
-    automatic: true,
     rests_on: |_| &[Assumption::Ddh],
     probes: &[],
     assumptions: |_, group| {

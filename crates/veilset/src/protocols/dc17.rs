@@ -1,6 +1,6 @@
 //! `dc17`: an encrypted, inverted Bloom filter (DC17).
 
-use super::{Assumption, Offer, Probe, Protocol, Runs, SEMI_HONEST, groups};
+use super::{Assumption, Offer, Probe, Protocol, Runs, SEMI_HONEST, Unasked, groups};
 use crate::ahe::elgamal::lists::ElGamal;
 use crate::ahe::paillier::Paillier;
 use crate::ahe::{Cipher, Effort, Room};
@@ -24,12 +24,12 @@ pub static DC17: Protocol = Protocol {
     offers: &[
         offer(
             &INTERSECT,
+            6,
             "ask for every key: it gets a digest of each, against which it can test guesses, and all columns that are sent",
         ),
-        offer(&UNION, "get the whole set of the sender"),
-        offer(&COUNT, "count by another filter in each run, and so test guesses"),
+        offer(&UNION, 8, "get the whole set of the sender"),
+        offer(&COUNT, 5, "count by another filter in each run, and so test guesses"),
     ],
-    automatic: true,
     rests_on: |group| match group {
         groups::RISTRETTO255 => &[Assumption::Ddh],
         _ => &[Assumption::Dcr],
@@ -71,10 +71,15 @@ pub(super) fn short_moduli() -> bool {
     SHORT_MODULI.load(Ordering::Relaxed)
 }
 
-const fn offer(operation: &'static Operation, receiver: &'static str) -> Offer {
+const fn offer(operation: &'static Operation, order: u8, receiver: &'static str) -> Offer {
     const SENDER: &str =
         "answer with anything, and where both get the result test a guess for each key that it announced";
-    Offer { largest: [MOST_ITEMS; 2], filters: true, ..Offer::of(operation, [receiver, SENDER]) }
+    Offer {
+        unasked: Unasked::No,
+        largest: [MOST_ITEMS; 2],
+        filters: true,
+        ..Offer::of(operation, order, [receiver, SENDER])
+    }
 }
 
 /// Ciphers by their names.

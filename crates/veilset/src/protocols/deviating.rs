@@ -47,14 +47,17 @@ pub(super) const PERMUTED_COUNT: [&str; 2] = [
 ];
 /// Of several parties: the leader, and any other.
 pub(super) const SEVERAL_UNION: [&str; 2] = [
-    "learn which party is the first to have a new key, and replace the rows of all others",
-    "learn with the leader what is compared, and whether some party has a key that it offers",
+    "replace, drop or mark each row that passes through its hands, and learn which party is the first to have a new key",
+    "replace, drop or mark each row that passes through its hands, learn with the leader what is compared, and whether some \
+     party has a key that it offers",
 ];
 /// See [`SEVERAL_UNION`].
 pub(super) const SEVERAL_INTERSECT: [&str; 2] =
     ["use more keys than it announced", "use more keys than it announced"];
 /// See [`SEVERAL_UNION`].
 pub(super) const SEVERAL_COUNT: [&str; 2] = [
-    "count what only some of the parties have in common, or what one of them lacks",
-    "change the number of matches, and learn with others what is compared",
+    "count what only some of the parties have in common, or what one of them lacks, learn of as many of its keys as the count \
+     has binary digits whether all have them, and learn with others what is compared",
+    "replace, drop or mark each row that passes through its hands, and so change the number of matches or learn about single keys \
+     from it with the leader",
 ];

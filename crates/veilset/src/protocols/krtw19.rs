@@ -1,6 +1,6 @@
 //! `krtw19` and `krtw19-plain`: membership tests in bins, from OT extension (KRTW19).
 
-use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, deviating, groups};
+use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups};
 use crate::context::Context;
 use crate::error::Result;
 use crate::membership::InBins;
@@ -17,8 +17,7 @@ pub static KRTW19: Protocol = Protocol {
     when: "unions without learning parity with noise; costs far more",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer::of(&UNION, DEVIATING), Offer::of(&ID, deviating::ID)],
-    automatic: true,
+    offers: &[Offer::of(&UNION, 3, DEVIATING), Offer::of(&ID, 3, deviating::ID)],
     rests_on: |_| &[Assumption::Ddh],
     probes: &[
         Probe {
@@ -56,8 +55,10 @@ pub static KRTW19_PLAIN: Protocol = Protocol {
     when: "the same with a little less traffic; never picked, read SECURITY.md first",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer::of(&UNION, PLAIN), Offer::of(&ID, deviating::ID)],
-    automatic: false,
+    offers: &[
+        Offer { unasked: Unasked::No, ..Offer::of(&UNION, 7, PLAIN) },
+        Offer { unasked: Unasked::No, ..Offer::of(&ID, 4, deviating::ID) },
+    ],
     rests_on: |_| &[Assumption::Ddh],
     probes: &[],
     assumptions: |_, _| {

@@ -35,7 +35,7 @@ pub(crate) use dc17::under_cipher;
 pub use dc17::{DC17, allow_short_moduli};
 pub use dh_psi::DH_PSI;
 pub use krtw19::{KRTW19, KRTW19_PLAIN};
-pub use offer::{Choice, Offer};
+pub use offer::{Choice, Offer, Unasked};
 pub use osn::OSN;
 pub use poprf::POPRF;
 pub use several::{MPSI, MPSI_CA, MPSU};
@@ -161,8 +161,6 @@ pub struct Protocol {
     pub ciphers: &'static [&'static str],
     /// The operations it computes, each once.
     pub offers: &'static [Offer],
-    /// Whether it may be picked where the user names none ([`crate::planner`]).
-    pub automatic: bool,
     /// What it rests on in the group of this name.
     rests_on: fn(&str) -> &'static [Assumption],
     /// What is known of the speed of a machine from runs of it ([`crate::speed`]).
@@ -236,14 +234,14 @@ pub fn not_built() -> impl Iterator<Item = &'static str> {
 }
 
 /// The protocol to use where the user named none. If that is asked for, it is one that withstands a malicious sender, or
-/// that reveals the count to the sender; otherwise the preferred one. For intersect that is dh-psi: it sends less than dh,
+/// that reveals the count to the sender; otherwise the first in order. For intersect that is dh-psi: it sends less than dh,
 /// and a receiver that deviates can test fewer guesses; both compute as much.
 pub fn default_for(operation: &Operation, terms: &Terms) -> &'static Protocol {
     let first = |wanted: fn(&Offer) -> bool| ALL.into_iter().find(|p| p.offer(operation).is_some_and(wanted));
     let withstands = if terms.malicious_sender { first(|offer| offer.malicious_sender) } else { None };
     let reveals = if terms.reveal_count { first(|offer| offer.reveals_count) } else { None };
-    // A test says that each operation has a preferred one.
-    withstands.or(reveals).or_else(|| first(|offer| offer.preferred)).unwrap_or(&CWPRF)
+    // A test says that each operation has one.
+    withstands.or(reveals).or_else(|| first(|offer| offer.order == 0)).unwrap_or(&CWPRF)
 }
 
 /// The protocol that computes the operation from a filter that was made in advance, if there is one.

@@ -10,8 +10,12 @@ use std::fmt;
 pub struct Offer {
     /// The operation.
     pub operation: &'static Operation,
-    /// Whether it is used where the user named none. Exactly one protocol is, for each operation.
-    pub preferred: bool,
+    /// Its place among the offers for the operation, from 0: the one that shows least to a party that deviates comes first, and
+    /// of two that show as much the one that sends less. It decides where time does not ([`crate::planner::best`]), and 0 is
+    /// used where nothing else is said.
+    pub order: u8,
+    /// Whether it may be picked where the user named no protocol.
+    pub unasked: Unasked,
     /// Whether it can be made secure against a malicious sender ([`Terms::malicious_sender`]). Otherwise both parties
     /// are assumed to be semi-honest.
     pub malicious_sender: bool,
@@ -36,7 +40,28 @@ pub struct Offer {
     pub largest: [usize; 2],
 }
 
+/// Whether something may be picked where the user named none. What may not is picked only if nothing else meets the terms that
+/// were given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unasked {
+    /// Always.
+    Yes,
+    /// In runs without columns that are sent: a receiver that deviates would get all of them.
+    WithoutColumns,
+    /// Never.
+    No,
+}
+
 impl Offer {
+    /// Whether it may be picked under these terms where the user named none.
+    pub fn may_be_picked(&self, terms: &Terms) -> bool {
+        match self.unasked {
+            Unasked::Yes => true,
+            Unasked::WithoutColumns => !terms.payload,
+            Unasked::No => false,
+        }
+    }
+
     /// What a party of this role can do that deviates from the protocol, in a sentence.
     pub fn deviating(&self, terms: &Terms, role: Role) -> String {
         let who = match (terms.several, role) {
@@ -56,12 +81,13 @@ impl Offer {
         sizes.iter().zip(self.largest).all(|(size, largest)| *size <= largest)
     }
 
-    /// An operation against semi-honest parties, with random dummies, not preferred, and nothing to prepare.
-    pub(super) const fn of(operation: &'static Operation, deviations: [&'static str; 2]) -> Offer {
+    /// An operation against semi-honest parties, with random dummies, which may be picked, and nothing to prepare.
+    pub(super) const fn of(operation: &'static Operation, order: u8, deviations: [&'static str; 2]) -> Offer {
         Offer {
             operation,
             deviations,
-            preferred: false,
+            order,
+            unasked: Unasked::Yes,
             malicious_sender: false,
             reveals_count: false,
             inserts_list: false,

@@ -21,8 +21,7 @@ pub static OSN: Protocol = Protocol {
     when: "large sets on fast networks",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer { shards: true, ..Offer::of(&UNION, DEVIATING) }, Offer::of(&ID, deviating::ID)],
-    automatic: true,
+    offers: &[Offer { shards: true, ..Offer::of(&UNION, 2, DEVIATING) }, Offer::of(&ID, 2, deviating::ID)],
     rests_on: |_| &[Assumption::Ddh, Assumption::Lpn],
     probes: &[Probe {
         primitive: Primitive::Switch,

@@ -1,7 +1,7 @@
 //! `poprf`: mqRPMT from a permuted OPRF, and OT extension (CZZDL 6).
 
 use super::cwprf::{Test, over_mqrpmt, with_transfer};
-use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, deviating, groups};
+use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups};
 use crate::error::Result;
 use crate::group::ristretto255::Ristretto255;
 use crate::membership::lookup::{self, Tags};
@@ -19,14 +19,24 @@ pub static POPRF: Protocol = Protocol {
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[
-        Offer { prepares: true, shards: true, ..Offer::of(&INTERSECT, deviating::INTERSECT) },
-        Offer { prepares: true, inserts_list: true, shards: true, ..Offer::of(&UNION, deviating::UNION) },
-        Offer { prepares: true, ..Offer::of(&COUNT, deviating::COUNT) },
-        Offer { prepares: true, ..Offer::of(&SUM, deviating::SUM) },
-        Offer { prepares: true, ..Offer::of(&SHARE, deviating::SHARE) },
-        Offer::of(&ID, deviating::ID),
+        Offer {
+            unasked: Unasked::No,
+            prepares: true,
+            shards: true,
+            ..Offer::of(&INTERSECT, 4, deviating::INTERSECT)
+        },
+        Offer {
+            unasked: Unasked::No,
+            prepares: true,
+            inserts_list: true,
+            shards: true,
+            ..Offer::of(&UNION, 1, deviating::UNION)
+        },
+        Offer { unasked: Unasked::No, prepares: true, ..Offer::of(&COUNT, 1, deviating::COUNT) },
+        Offer { unasked: Unasked::No, prepares: true, ..Offer::of(&SUM, 1, deviating::SUM) },
+        Offer { unasked: Unasked::No, prepares: true, ..Offer::of(&SHARE, 1, deviating::SHARE) },
+        Offer { unasked: Unasked::No, ..Offer::of(&ID, 1, deviating::ID) },
     ],
-    automatic: true,
     rests_on: |_| &[Assumption::Ddh],
     probes: &[],
     assumptions: |_, _| {

@@ -2,7 +2,7 @@
 //! extension.
 
 use super::sigma::{self, Moves};
-use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, deviating, groups};
+use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups};
 use crate::ahe::elgamal::{Ciphertext, FRESH};
 use crate::channel::{HEADER, Wire};
 use crate::error::Result;
@@ -22,14 +22,18 @@ pub static SIGMA_AHE: Protocol = Protocol {
     offers: &[
         // The server is the receiver of a union, and the sender of a count.
         Offer {
+            unasked: Unasked::No,
             reveals_count: true,
             inserts_list: true,
             largest: [MOST_Y, MOST_X],
-            ..Offer::of(&UNION, deviating::PERMUTED_UNION)
+            ..Offer::of(&UNION, 5, deviating::PERMUTED_UNION)
         },
-        Offer { largest: [MOST_X, MOST_Y], ..Offer::of(&COUNT, deviating::PERMUTED_COUNT) },
+        Offer {
+            unasked: Unasked::No,
+            largest: [MOST_X, MOST_Y],
+            ..Offer::of(&COUNT, 4, deviating::PERMUTED_COUNT)
+        },
     ],
-    automatic: true,
     rests_on: |_| &[Assumption::Ddh],
     probes: &[],
     assumptions: |_, _| {

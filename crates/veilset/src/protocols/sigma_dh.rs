@@ -1,7 +1,7 @@
 //! `sigma-dh`: permute, then test, over a Sigma-mqPMT from DDH (CZZDL 7, B.1), and OT extension.
 
 use super::sigma::{self, Moves};
-use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, deviating, groups};
+use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups};
 use crate::channel::HEADER;
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
@@ -23,10 +23,14 @@ pub static SIGMA_DH: Protocol = Protocol {
     groups: &[groups::CURVE25519, groups::RISTRETTO255],
     ciphers: &[],
     offers: &[
-        Offer { reveals_count: true, inserts_list: true, ..Offer::of(&UNION, deviating::PERMUTED_UNION) },
-        Offer::of(&COUNT, deviating::PERMUTED_COUNT),
+        Offer {
+            unasked: Unasked::No,
+            reveals_count: true,
+            inserts_list: true,
+            ..Offer::of(&UNION, 4, deviating::PERMUTED_UNION)
+        },
+        Offer { unasked: Unasked::No, ..Offer::of(&COUNT, 3, deviating::PERMUTED_COUNT) },
     ],
-    automatic: true,
     rests_on: |_| &[Assumption::Ddh],
     probes: &[],
     assumptions: |_, _| {

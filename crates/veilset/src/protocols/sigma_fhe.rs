@@ -1,7 +1,7 @@
 //! `sigma-fhe`: mqRPMT from fully homomorphic encryption, and OT extension (CZZDL B.2). With the feature `fhe` only.
 
 use super::cwprf::{Test, over_mqrpmt, transferred};
-use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, deviating, groups};
+use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups};
 use crate::error::Result;
 use crate::membership::sigma_fhe::{self, FRAME, FromFhe};
 use crate::operations::cost::{Cost, Deal, Memory, framed};
@@ -17,13 +17,17 @@ pub static SIGMA_FHE: Protocol = Protocol {
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[
-        Offer { largest: LARGEST, ..Offer::of(&INTERSECT, deviating::INTERSECT) },
-        Offer { largest: LARGEST, inserts_list: true, ..Offer::of(&UNION, deviating::UNION) },
-        Offer { largest: LARGEST, ..Offer::of(&COUNT, deviating::COUNT) },
-        Offer { largest: LARGEST, ..Offer::of(&SUM, deviating::SUM) },
-        Offer { largest: LARGEST, ..Offer::of(&SHARE, deviating::SHARE) },
+        Offer { unasked: Unasked::No, largest: LARGEST, ..Offer::of(&INTERSECT, 5, deviating::INTERSECT) },
+        Offer {
+            unasked: Unasked::No,
+            largest: LARGEST,
+            inserts_list: true,
+            ..Offer::of(&UNION, 6, deviating::UNION)
+        },
+        Offer { unasked: Unasked::No, largest: LARGEST, ..Offer::of(&COUNT, 2, deviating::COUNT) },
+        Offer { unasked: Unasked::No, largest: LARGEST, ..Offer::of(&SUM, 2, deviating::SUM) },
+        Offer { unasked: Unasked::No, largest: LARGEST, ..Offer::of(&SHARE, 2, deviating::SHARE) },
     ],
-    automatic: true,
     rests_on: |_| &[Assumption::Ddh, Assumption::Lpn, Assumption::Rlwe],
     probes: &[Probe {
         primitive: Primitive::Bfv,

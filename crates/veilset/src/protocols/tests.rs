@@ -99,15 +99,14 @@ fn sets_larger_than_a_protocol_takes_are_refused() {
     }
 }
 
-/// Another protocol than the preferred one is never taken without a word.
+/// Another protocol than the first in order is never taken without a word.
 #[test]
 fn each_operation_has_one_preferred_protocol() {
     for operation in operations::ALL {
         let offers = ALL.into_iter().filter_map(|p| p.offer(operation));
-        assert_eq!(offers.filter(|offer| offer.preferred).count(), 1, "{operation}");
-        assert!(
-            default_for(operation, &Terms::default()).offer(operation).is_some_and(|offer| offer.preferred)
-        );
+        assert_eq!(offers.filter(|offer| offer.order == 0).count(), 1, "{operation}");
+        let first = default_for(operation, &Terms::default()).offer(operation);
+        assert!(first.is_some_and(|offer| offer.order == 0 && offer.may_be_picked(&Terms::default())));
     }
     let names = [&INTERSECT, &UNION].map(|operation| default_for(operation, &Terms::default()).name);
     assert_eq!(names, ["dh-psi", "dh"]);

@@ -18,8 +18,7 @@ pub static VOLE: Protocol = Protocol {
     when: "large sets: the least time and traffic",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer { shards: true, ..Offer::of(&INTERSECT, DEVIATING) }],
-    automatic: true,
+    offers: &[Offer { shards: true, ..Offer::of(&INTERSECT, 1, DEVIATING) }],
     rests_on: |_| &[Assumption::Ddh, Assumption::Lpn],
     probes: &[Probe {
         primitive: Primitive::Tag,

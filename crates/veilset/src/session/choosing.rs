@@ -11,8 +11,12 @@
 //! sizes, the speeds that both told, and the link ([`crate::planner`]).
 //!
 //! The round trip was timed by the hellos. The bandwidth is timed only if the choice depends on it, and by no more than a
-//! twentieth of the bytes and of the time that the run takes in any case. Otherwise the receiver takes the candidate that is
-//! at worst the fewest times slower than the best one, over all bandwidths.
+//! tenth of the bytes that the run takes in any case. Of a run that sends too little for that, a common bandwidth is assumed.
+//! Whether something is measured depends on sizes and speeds only, not on measurements.
+//!
+//! What the peer says of itself, and does to the link, is believed within bounds. Of its speeds one number counts: how many times as
+//! fast or slow it is as we are, at most eight times. So it cannot make one protocol look better than another by lying about what
+//! that one computes.
 //!
 //! A half that was prepared takes the same multiplications off all candidates that can use it, so it is not counted.
 //!
@@ -23,7 +27,8 @@ use super::agreement::Met;
 use crate::channel::{Channel, Message, Network, frames};
 use crate::error::{Error, Result};
 use crate::operations::Role;
-use crate::planner::{Prediction, Preference, Prices, Setting};
+use crate::operations::cost::Cost;
+use crate::planner::{self, Prediction, Preference, Prices, Setting};
 use crate::protocols::Choice;
 use crate::speed::Speeds;
 use std::time::{Duration, Instant};
@@ -35,10 +40,16 @@ const FILLER: Message<[u8]> = Message::new(7, "bytes that measure the link");
 /// The most bytes that measure the link, each way.
 const MOST: usize = 1 << 20;
 /// Fewer show nothing.
-const LEAST: usize = 1 << 12;
-const FRAME: usize = 1 << 16;
-/// What a measurement may take of a run.
-const SHARE: f64 = 0.05;
+const LEAST: usize = 1 << 16;
+const FRAME: usize = 1 << 12;
+/// What a measurement may take of the bytes of a run.
+const SHARE: f64 = 0.1;
+/// The bandwidth that is assumed where none is measured, in bits per second.
+const COMMON: f64 = 1e8;
+/// The longest round trip that is believed.
+const FARTHEST: Duration = Duration::from_secs(1);
+/// A run that takes so many times as long as it would with a peer like us is worth a word.
+const SLOW: f64 = 10.0;
 /// Bandwidths between which links are, in bits per second.
 const BANDWIDTHS: [f64; 6] = [1e6, 1e7, 1e8, 1e9, 1e10, f64::INFINITY];
 
@@ -93,9 +104,9 @@ pub(super) fn choose(
         let planned = several && receiver.is_some();
         return Ok(Picked { choice, why: planned.then(|| "the receiver's planner chose it".into()) });
     };
-    let speeds = [ours, sender.unwrap_or(Speeds::built_in(1))];
-    let plan = Plan { proposal, common: &met.common, speeds, prefer: planning.prefer };
-    let picked = plan.pick(channel, met.round_trip)?;
+    let told = sender.unwrap_or(Speeds::built_in(1));
+    let plan = Plan { proposal, common: &met.common, ours, told, prefer: planning.prefer };
+    let picked = plan.pick(channel, met.round_trip.min(FARTHEST))?;
     let index = met.common.iter().position(|one| *one == picked.choice);
     let index = index.ok_or_else(|| Error::Bug("a choice that is not on the list".into()))?;
     channel.tx.send(CHOICE, &[index as u64])?;
@@ -124,7 +135,10 @@ fn answer(channel: &mut Channel) -> Result<()> {
 struct Plan<'a> {
     proposal: &'a Proposal,
     common: &'a [Choice],
-    speeds: [Speeds; 2],
+    /// Our speeds, and
+    ours: Speeds,
+    /// those that the peer told.
+    told: Speeds,
     prefer: Preference,
 }
 
@@ -132,80 +146,97 @@ impl Plan<'_> {
     /// Picks the best. Always sends the probe.
     fn pick(&self, channel: &mut Channel, round_trip: Duration) -> Result<Picked> {
         let at = |bandwidth| Network { bandwidth, round_trip };
-        // At each bandwidth, what is expected of each candidate.
-        let all: Vec<Vec<(Choice, Prediction)>> = BANDWIDTHS.map(|bits| self.predicted(at(bits))).into();
-        let best = |row: &[(Choice, Prediction)]| {
-            let least = row.iter().min_by(|(_, a), (_, b)| a.by(self.prefer).total_cmp(&b.by(self.prefer)));
-            least.map(|(choice, run)| (*choice, *run))
-        };
-        let winners: Vec<(Choice, Prediction)> = all.iter().filter_map(|row| best(row)).collect();
+        let speeds = [self.ours, self.ours.like(&self.told)];
+        let costs = self.costs();
+        let predicted = |speeds, link| predicted(&costs, speeds, link);
+        // What is best at each bandwidth.
+        let best = |link| planner::best(&predicted(speeds, link), self.proposal.hello.operation, self.prefer);
+        let winners: Vec<(Choice, Prediction)> =
+            BANDWIDTHS.iter().filter_map(|&bits| best(at(bits))).collect();
         let Some((first, _)) = winners.first().copied() else {
             // None of them takes such sets: what is wrong with the first is said by those who check it.
             channel.tx.send(PROBE, &[0])?;
             return Ok(Picked { choice: self.common[0], why: None });
         };
-        if winners.iter().all(|(choice, _)| *choice == first) {
+        let everywhere = winners.iter().all(|(choice, _)| *choice == first);
+        let (link, of_link) = if everywhere {
             channel.tx.send(PROBE, &[0])?;
-            return Ok(Picked {
-                choice: first,
-                why: Some(format!("the best for {} on any link", self.prefer)),
-            });
+            (at(COMMON), "on any link".to_string())
+        } else {
+            let fewest =
+                winners.iter().map(|(_, run)| run.by(Preference::Bytes)).fold(f64::INFINITY, f64::min);
+            let bytes = ((fewest * SHARE / 2.0) as usize).min(MOST);
+            if bytes < LEAST {
+                channel.tx.send(PROBE, &[0])?;
+                (at(COMMON), format!("at {:.0} Mbit/s, as it sends too little to measure", COMMON / 1e6))
+            } else {
+                let [slowest, .., fastest, _] = BANDWIDTHS;
+                let link = at(measured(channel, bytes)?.clamp(slowest, fastest));
+                let (bits, trip) = (link.bandwidth / 1e6, round_trip.as_secs_f64() * 1e3);
+                (link, format!("at {bits:.0} Mbit/s and {trip:.1} ms"))
+            }
+        };
+        let (choice, run) = best(link).unwrap_or(winners[0]);
+        let least =
+            predicted(speeds, link).iter().all(|(_, other)| run.by(self.prefer) <= other.by(self.prefer));
+        let mut why = match least {
+            true => format!("the best for {} {of_link}", self.prefer),
+            false => format!(
+                "it shows least to a peer that deviates, of those that take under a second or as long as the fastest {of_link}"
+            ),
+        };
+        if !everywhere {
+            why += &format!(", where it is expected to take {:.2} seconds", run.seconds);
         }
-        let shortest = winners.iter().map(|(_, run)| run.seconds).fold(f64::INFINITY, f64::min);
-        let fewest = winners.iter().map(|(_, run)| run.by(Preference::Bytes)).fold(f64::INFINITY, f64::min);
-        let bytes = ((fewest * SHARE / 2.0) as usize).min(MOST);
-        if bytes < LEAST || round_trip.as_secs_f64() > SHARE * shortest {
-            channel.tx.send(PROBE, &[0])?;
-            let choice = steadiest(&all, self.prefer).unwrap_or(first);
-            let why = format!("for {}, never far from the best on any link", self.prefer);
-            return Ok(Picked { choice, why: Some(why) });
+        let taken = |told| {
+            let of = predicted([self.ours, told], link);
+            of.iter().find(|(other, _)| *other == choice).map_or(0.0, |(_, run)| run.seconds)
+        };
+        let times = taken(self.told) / taken(self.ours);
+        if times >= SLOW {
+            why += &format!(
+                "; but by what the peer says of its speed, {times:.0} times as long as with a machine like ours"
+            );
         }
-        let network = at(measured(channel, bytes, round_trip)?);
-        let (choice, run) = best(&self.predicted(network)).unwrap_or(winners[0]);
-        let why = format!(
-            "the best for {} at {:.0} Mbit/s and {:.1} ms, where it is expected to take {:.2} seconds",
-            self.prefer,
-            network.bandwidth / 1e6,
-            round_trip.as_secs_f64() * 1e3,
-            run.seconds
-        );
         Ok(Picked { choice, why: Some(why) })
     }
 
-    /// What is expected of each candidate that takes such sets.
-    fn predicted(&self, link: Network) -> Vec<(Choice, Prediction)> {
-        let setting = Setting { speeds: self.speeds, link, prices: Prices::default(), shared: None };
-        let predict = |&choice: &Choice| {
+    /// What each candidate that takes such sets costs, and in how many shards.
+    fn costs(&self) -> Vec<(Choice, Cost, u32)> {
+        let cost = |&choice: &Choice| {
             let proposal = Proposal { choice, ..self.proposal.clone() };
             let (protocol, deal) = proposal.deal();
-            Some((choice, Prediction::of(&protocol.cost(&deal).ok()?, deal.terms.shards, &setting)))
+            Some((choice, protocol.cost(&deal).ok()?, deal.terms.shards))
         };
-        self.common.iter().filter_map(predict).collect()
+        self.common.iter().filter_map(cost).collect()
     }
 }
 
-/// The candidate that is at worst the fewest times as much as the best.
-fn steadiest(all: &[Vec<(Choice, Prediction)>], prefer: Preference) -> Option<Choice> {
-    let worst = |choice: Choice| {
-        let times = all.iter().filter_map(|row| {
-            let best = row.iter().map(|(_, run)| run.by(prefer)).fold(f64::INFINITY, f64::min);
-            let (_, own) = row.iter().find(|(other, _)| *other == choice)?;
-            Some(own.by(prefer) / best)
-        });
-        times.fold(0.0, f64::max)
-    };
-    let candidates = all.first()?.iter().map(|(choice, _)| *choice);
-    candidates.min_by(|a, b| worst(*a).total_cmp(&worst(*b)))
+/// What is expected of candidates that cost this.
+fn predicted(costs: &[(Choice, Cost, u32)], speeds: [Speeds; 2], link: Network) -> Vec<(Choice, Prediction)> {
+    let setting = Setting { speeds, link, prices: Prices::default(), shared: None };
+    costs.iter().map(|(choice, cost, shards)| (*choice, Prediction::of(cost, *shards, &setting))).collect()
 }
 
-/// Bits per second, by this many bytes there and back.
-fn measured(channel: &mut Channel, bytes: usize, round_trip: Duration) -> Result<f64> {
-    let start = Instant::now();
+/// Bits per second, by this many bytes there and back: the median of three parts of what comes back. A machine that stalls
+/// meanwhile, as each does under load, spoils one of them.
+fn measured(channel: &mut Channel, bytes: usize) -> Result<f64> {
     channel.tx.send(PROBE, &[bytes as u64])?;
     frames(bytes, FRAME).try_for_each(|n| channel.tx.send_bytes(FILLER, &vec![0; n]))?;
-    frames(bytes, FRAME).try_for_each(|n| channel.rx.recv_bytes(FILLER, n).map(drop))?;
-    let moving = start.elapsed().saturating_sub(round_trip).max(Duration::from_micros(1));
-    Ok(2.0 * 8.0 * bytes as f64 / moving.as_secs_f64())
+    let mut came = Vec::new();
+    for n in frames(bytes, FRAME) {
+        channel.rx.recv_bytes(FILLER, n)?;
+        came.push(Instant::now());
+    }
+    // What came before the first was under way, too.
+    let part = (came.len() - 1) / 3;
+    let rate = |at: usize| {
+        let time = came[(at + 1) * part].duration_since(came[at * part]).max(Duration::from_nanos(1));
+        8.0 * (part * FRAME) as f64 / time.as_secs_f64()
+    };
+    let mut rates = [0, 1, 2].map(rate);
+    rates.sort_by(f64::total_cmp);
+    Ok(rates[1])
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::item::ItemSet;
 use crate::net::Connection;
 use crate::operations::{INTERSECT, Learned, Operation, UNION};
 use crate::planner;
-use crate::protocols::{CM20, CWPRF, DH_PSI, OSN, POPRF, VOLE};
+use crate::protocols::{CM20, CWPRF, DH_PSI, OSN, VOLE};
 use crate::rng::Prng;
 use crate::session::run::{Outcome, Request, run};
 use crate::testing::{SEEDS, Shared, peer, proposal, split_frames, told};
@@ -93,11 +93,11 @@ fn a_fixed_protocol_meets_a_planner() {
     assert_eq!(ours.choice, all[0]);
 }
 
-/// What the receiver picks of these, for sets of this size, and the frames that it sent.
+/// What the receiver picks of these, for sets of this size and a peer that tells these speeds, and the frames that it sent.
 fn picked(
     operation: &'static Operation,
     protocols: &[Choice],
-    n: usize,
+    (n, told): (usize, Speeds),
     link: Network,
 ) -> (Picked, Vec<(u16, usize)>) {
     let all: Vec<Choice> = protocols.to_vec();
@@ -113,12 +113,8 @@ fn picked(
     let seen = Shared::default();
     b.record(crate::channel::Recording::to_writer(seen.clone()));
     let (mut a, mut b) = (a.emulate(link), b.emulate(link));
-    let plan = Plan {
-        proposal: &proposal,
-        common: &all,
-        speeds: [Speeds::built_in(1); 2],
-        prefer: Preference::Time,
-    };
+    let ours = Speeds::built_in(1);
+    let plan = Plan { proposal: &proposal, common: &all, ours, told, prefer: Preference::Time };
     let picked = std::thread::scope(|scope| {
         scope.spawn(move || answer(&mut b).unwrap());
         plan.pick(&mut a, link.round_trip).unwrap()
@@ -129,38 +125,72 @@ fn picked(
 /// Only what decides is measured, and what is measured decides.
 #[test]
 fn the_link_is_measured_where_the_choice_depends_on_it() {
-    let [dh, osn, vole, dh_psi, poprf] = [&CWPRF, &OSN, &VOLE, &DH_PSI, &POPRF].map(Choice::of);
+    let [dh, osn, vole, dh_psi] = [&CWPRF, &OSN, &VOLE, &DH_PSI].map(Choice::of);
     let link = |bandwidth| Network { bandwidth, round_trip: Duration::from_millis(1) };
+    let like_us = Speeds::built_in(1);
     // The same on all links: vole sends less and is faster.
-    let (choice, sent) = picked(&INTERSECT, &[dh_psi, vole], 1 << 16, link(1e9));
+    let (choice, sent) = picked(&INTERSECT, &[dh_psi, vole], (1 << 20, like_us), link(1e9));
     assert_eq!((choice.choice, &sent[..]), (vole, &[(6, 8)][..]));
     assert!(choice.why.unwrap().contains("on any link"));
     // The fast union on a fast link, the small one on a slow link.
     for (bandwidth, expected) in [(5e9, osn), (2e7, dh)] {
-        let (choice, sent) = picked(&UNION, &[dh, osn, poprf], 1 << 18, link(bandwidth));
+        let (choice, sent) = picked(&UNION, &[dh, osn], (1 << 20, like_us), link(bandwidth));
         assert_eq!(choice.choice, expected, "{bandwidth}");
         let filler: usize = sent.iter().filter(|(tag, _)| *tag == 7).map(|(_, n)| n).sum();
         assert!((LEAST..=MOST).contains(&filler), "{filler}");
         let why = choice.why.unwrap();
         assert!(why.contains("Mbit/s and 1.0 ms"), "{why}");
     }
-    // So few items that a measurement would take too long.
-    let (choice, sent) = picked(&UNION, &[osn, dh], 1 << 8, link(1e9));
-    assert_eq!((choice.choice, &sent[..]), (dh, &[(6, 8)][..]));
 }
 
-/// The least regret, where nothing is measured.
+/// Whatever the link seems to be, a short run is by the protocol that shows least, and nothing is measured for it.
 #[test]
-fn the_steadiest_is_never_far_from_the_best() {
-    let [a, b, c] = [&CWPRF, &OSN, &POPRF].map(Choice::of);
-    let base =
-        Prediction { seconds: 0.0, traffic: Default::default(), rounds: 0, memory: [0; 2], dollars: 0.0 };
-    let row = |times: [f64; 3]| -> Vec<(Choice, Prediction)> {
-        [a, b, c].into_iter().zip(times.map(|seconds| Prediction { seconds, ..base })).collect()
-    };
-    let all = [row([1.0, 2.0, 1.4]), row([9.0, 2.0, 3.0])];
-    assert_eq!(steadiest(&all, Preference::Time), Some(c));
-    assert_eq!(steadiest(&[], Preference::Time), None);
+fn noise_decides_nothing_for_short_runs() {
+    let all = plans(&INTERSECT);
+    for n in [1, 100, 1 << 10] {
+        for trip in [0, 1, 50, 3000] {
+            for bandwidth in [1e6, 44e6, 1e10, f64::INFINITY] {
+                let link = Network { bandwidth, round_trip: Duration::from_micros(trip) };
+                let (choice, sent) = picked(&INTERSECT, &all, (n, Speeds::built_in(1)), link);
+                assert_eq!((choice.choice, &sent[..]), (Choice::of(&DH_PSI), &[(6, 8)][..]), "{n} {link:?}");
+            }
+        }
+    }
+}
+
+/// A peer that lies about its speed, in whatever it computes, does not choose the protocol.
+#[test]
+fn a_receiver_with_a_lying_peer_keeps_its_choice() {
+    let link = Network { bandwidth: 1e9, round_trip: Duration::from_micros(200) };
+    let honest = Speeds::built_in(1);
+    let all: Vec<Choice> = planner::acceptable(&INTERSECT, &Default::default(), None, None);
+    for n in [20_000, 1 << 19] {
+        let choice = picked(&INTERSECT, &all, (n, honest), link).0.choice;
+        for primitive in 0..crate::work::Primitive::ALL.len() {
+            for claimed in [1, 100_000_000_000_000] {
+                let mut times = crate::work::Primitive::ALL.map(|one| honest.picoseconds(one));
+                times[primitive] = claimed;
+                let lie = Speeds::new(times, 1).unwrap();
+                assert_eq!(
+                    picked(&INTERSECT, &all, (n, lie), link).0.choice,
+                    choice,
+                    "{n} {primitive} {claimed}"
+                );
+            }
+        }
+    }
+    // One that says it is slow in all is believed within bounds, and the report says so.
+    let slow = Speeds::new([100_000_000_000; crate::work::Primitive::ALL.len()], 1).unwrap();
+    let (choice, _) = picked(&INTERSECT, &all, (1 << 20, slow), link);
+    let why = choice.why.unwrap();
+    assert!(
+        why.contains("by what the peer says of its speed") && why.contains("with a machine like ours"),
+        "{why}"
+    );
+    let like = honest.like(&slow);
+    let one = crate::work::Primitive::Curve25519;
+    assert_eq!(like.picoseconds(one), 8 * honest.picoseconds(one));
+    assert_eq!(honest.like(&honest), honest);
 }
 
 #[test]
@@ -178,6 +208,6 @@ fn a_peer_cannot_measure_for_ever_nor_choose_what_was_not_offered() {
     let e = told(&[(6, &five)], |cx| answer(cx.ch)).unwrap_err();
     assert!(matches!(e, Error::Network(_)), "{e}");
     // The sender's filler is as long as ours was.
-    let e = told(&[(7, &[0; 4999])], |cx| measured(cx.ch, 5000, Duration::ZERO)).unwrap_err();
+    let e = told(&[(7, &[0; 4999])], |cx| measured(cx.ch, 5000)).unwrap_err();
     assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e}");
 }

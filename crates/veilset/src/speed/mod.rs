@@ -16,6 +16,9 @@ const COUNT: usize = Primitive::ALL.len();
 /// The longest time of a primitive that we believe: a hundred seconds.
 const MOST: u64 = 100_000_000_000_000;
 
+/// How many times as fast or slow as ours another machine can be at most.
+const FARTHEST: f64 = 8.0;
+
 /// The time of each primitive on one thread, in picoseconds, and how many threads there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Speeds {
@@ -63,6 +66,18 @@ impl Speeds {
     #[must_use]
     pub fn on(self, threads: usize) -> Speeds {
         Speeds { threads, ..self }
+    }
+
+    /// This machine, if it were as many times as slow as the other one says that it is, at most [`FARTHEST`] times: by the median of
+    /// the times of all primitives on all threads.
+    pub(crate) fn like(self, other: &Speeds) -> Speeds {
+        let on_all =
+            |speeds: &Speeds, at: usize| speeds.picoseconds[at] as f64 / speeds.threads.max(1) as f64;
+        let mut times: [f64; COUNT] = std::array::from_fn(|at| on_all(other, at) / on_all(&self, at));
+        times.sort_by(f64::total_cmp);
+        let times = times[COUNT / 2].clamp(1.0 / FARTHEST, FARTHEST);
+        let picoseconds = self.picoseconds.map(|one| ((one as f64 * times) as u64).clamp(1, MOST));
+        Speeds { picoseconds, ..self }
     }
 
     /// The time of a primitive on one thread, in picoseconds.

@@ -2,18 +2,23 @@
 //! They have what every build has: no protocol that takes a feature.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use veilset::channel::Network;
 use veilset::operations::{self, Announced, Operation, Terms};
 use veilset::planner::{Prices, Setting, Wanted};
-use veilset::protocols::{ALL, Choice, Offer, Protocol, SEVERAL};
+use veilset::protocols::{ALL, Choice, Offer, Protocol, SEVERAL, Unasked};
 use veilset::speed::Speeds;
 use veilset::spelling::spell;
 use veilset_kernels::Backend;
 
+/// Tests that write one file do so one after another.
+static WRITING: Mutex<()> = Mutex::new(());
+
 /// Replaces what stands between the marks of this name, or says that it is stale.
 fn must_stand(file: &str, name: &str, table: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
+    let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let text = std::fs::read_to_string(&path).unwrap();
     let begin = format!("<!-- {name}: written by the test `tables` -->\n");
     let at = text.find(&begin).unwrap_or_else(|| panic!("{file} has no mark of {name}")) + begin.len();
@@ -141,4 +146,29 @@ fn what_a_party_that_deviates_can_do_is_what_the_entries_say() {
         table += &format!("| {} | {} | {receiver} | {sender} |\n", who.join(", "), what.join(", "));
     }
     must_stand("SECURITY.md", "deviations", &table);
+}
+
+/// The order in which protocols are taken where time does not decide, and those that are taken on request only.
+#[test]
+fn the_order_of_the_protocols_is_what_the_entries_say() {
+    let mut table = String::from("| for | in this order |\n|---|---|\n");
+    for operation in operations::ALL {
+        let offers = ALL.into_iter().filter_map(|protocol| Some((protocol.offer(operation)?, protocol.name)));
+        let mut offers: Vec<_> = offers.filter(|(_, name)| *name != "sigma-fhe").collect();
+        offers.sort_by_key(|(offer, _)| (offer.unasked == Unasked::No, offer.order));
+        let mut line = String::new();
+        let mut asked = false;
+        for (offer, name) in offers {
+            let between = match (line.is_empty(), offer.unasked == Unasked::No && !asked) {
+                (true, _) => "",
+                (false, true) => " \\| ",
+                (false, false) => ", ",
+            };
+            asked |= offer.unasked == Unasked::No;
+            let but = if offer.unasked == Unasked::WithoutColumns { " (without columns)" } else { "" };
+            line += &format!("{between}{}{but}", code(name));
+        }
+        table += &format!("| {operation} | {line} |\n");
+    }
+    must_stand("SECURITY.md", "order", &table);
 }
