@@ -248,11 +248,6 @@ fn approved(
     let sized = tell_size(channel, ours.size).and_then(|their_size| {
         let peer = proposal.parties.peer_mut();
         peer.announced.size = their_size;
-        if their_size > request.max_peer_items {
-            return Err(too_large(peer, request));
-        }
-        begun.map_or(Ok(()), |begun| begun.check(peer))?;
-        shards::check_peer(peer, request)?;
         // What comes to us, and what we look up, follows from the capacity.
         let capacity = met.filter.as_ref().filter(|(_, agreed)| !agreed.held).map(|(facts, _)| facts.capacity);
         if let Some(capacity) = capacity.filter(|n| request.role == Role::Sender && *n > request.max_peer_items) {
@@ -262,6 +257,11 @@ fn approved(
                 request.max_peer_items
             )));
         }
+        if their_size > request.max_peer_items {
+            return Err(too_large(peer, request));
+        }
+        begun.map_or(Ok(()), |begun| begun.check(peer))?;
+        shards::check_peer(peer, request)?;
         let picked = choose(channel, &proposal, &met, request.planning.as_ref())?;
         (proposal.choice, proposal.why) = (picked.choice, picked.why);
         proposal.session_id = met.session_id(proposal.choice);

@@ -184,6 +184,8 @@ fn the_cost_is_what_is_sent() {
             here.unwrap().proposal
         });
         let (protocol, deal) = checked.deal();
+        // Of a filter the peer is told how many keys it may have, and not how many it has.
+        assert_eq!((checked.ours.size, checked.ours.padded), (25, true));
         let cost = protocol.cost(&deal).unwrap();
         assert!(checked.terms().iter().any(|term| term.key == "filter"));
         let agreed = deal.terms.filter.unwrap();

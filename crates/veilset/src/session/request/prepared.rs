@@ -93,7 +93,10 @@ impl<'a> Request<'a> {
                 format!("it is for at most {most} items on our side, and this run has {}", self.announced());
             return wrong(what, &format!("Use a filter that was made with a larger {of}, or none"));
         }
-        let request = Request { group: Some(head.cipher), ..*self };
+        // Of a receiver the peer is told how many keys the filter may have, and not how many it has: that would show how it grows.
+        let pad_to = if self.role == Role::Receiver { Some(head.capacity) } else { self.pad_to };
+        let request = Request { group: Some(head.cipher), pad_to, ..*self };
+        let set = if request.announced() > self.announced() { request.basis()?.hashed(rng) } else { set };
         Ok(Prepared { request, set: Ours::Whole(set), half: None, filter: Some(filter), keep: None })
     }
 }
