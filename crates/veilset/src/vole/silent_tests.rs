@@ -167,6 +167,44 @@ fn each_partys_vectors_are_fresh_in_every_run() {
     }
 }
 
+/// Under the same code and keys of trees, equal noise would give equal A, and equal roots equal B. The sender
+/// could solve for a noise that stands under two codes: there are as many equations as unknowns.
+#[test]
+fn two_vectors_of_a_setup_share_neither_noise_nor_roots() {
+    for n in [100, DIRECT + 1] {
+        let ((taken, sent), _) = run_pair(
+            &SESSION,
+            |cx| {
+                let mut party = SILENT.receiver(cx, "a")?;
+                let first = received::<Half>(&mut party, cx, n)?;
+                // As if it were the first again.
+                party.0.vectors = 0;
+                Ok([first, received::<Half>(&mut party, cx, n)?])
+            },
+            |cx| {
+                let mut party = SILENT.sender(cx, "a")?;
+                let first = party.next::<Half>(cx, n)?;
+                party.0.vectors = 0;
+                Ok([first, party.next::<Half>(cx, n)?])
+            },
+        );
+        assert!(disjoint(&taken[0].a, &taken[1].a), "{n}: A of two vectors");
+        assert!(disjoint(&sent[0], &sent[1]), "{n}: B of two vectors");
+    }
+}
+
+/// A generator that goes on gives other places and other values.
+#[test]
+fn noise_is_drawn_anew_each_time() {
+    let (shape, mut rng) = (Shape::new(&SESSION, 0, 1 << 20), Prng::from_seed(&[1; 32]));
+    let (places, values) = shape.noise::<Half>(&mut rng);
+    let (other_places, other_values) = shape.noise::<Half>(&mut rng);
+    // Of 546 places, one in 3841 is equal.
+    let equal = places.iter().zip(other_places.iter()).filter(|(a, b)| a == b).count();
+    assert!(equal < 6, "{equal} places");
+    assert!(disjoint(&values, &other_values));
+}
+
 /// Two receivers see the sums of the same trees, under different pads and b.
 #[test]
 fn sums_of_levels_and_of_ends_are_sent_encrypted() {
