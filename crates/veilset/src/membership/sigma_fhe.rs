@@ -273,7 +273,8 @@ fn evaluate(
 /// The OPRF of the comparison on this number of inputs of both: the one that takes the fewest bytes.
 pub(crate) fn comparison(n: usize) -> (Box<dyn Oprf + Send + Sync>, Cost) {
     let (cm20, vole) = (MultiPoint::default(), Rr22::new(Silent::default()));
-    let costs = [cm20.cost(n, n), vole.cost(crate::params::LAMBDA, n, n)];
+    let exponent = crate::params::LAMBDA;
+    let costs = [cm20.cost(exponent, n, n), vole.cost(exponent, n, n)];
     let [few, many] = costs.each_ref().map(|cost| cost.sends().iter().sum::<usize>());
     let [of_cm20, of_vole] = costs;
     if few <= many { (Box::new(cm20), of_cm20) } else { (Box::new(vole), of_vole) }

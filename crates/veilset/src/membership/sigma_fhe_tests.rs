@@ -204,7 +204,8 @@ fn both_values_and_their_position_are_compared() {
 fn the_comparison_takes_the_fewest_bytes() {
     let bytes = |n| comparison(n).1.sends().iter().sum::<usize>();
     for n in [1, 100, 4096, 1 << 16, 1 << 20] {
-        let (cm20, vole) = (MultiPoint::default().cost(n, n), Rr22::new(Silent::default()).cost(40, n, n));
+        let (cm20, vole) =
+            (MultiPoint::default().cost(40, n, n), Rr22::new(Silent::default()).cost(40, n, n));
         let [cm20, vole] = [cm20, vole].map(|cost| cost.sends().iter().sum::<usize>());
         assert_eq!(bytes(n), cm20.min(vole), "{n}");
     }

@@ -82,7 +82,7 @@ fn costs(n_y: usize, n_x: usize) -> [Cost; 2] {
     let exponent = share(LAMBDA, RUNS);
     [
         both_ways(vole.cost(exponent, n_y, n_x), vole.cost(exponent, n_x, n_y), [n_y, n_x]),
-        both_ways(cm20.cost(n_y, n_x), cm20.cost(n_x, n_y), [n_y, n_x]),
+        both_ways(cm20.cost(exponent, n_y, n_x), cm20.cost(exponent, n_x, n_y), [n_y, n_x]),
     ]
 }
 
@@ -241,6 +241,20 @@ mod tests {
             chosen.push(least == vole);
         }
         assert_eq!(chosen, [false, false, false, false, true, true]);
+    }
+
+    /// Of CM20 for few inputs: each of both evaluations has its share of the error, as the cost says.
+    #[test]
+    fn few_inputs_take_the_bytes_of_the_cost() {
+        let inputs: Vec<Input> = (0..60u32).map(|i| Input::of_item(&i.to_le_bytes())).collect();
+        let oprf = cheapest(inputs.len(), inputs.len());
+        let (_, views) = run_pair(
+            &SessionId::of([5; 32]),
+            |cx| receiver(&*oprf, cx, &inputs, inputs.len()),
+            |cx| sender(&*oprf, cx, &inputs, inputs.len()),
+        );
+        let sent = views.0.iter().map(Vec::len).sum::<usize>();
+        assert_eq!(sent, bytes(&cost(inputs.len(), inputs.len())));
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! pseudorandom permutation, H_2 is 128-Hamming correlation robust. With [`MultiPoint::malicious_sender`] also
 //! against a malicious sender, if BLAKE3 (which is H_1, computing inputs from items, and H_2) is a random
 //! oracle. The inputs of S that R does not have all hit at least 128 ones of D, except with probability at most
-//! 2^-40 in total.
+//! 2^-40 in total, or this run's share of it ([`Context::exponent`]).
 //!
 //! Leakage: the sizes. Cost: w (m / 8 + 96) bytes with m and w from [`Matrix::new`], about 78 bytes per input of
 //! R at a million each. For each input, R computes 3w / 8 AES blocks, reads w bits and clears as many; S does
@@ -50,7 +50,6 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::hash::{Domain, SessionId};
 use crate::ot::{Pad, base};
-use crate::params::LAMBDA;
 use crate::params::matrix::Matrix;
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -89,15 +88,15 @@ pub struct MultiPoint {
 }
 
 impl MultiPoint {
-    /// The matrix for `n_x` inputs of the sender and `n_y` of the receiver.
-    pub(crate) fn matrix(self, n_x: usize, n_y: usize) -> Matrix {
-        Matrix::new(LAMBDA, n_x, n_y, self.malicious_sender)
+    /// The matrix for `n_x` inputs of the sender and `n_y` of the receiver, in a run with error 2^-`exponent`.
+    pub(crate) fn matrix(self, exponent: u32, n_x: usize, n_y: usize) -> Matrix {
+        Matrix::new(exponent, n_x, n_y, self.malicious_sender)
     }
 
     /// The cost for `n_y` inputs of the receiver and `n_x` of the sender: base OTs both ways, the key of F and the
     /// columns.
-    pub(crate) fn cost(self, n_y: usize, n_x: usize) -> Cost {
-        let matrix = self.matrix(n_x, n_y);
+    pub(crate) fn cost(self, exponent: u32, n_y: usize, n_x: usize) -> Cost {
+        let matrix = self.matrix(exponent, n_x, n_y);
         let runs = usize::from(n_y > 0 && n_x > 0);
         let columns: usize = column_frames(&matrix).map(|bytes| bytes + HEADER).sum();
         let to_sender = 32 * matrix.width + HEADER + 16 + HEADER + columns;
@@ -137,7 +136,7 @@ impl Oprf for MultiPoint {
         if inputs.is_empty() || n_x == 0 {
             return Ok(random_values(inputs.len(), cx.rng));
         }
-        let matrix = self.matrix(n_x, inputs.len());
+        let matrix = self.matrix(cx.exponent, n_x, inputs.len());
         // 2. Random OTs with R as the sender, and
         let seeds = Seeds::agree(cx, &matrix)?;
         // 1(b), 3(a). then the key of F.
@@ -149,7 +148,7 @@ impl Oprf for MultiPoint {
         if inputs.is_empty() || n_y == 0 {
             return Ok(random_values(inputs.len(), cx.rng));
         }
-        let matrix = self.matrix(inputs.len(), n_y);
+        let matrix = self.matrix(cx.exponent, inputs.len(), n_y);
         // 1. S picks s and 2. uses it as its choices.
         let choices = random_choices(matrix.width, cx.rng);
         let pads = base::receiver(cx, PURPOSE, &choices)?;

@@ -136,7 +136,7 @@ fn values_and_columns_are_those_of_the_definition() {
 #[test]
 fn items_of_the_sender_alone_hit_128_ones_and_others_none() {
     for (n_y, n_x) in [(1, 50), (200, 200), (1000, 30)] {
-        let matrix = MultiPoint::default().matrix(n_x, n_y);
+        let matrix = MultiPoint::default().matrix(40, n_x, n_y);
         let seeds = vec![[[0; 16]; 2]; matrix.width];
         let (y, x) = (inputs(0, n_y), inputs(n_y, n_x));
         let reference = Reference::new(matrix, [9; 16], &seeds, &y);
@@ -158,7 +158,7 @@ fn lengths_are_those_of_the_formula_and_nothing_is_sent_for_an_empty_set() {
             assert_eq!((f_y.len(), f_x.len()), (n_y, n_x));
         }
         for (n_y, n_x) in [(1, 1), (30, 500), (500, 1)] {
-            let matrix = protocol.matrix(n_x, n_y);
+            let matrix = protocol.matrix(40, n_x, n_y);
             let views = run_both(protocol, &inputs(0, n_y), &inputs(7, n_x)).1;
             assert_eq!(views.frames(0), [(0x31, matrix.width * 64)]);
             let mut expected = vec![(0x32, matrix.width * 32), (0x81, 16)];
@@ -198,7 +198,7 @@ fn the_receiver_says_nothing_before_the_choices_are_made() {
 fn what_the_receiver_has_is_not_the_function_at_items_of_the_sender_alone() {
     let (y, x) = (inputs(0, 60), inputs(50, 40));
     for protocol in BOTH_FORMS {
-        let matrix = protocol.matrix(x.len(), y.len());
+        let matrix = protocol.matrix(40, x.len(), y.len());
         let mut known = None;
         let ((f_y, f_x), views) = run_pair(
             &SESSION,
@@ -314,9 +314,38 @@ fn columns_do_not_show_the_codes() {
 fn the_matrix_is_that_of_the_sizes_and_of_the_form() {
     for (n_x, n_y) in [(1, 1), (1 << 20, 1 << 20), (1 << 20, 3), (3, 1 << 20)] {
         for protocol in BOTH_FORMS {
-            assert_eq!(protocol.matrix(n_x, n_y), Matrix::new(40, n_x, n_y, protocol.malicious_sender));
+            for exponent in [40, 41] {
+                let expected = Matrix::new(exponent, n_x, n_y, protocol.malicious_sender);
+                assert_eq!(protocol.matrix(exponent, n_x, n_y), expected);
+            }
         }
     }
+}
+
+/// A run with a share of the error has the matrix of its share, on both sides and in its cost.
+#[test]
+fn the_matrix_follows_the_error_of_the_run() {
+    let (y, x, protocol) = (inputs(0, 30), inputs(10, 40), MultiPoint::default());
+    let widths = [40, 60].map(|exponent| {
+        let ((f_y, f_x), views) = run_pair(
+            &SESSION,
+            |cx| {
+                cx.exponent = exponent;
+                protocol.receiver(cx, &y, x.len())
+            },
+            |cx| {
+                cx.exponent = exponent;
+                protocol.sender(cx, &x, y.len())
+            },
+        );
+        assert_eq!(f_y[10..], f_x[..20], "{exponent}");
+        let sends = protocol.cost(exponent, y.len(), x.len()).sends();
+        assert_eq!(sends, [views.0[1].len(), views.0[0].len()], "{exponent}");
+        let width = Matrix::new(exponent, x.len(), y.len(), false).width;
+        assert_eq!(views.frames(0), [(0x31, width * 64)], "{exponent}");
+        width
+    });
+    assert!(widths[0] < widths[1], "{widths:?}");
 }
 
 /// The result of a party that receives these frames and nothing after them.

@@ -46,13 +46,14 @@ pub static CM20: Protocol = Protocol {
         stages: |_, terms| 2 + usize::from(terms.payload),
         cost: |deal| {
             let (n_y, n_x) = CM20.sizes(deal);
-            super::cost_over_oprf(deal, (n_y, n_x), protocol(&deal.terms).cost(n_y, n_x))
+            let oprf = protocol(&deal.terms).cost(deal.terms.exponent(), n_y, n_x);
+            super::cost_over_oprf(deal, (n_y, n_x), oprf)
         },
         run: |task, cx, n| {
             let (oprf, ours) = (protocol(&task.terms), task.set.len());
             let (unit, total) = match task.role {
-                Role::Receiver => oprf.cost(ours, n).progress,
-                Role::Sender => oprf.cost(n, ours).progress,
+                Role::Receiver => oprf.cost(cx.exponent, ours, n).progress,
+                Role::Sender => oprf.cost(cx.exponent, n, ours).progress,
             };
             cx.ch.stage("matching", unit, total);
             super::over_oprf(task, &oprf, cx, n)
