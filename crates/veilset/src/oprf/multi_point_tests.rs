@@ -97,8 +97,15 @@ impl Reference {
 fn values_and_columns_are_those_of_the_definition() {
     let rng = &mut Prng::from_seed(&[3; 32]);
     // Rows of one byte, and of one byte and a few bits; of one piece, and of one more bit; the last columns in
-    // four frames.
-    let cases = [(8, 1, 3, 2), (8, 9, 1, 1), (64, 160, 30, 50), (256, 161, 90, 7), (1 << 19, 13, 40, 40)];
+    // four frames; more columns than two sets of a million items have.
+    let cases = [
+        (8, 1, 3, 2),
+        (8, 9, 1, 1),
+        (64, 160, 30, 50),
+        (256, 161, 90, 7),
+        (1 << 19, 13, 40, 40),
+        (64, 1100, 6, 4),
+    ];
     for (height, width, n_y, n_x) in cases {
         let matrix = Matrix { height, width };
         let (y, x) = (inputs(0, n_y), inputs(n_y / 2, n_x));
