@@ -115,6 +115,32 @@ fn outputs_are_those_of_the_definition() {
     }
 }
 
+/// Bits and places of each batch are their own, of more batches than above.
+#[test]
+fn later_batches_are_those_of_the_definition() {
+    let (n, mut rng) = (5 * BATCH + 1, Prng::from_seed(&[2; 32]));
+    let code = Code::new(n, &[3; 32]);
+    let e: Vec<u128> = (0..n + parity(n)).map(|_| HALF.random(&mut rng)).collect();
+    let halves: Vec<Half> = e.iter().map(|e| (*e as u64).to_le_bytes()).collect();
+    let outputs = fast(&code, n, &halves, Half::times_x);
+    let expected = slow(HALF, &code, n, &e, 2);
+    assert!((0..n).all(|i| u128::from(u64::from_le_bytes(outputs[i])) == expected[i]));
+}
+
+/// In regions of more than 2^16 elements: all of y is read.
+#[test]
+fn places_reach_all_of_long_regions() {
+    let code = Code::new(1 << 20, &[5; 32]);
+    assert!(code.region > 1 << 16);
+    let y: Vec<Half> = (1..=parity(1 << 20) as u64).map(u64::to_le_bytes).collect();
+    let mut outputs = vec![Half::default(); BATCH];
+    code.expand(&y, &mut outputs);
+    for (places, output) in places(&code, BATCH).iter().zip(&outputs) {
+        let expected = places.iter().fold(0, |sum, &place| sum ^ (place as u64 + 1));
+        assert_eq!(u64::from_le_bytes(*output), expected);
+    }
+}
+
 /// x generates the field, and no smaller one.
 #[test]
 fn the_factor_is_in_no_subfield() {

@@ -159,11 +159,11 @@ mod tests {
     fn every_level_of_every_tree_and_side_has_a_key_of_its_own() {
         let (keys, node) = (Aes128::new(&[7; 16]), [[3; 16]]);
         let (depth, mut seen) = (7, HashSet::new());
-        for index in 0..50 {
+        for index in 0..600 {
             let tree = Tree { keys: &keys, index, depth, leaves: 1 << depth };
             (0..depth).for_each(|level| seen.extend(tree.children(&node, level).iter().copied()));
         }
-        assert_eq!(seen.len(), 50 * 7 * 2);
+        assert_eq!(seen.len(), 600 * 7 * 2);
     }
 
     /// pi(s) alone could be inverted, since the keys are public.

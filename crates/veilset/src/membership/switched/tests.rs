@@ -279,6 +279,18 @@ fn blocks_and_runs_have_orders_of_their_own() {
     assert!(first.iter().zip(second).any(|(a, b)| *b != a + 64));
 }
 
+/// However many blocks there are, each has an order of its own.
+#[test]
+fn no_order_comes_again_in_a_later_block() {
+    let plan = Plan { blocks: Blocks { number: 5, levels: 6, items: 40 }, n_y: 1, bytes: 8 };
+    let functions = plan.functions(Domain::without_session("test")).unwrap();
+    let table = Table::new(&functions, &[]).unwrap();
+    let picked = plan.pick(&plan.network().unwrap(), &table, &mut Prng::from_seed(&[1; 32])).unwrap().from;
+    let orders: HashSet<Vec<u32>> =
+        picked.chunks(40).map(|block| block.iter().map(|bin| bin % 64).collect()).collect();
+    assert_eq!(orders.len(), 5);
+}
+
 /// More tests than tags in a frame.
 #[test]
 fn comparisons_of_all_frames_have_instances_of_their_own() {
