@@ -128,6 +128,20 @@ fn seeds_and_rows_are_fresh_in_every_run() {
     assert!(a.vector.iter().all(|element| !b.vector.contains(element)));
 }
 
+/// Two stores of the same keys and values that go on with one generator.
+#[test]
+fn every_store_has_a_seed_and_free_elements_of_its_own() {
+    let (keys, values, mut rng) = (keys(100, 1), values(100), Prng::from_seed(&[1; 32]));
+    let seeds = [(); 2].map(|()| encode(&keys, |i| values[i], &mut rng).unwrap().seed);
+    assert_ne!(seeds[0], seeds[1]);
+    let size = size(100);
+    let rows = Rows::new(&[1; 16], &keys, size).unwrap();
+    let [a, b] = [(); 2].map(|()| rows.encode(|i| values[i], size, &mut rng).unwrap());
+    let equal = a.iter().zip(b.iter()).filter(|(a, b)| a == b).count();
+    // All but those that nothing free adds to.
+    assert!(equal < 3, "{equal} of {size} elements are equal");
+}
+
 #[test]
 fn what_fails_is_tried_again_under_another_seed() {
     // 128 rows of 128 bits in a vector of 128 elements: solvable with probability 0.29.

@@ -105,6 +105,33 @@ fn all_elements_are_fresh_in_every_ot_and_every_run() {
     assert_eq!(answers.len(), 2 * n);
 }
 
+/// The same of two uses that go on with one generator.
+#[test]
+fn all_elements_are_fresh_in_every_use_of_a_generator() {
+    let choices: Vec<bool> = (0..20).map(|i| i % 3 == 0).collect();
+    let (_, views) = run_pair(
+        &SessionId::of([7; 32]),
+        |cx| {
+            sender(cx, "a", choices.len())?;
+            sender(cx, "a", choices.len())
+        },
+        |cx| {
+            receiver(cx, "a", &choices)?;
+            receiver(cx, "a", &choices)
+        },
+    );
+    let [asked, answers] = [0, 1].map(|party| split_frames(&views.0[party]));
+    assert_eq!([asked.len(), answers.len()], [2; 2]);
+    let mut seen = HashSet::new();
+    for (_, body) in &asked {
+        let pairs: Vec<Pair> = body.as_chunks().0.iter().map(split).collect();
+        seen.extend(computed(&pairs));
+    }
+    assert_eq!(seen.len(), 2 * 4 * choices.len());
+    let answers: HashSet<&[u8]> = answers.iter().flat_map(|(_, body)| body.chunks(32)).collect();
+    assert_eq!(answers.len(), 2 * choices.len());
+}
+
 /// A party that could try all values would find the picked element, and so the choice, or the pad.
 #[test]
 fn elements_that_are_not_picked_hashes_and_pads_are_of_full_width() {

@@ -292,6 +292,29 @@ fn delta_and_the_streams_are_others_in_every_run() {
     }
 }
 
+/// Two setups that go on with one generator: streams and Delta of one are not those of the other.
+#[test]
+fn every_setup_has_roots_and_a_delta_of_its_own() {
+    let ((receivers, deltas), _) = run_pair(
+        &SESSION,
+        |cx| {
+            let first = Receiver::setup(cx, "a", 6, Security::SemiHonest)?;
+            Ok([first, Receiver::setup(cx, "b", 6, Security::SemiHonest)?])
+        },
+        |cx| {
+            let first = Sender::setup(cx, "a", 6, Security::SemiHonest)?;
+            Ok([*first.delta(), *Sender::setup(cx, "b", 6, Security::SemiHonest)?.delta()])
+        },
+    );
+    assert_ne!(deltas[0], deltas[1]);
+    let mut blocks = HashSet::new();
+    for mut receiver in receivers {
+        let (columns, _) = receiver.0.columns(16);
+        blocks.extend(columns.as_chunks::<16>().0.iter().copied());
+    }
+    assert_eq!(blocks.len(), 2 * WIDTH);
+}
+
 /// Knowing a root means knowing the receiver's choices.
 #[test]
 fn every_tree_has_a_root_of_its_own_that_is_another_in_every_run() {
