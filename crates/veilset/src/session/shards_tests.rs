@@ -1,5 +1,7 @@
 use super::*;
 use crate::channel::{Recording, WireCount};
+use crate::compact_set::CompactSet;
+use crate::compact_set::golomb::Golomb;
 use crate::error::Fault;
 use crate::item::ItemSet;
 use crate::net::Connection;
@@ -171,6 +173,28 @@ fn a_job_costs_what_its_entry_says_for_each_shard() {
         let took: u64 = frames.map(|(_, body)| (crate::channel::HEADER + body.len()) as u64).sum();
         assert_eq!(took, expected, "{} {}", of.0, of.1);
     }
+}
+
+/// Each run has its shard's part of the error: the tags of the answer are as long as that asks for.
+#[test]
+fn tags_of_a_job_are_those_of_its_shards() {
+    let (y, x) = overlapping(300, 200, 0.5);
+    let [receiver, sender] = [(Role::Receiver, &y), (Role::Sender, &x)]
+        .map(|(role, set)| request((&INTERSECT, &CWPRF), role, set, false));
+    let seen = Shared::default();
+    let (mut ours, theirs) = Channel::pair();
+    ours.record(Recording::to_writer(seen.clone()));
+    thread::scope(|s| {
+        s.spawn(|| run(connection(theirs), &sender, &mut Prng::from_seed(&SEEDS[1])).unwrap());
+        run(connection(ours), &receiver, &mut Prng::from_seed(&SEEDS[0])).unwrap();
+    });
+    let tags = split_frames(&seen.bytes()).into_iter().filter(|(tag, _)| *tag == 0x21);
+    let took: usize = tags.map(|(_, body)| body.len()).sum();
+    let [n_y, n_x] = [300, 200].map(|n| bound(n, SHARDS));
+    let expected = |exponent| SHARDS as usize * Golomb::new(exponent, n_x, n_y).unwrap().bytes();
+    // About two bits more for each item than in a run of its own: the lengths themselves vary by a few bytes.
+    assert!(expected(42) > expected(40) + 70);
+    assert!(took.abs_diff(expected(42)) < 35, "{took}, {}", expected(42));
 }
 
 #[test]

@@ -5,6 +5,8 @@ use super::*;
 use crate::error::Fault;
 use crate::hash::SessionId;
 use crate::hashing::blocks::Blocks;
+use crate::hashing::bound;
+use crate::params::share;
 use crate::testing::{Views, every_bit_is_random, parts, run_pair, sizes, told};
 use crate::vole::Ideal;
 use std::collections::{HashMap, HashSet};
@@ -335,6 +337,16 @@ fn values_are_as_long_as_the_errors_need() {
         (48, 1 << 20, 9),
     ] {
         assert_eq!(Plan::new(exponent, 10, n_x, 20).bytes, bytes, "{exponent} {n_x}");
+    }
+}
+
+/// Blocks are so many and so large that none gets too many items, but for a third of the error.
+#[test]
+fn blocks_are_those_of_the_error() {
+    for exponent in [40, 46] {
+        let blocks = Plan::new(exponent, 10, 1 << 20, 20).blocks;
+        assert!(blocks.number > 1);
+        assert!(bound(share(exponent, 3), 1 << 20, blocks.number) <= blocks.items, "{exponent}: {blocks:?}");
     }
 }
 

@@ -89,6 +89,13 @@ fn tags_are_as_long_as_the_sizes_ask_for() {
     assert_eq!(lengths(false, true, 1, 1 << 40), None);
 }
 
+/// The shards of a job share its error.
+#[test]
+fn tags_of_a_shard_are_longer() {
+    let lengths = |shards| coding(&Terms { shards, ..TERMS }, 200, 300).unwrap().lengths();
+    assert_eq!([0, 2, 64].map(lengths), [(57, 0), (58, 0), (63, 0)]);
+}
+
 #[test]
 fn dummies_match_nothing_and_have_no_payload() {
     let (y, x) = overlapping(60, 50, 0.5);
