@@ -242,6 +242,39 @@ fn choices_and_values_nobody_evaluates_are_random() {
     assert_eq!(halves.len(), 200);
 }
 
+/// The choices are what the sender's generator gives next, so that they are others in another use of it.
+#[test]
+fn choices_are_drawn_anew_in_every_use_of_a_generator() {
+    let (y, x, protocol) = (inputs(0, 2), inputs(1, 4), MultiPoint::default());
+    let matrix = protocol.matrix(40, x.len(), y.len());
+    let generator = || {
+        let mut rng = Prng::from_seed(&[5; 32]);
+        // An earlier use.
+        drop(random_choices(matrix.width, &mut rng));
+        rng
+    };
+    let mut known = None;
+    let ((_, f_x), views) = run_pair(
+        &SESSION,
+        |cx| {
+            let seeds = Seeds::agree(cx, &matrix)?;
+            let f = seeds.send_key(&mut cx.ch.tx, &matrix, cx.rng)?;
+            let values = offer(cx, &matrix, &seeds, &f, &y);
+            known = Some(seeds.0.to_vec());
+            values
+        },
+        |cx| protocol.sender(cx.under(generator()), &x, y.len()),
+    );
+    let k = split_frames(&views.0[1]).into_iter().find(|f| f.0 == 0x81).unwrap().1.try_into().unwrap();
+    let reference = Reference::new(matrix, k, &known.unwrap(), &y);
+    let choices = random_choices(matrix.width, &mut generator());
+    // Where D is 0, the choice does not matter.
+    for (x, value) in x.iter().zip(f_x.iter()) {
+        let c = |i: usize, j: usize| reference.a[i][j] ^ (choices[i] & reference.d[i][j]);
+        assert_eq!(reference.value(x, c), *value);
+    }
+}
+
 /// Two runs in one session, on the same sets.
 #[test]
 fn the_key_and_the_columns_are_fresh_in_every_run() {
