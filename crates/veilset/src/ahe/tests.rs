@@ -3,6 +3,7 @@
 use super::elgamal::lists::ElGamal;
 use super::paillier::Paillier;
 use super::*;
+use crate::testing::every_bit_is_random;
 use std::collections::HashSet;
 
 const SEED: SessionId = SessionId::of([3; 32]);
@@ -209,4 +210,67 @@ fn uniform_numbers_are_below_the_modulus_and_reach_it() {
     // N is at least 9/16 of what fits: some are greater than half of it, in each quarter.
     let top: HashSet<u8> = numbers.chunks_exact(n.len()).map(|number| number[n.len() - 1] >> 6).collect();
     assert_eq!(top.len(), 3 + usize::from(n[n.len() - 1] >= 0xc0));
+}
+
+#[test]
+fn every_bit_of_a_uniform_number_is_random() {
+    let keys = Keys::<Short>::new(&mut rng(12));
+    let rng = &mut rng(13);
+    for numbers in [Short::uniform(&keys.key, 300, rng), Short::units(&keys.key, 300, rng)] {
+        let numbers: Vec<&[u8]> = numbers.chunks_exact(64).collect();
+        // The top byte is at most that of N.
+        every_bit_is_random(&numbers, 504);
+    }
+}
+
+/// The owner knows the secret key and could search for randomness that is short.
+#[test]
+fn answers_under_paillier_take_all_of_their_randomness_from_the_generator() {
+    let keys = Keys::<Short>::new(&mut rng(14));
+    let answers = Short::combine(&keys.key, None, None, &Short::zeros(10), &mut rng(15));
+    let tasks = rng(15).split();
+    // Four ciphertexts a task; the last one has two.
+    for (task, answers) in answers.chunks(4 * Short::CIPHERTEXT).enumerate() {
+        let n = answers.len() / Short::CIPHERTEXT;
+        let mut randomness = vec![0u8; n * keys.key.randomness()];
+        tasks.fork(task as u64).fill(&mut randomness);
+        let constants = vec![0u8; n * 64];
+        let mut weights = vec![0u8; n * 64];
+        weights.iter_mut().step_by(64).for_each(|low| *low = 1);
+        let mut expected = vec![0u8; answers.len()];
+        keys.key.combine(&constants, &weights, &Short::zeros(n), &randomness, &mut expected);
+        assert!(*answers == expected[..], "task {task}");
+    }
+}
+
+/// Numbers of which each is 0 but for one byte, and one that is 0.
+fn of_one_byte_each() -> Secrets<u8> {
+    let mut numbers = Secrets::<u8>::zeros(65 * 64);
+    for at in 0..64 {
+        numbers[at * 64 + at] = 1;
+    }
+    numbers
+}
+
+#[test]
+fn every_byte_of_a_number_counts_in_its_name() {
+    let numbers = of_one_byte_each();
+    let names = Short::names(&numbers);
+    assert_eq!(names.iter().collect::<HashSet<_>>().len(), 65);
+    assert!(*names == *Short::opened_names(&numbers));
+}
+
+#[test]
+fn every_byte_of_an_opened_number_counts() {
+    let keys = Keys::<Short>::new(&mut rng(16));
+    let mut numbers = of_one_byte_each();
+    let mut zero = vec![false; 65];
+    zero[64] = true;
+    assert_eq!(*Short::are_zero(&numbers), zero);
+    let found = |numbers: &Secrets<u8>| Short::quotients(&keys.owner, numbers, numbers, 60).1.to_vec();
+    let more = vec![61; 63];
+    assert_eq!(found(&numbers), [vec![1], more.clone(), vec![0]].concat());
+    // Small ones, to which something large is added.
+    numbers.iter_mut().step_by(64).for_each(|low| *low = 7);
+    assert_eq!(found(&numbers), [vec![7], more, vec![7]].concat());
 }
