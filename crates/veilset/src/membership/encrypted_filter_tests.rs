@@ -1,5 +1,6 @@
 use super::*;
 use crate::ahe::elgamal::lists::ElGamal;
+use crate::ahe::paillier::Paillier;
 use crate::item::ItemSet;
 use crate::params::LAMBDA;
 use crate::rng::Prng;
@@ -131,6 +132,50 @@ fn only_malformed_cells_that_are_used_are_noticed() {
             |cx| receive::<ElGamal>(cx, x, None, Agreed::fresh(filter)),
         );
         assert_eq!(sums.well_formed, well_formed);
+    }
+}
+
+/// Answers that use it would be no ciphertexts either, and so its owner would see which items do.
+#[test]
+fn a_cell_that_is_no_ciphertext_is_refused_whether_it_is_used_or_not() {
+    type Short = Paillier<512>;
+    let x = overlapping(0, 1, 0.0).1;
+    let (filter, x) = (Filter::new(LAMBDA, 5, 1), &Hashed::new(&x));
+    let rng = &mut Prng::from_seed(&[3; 32]);
+    let owner = Short::generate(rng);
+    let (seed, n) = ([9; 32], filter.cells as usize);
+    let seeds = Seeds::of_session(&SESSION, &seed);
+    let key = Short::public(&owner, &seeds.positions, rng);
+    let good = Short::encrypt(&owner, &seeds.first_parts, 0, &vec![true; n], rng);
+    let mut used = vec![0; filter.positions as usize];
+    positions(&seeds.positions, filter)(&x.own()[0], &mut used);
+    let run = |cells: &[u8]| {
+        let (ends, _) = run_pair(
+            &SESSION,
+            |cx| {
+                cx.ch.tx.send(SEED, &[seed])?;
+                cx.ch.tx.send_bytes(KEY, &key)?;
+                // One frame.
+                cx.ch.tx.send_bytes(CELLS, cells)
+            },
+            |cx| Ok(receive::<Short>(cx, x, None, Agreed::fresh(filter)).map(|sums| sums.well_formed)),
+        );
+        ends.1
+    };
+    assert_eq!(run(&good), Ok(true));
+    // 0, N, a prime of it, and what is above N^2.
+    let modulus = owner.public().n().to_vec();
+    let prime = Short::save(&owner)[..32].to_vec();
+    for number in [vec![], modulus, prime, vec![0xff; Short::CELL]] {
+        for in_use in [true, false] {
+            let at = (0..n).find(|at| used.contains(&(*at as u32)) == in_use).unwrap();
+            let mut cells = good.clone();
+            let cell = &mut cells[at * Short::CELL..][..Short::CELL];
+            cell.fill(0);
+            cell[..number.len()].copy_from_slice(&number);
+            let error = run(&cells).unwrap_err();
+            assert!(error.to_string().contains("a cell of its filter is"), "{error}");
+        }
     }
 }
 

@@ -181,3 +181,28 @@ fn a_count_shows_of_items_that_do_not_match_nothing() {
     let differ = |(a, b): (&Element, &Element)| !a.equals(b);
     assert!(opened.first.iter().zip(&opened.second).all(differ));
 }
+
+/// Otherwise what the receiver opens for an item that it lacks would give a kappa away.
+#[test]
+fn no_two_numbers_of_answers_are_the_same() {
+    let rng = &mut Prng::from_seed(&[4; 32]);
+    let owner = ElGamal::generate(rng);
+    let key = ElGamal::key(&ElGamal::public(&owner, &SESSION, rng), &SESSION).unwrap();
+    let cells = ElGamal::encrypt(&owner, &SESSION, 0, &[true; N], rng);
+    let (ones, _) = ElGamal::load(&SESSION, &(0..N as u32).collect::<Vec<_>>(), &cells);
+    let open = |answers: &[u8]| ElGamal::open(&owner, answers).unwrap();
+    let mut seen = HashSet::<Name>::new();
+    // Two frames.
+    for _ in 0..2 {
+        let (answers, kappa) = of_intersection(&key, &ones, rng);
+        let kappa = open(&ElGamal::combine(&key, Some(&kappa), None, &ElGamal::zeros(N), rng));
+        // r + kappa, and r'.
+        let (first, second) = answers.split_at(N * ElGamal::CIPHERTEXT);
+        let (mut r, units) = (open(first), open(second));
+        subtract(&mut r, &kappa);
+        seen.extend(encode(&r).iter().chain(encode(&kappa).iter()).chain(encode(&units).iter()));
+        let (_, kappa) = union::combine::<ElGamal>(&key, &ones, rng);
+        seen.extend(ElGamal::names(&kappa.unwrap()).iter());
+    }
+    assert_eq!(seen.len(), 2 * 4 * N);
+}
