@@ -490,6 +490,35 @@ fn answers_to_filters_are_counted_by_peer_and_refused_beyond_the_limit() {
     assert!(is_refused(gate.begins(&proposal)));
 }
 
+/// Where repetitions are allowed, only the limit itself can refuse.
+#[test]
+fn a_log_that_may_lack_a_run_does_not_count_answers_to_filters() {
+    let side = Side::new();
+    let set: ItemSet = ["a"].iter().collect();
+    let request = Request::new(&COUNT, Role::Sender, &set);
+    let path = side.log();
+    let rules = Rules { max_filter_runs: Some(9), repeats: Some(Repeats::Allow), ..Rules::default() };
+    let policy = Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer()))], &|_| None).unwrap();
+    let setup =
+        Setup { audit_log: Some(&path), identity: Some(&side.identity), ..Setup::new(&policy, &|_| ()) };
+    let proposal = testing::proposal(hello(&COUNT, Role::Sender), 1, who_is(Some(peer())));
+    let proposal = Proposal { choice: Choice::of(&DC17), ..proposal };
+    let is_refused = |result: Result<()>, why: &str| match result {
+        Err(Error::Refused(said)) => said.contains("by \"max-filter-runs\"") && said.contains(why),
+        _ => false,
+    };
+    let mut gate = Gate::new(&request, setup).unwrap();
+    gate.approve(&proposal).unwrap();
+    let (run, log) = (gate.run(&proposal), gate.log.as_ref().unwrap());
+    let look = gate.second_look(log, &run, Some(&io::Error::other("no locks available")));
+    assert!(is_refused(look, "cannot be locked (no locks available)"));
+    gate.second_look(log, &run, None).unwrap();
+    // A line that may have been a run.
+    std::fs::write(&path, "garbage\n").unwrap();
+    let mut gate = Gate::new(&request, setup).unwrap();
+    assert!(is_refused(gate.approve(&proposal), "not entries (line 1)"));
+}
+
 #[test]
 fn a_job_that_goes_on_counts_with_its_start_and_only_if_the_log_has_that() {
     let side = Side::new();

@@ -274,3 +274,21 @@ fn each_offer_says_what_a_party_that_deviates_can_do() {
     assert!(by_name(&CWPRF).contains("ask for every row"));
     assert!(by_name(&DH_PSI).contains("as many guesses as it announced keys"));
 }
+
+/// The key that is drawn, not only the room that is kept for it.
+#[test]
+fn a_modulus_has_as_many_bits_as_its_name_says() {
+    struct Bits;
+    impl under_cipher::UnderCipher for Bits {
+        type Output = usize;
+        fn run<C: crate::ahe::Cipher>(self) -> Result<usize> {
+            let owner = C::generate(&mut crate::rng::Prng::from_seed(&[1; 32]));
+            Ok(8 * C::save(&owner).len())
+        }
+    }
+    for (cipher, bits) in
+        [(groups::PAILLIER_1024, 1024), (groups::PAILLIER_2048, 2048), (groups::PAILLIER_3072, 3072)]
+    {
+        assert_eq!(under_cipher::with_cipher(cipher, Bits), Ok(bits));
+    }
+}

@@ -558,3 +558,26 @@ fn every_candidate_is_checked() {
     request.terms.malicious_sender = true;
     assert!(matches!(request.check(), Err(Error::Usage(m)) if m.contains("does not work with dh")));
 }
+
+/// With more items than a filter is for, it would err more often.
+#[test]
+fn sets_that_are_larger_than_the_filter_is_for_are_refused() {
+    let limits = |n_y: usize, n_x: usize, role: Role| {
+        let facts = Facts { digest: [7; 32], capacity: 10, queries: 20 };
+        let hello = Hello { filter: Some(facts), ..crate::testing::hello(&COUNT, role) };
+        let (ours, theirs) = if role == Role::Receiver { (n_y, n_x) } else { (n_x, n_y) };
+        let proposal = crate::testing::proposal(hello, ours, crate::testing::peer(theirs, false));
+        within_limits(&Proposal { choice: Choice::of(&crate::protocols::DC17), ..proposal })
+    };
+    for role in Role::ALL {
+        assert_eq!(limits(10, 20, role), Ok(()));
+        let cases = [
+            ((11, 20), "the receiver has 11 items, and its filter is for 10."),
+            ((10, 21), "the sender has 21 items, and the receiver's filter is for 20."),
+        ];
+        for ((n_y, n_x), said) in cases {
+            let error = limits(n_y, n_x, role).unwrap_err();
+            assert!(matches!(&error, Error::Refused(what) if what.contains(said)), "{role}: {error}");
+        }
+    }
+}

@@ -199,3 +199,77 @@ fn answers_that_no_item_can_have_are_refused() {
         }
     }
 }
+
+/// A sender that answers with 0 for each of its items. It is not told of more matches than there are items, either: by
+/// repeating items in powers of two it would learn which ones match.
+#[test]
+fn a_sender_whose_answers_match_too_often_sees_no_verdict() {
+    let y = overlapping(3, 0, 0.0).0;
+    let y = &Hashed::new(&y);
+    for both in [false, true] {
+        let terms = Terms { both, ..TERMS };
+        let (ends, _) = run_pair(
+            &SESSION,
+            |cx| {
+                let task = Task { terms, ..task(&COUNT, Role::Receiver, y) };
+                Ok(count::run::<ElGamal>(&task, cx, 5)?.open(Confirmed(())))
+            },
+            |cx| {
+                let none = ItemSet::default();
+                let set = Hashed::padded(&none, 5, cx.rng);
+                let sums = crate::membership::encrypted_filter::receive::<ElGamal>(
+                    cx,
+                    &set,
+                    None,
+                    filter(&TERMS, 3, 5),
+                )?;
+                let combine = |key: &_, _: &_, rng: &mut Prng| {
+                    (ElGamal::combine(key, None, None, &ElGamal::zeros(5), rng), None)
+                };
+                answer::<ElGamal>(cx, &sums, (5, 5), count::SHAPE, combine, |_, _| ())?;
+                if both { crate::operations::both::recv_count(cx.ch, 5).map(Some) } else { Ok(None) }
+            },
+        );
+        assert!(matches!(ends.0, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{:?}", ends.0);
+        assert_eq!(ends.1, both.then_some(3));
+    }
+}
+
+/// A receiver that tells the sender of more matches than one of the two has items.
+#[test]
+fn a_number_of_matches_above_a_set_is_refused() {
+    for (n_y, n_x, told, refused) in [(3, 2, 2, false), (3, 2, 3, true), (2, 3, 2, false), (2, 3, 3, true)] {
+        let (y, x) = overlapping(n_y, n_x, 0.0);
+        let (y, x) = (&Hashed::new(&y), &Hashed::new(&x));
+        let (ends, _) = run_pair(
+            &SESSION,
+            |cx| {
+                let owner = send_filter::<ElGamal>(&task(&COUNT, Role::Receiver, y), cx, n_x)?;
+                let shape = count::SHAPE;
+                receive::<ElGamal>(
+                    cx,
+                    &owner,
+                    n_x,
+                    shape,
+                    |[c, _]| (ElGamal::are_zero(&c), None),
+                    |_, _| (),
+                )?;
+                crate::operations::both::send_count(cx.ch, told)
+            },
+            |cx| {
+                let terms = Terms { both: true, ..TERMS };
+                let task = Task { terms, ..task(&COUNT, Role::Sender, x) };
+                Ok(count::run::<ElGamal>(&task, cx, n_y).and_then(|sealed| sealed.open(Confirmed(()))))
+            },
+        );
+        match ends.1 {
+            Err(Error::Peer { fault: Fault::Misbehaved, what, .. }) => {
+                assert!(refused && what.contains("number of matches is larger"), "{what}");
+            }
+            other => {
+                assert!(!refused);
+                assert_eq!(other, Ok(Learned::Matches(told as u64)));
+            }
+        }
+    }
+}
