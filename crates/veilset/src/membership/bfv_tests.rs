@@ -192,6 +192,25 @@ fn what_is_sent_has_a_fresh_encryption_of_zero_and_is_flooded() {
 }
 
 #[test]
+fn errors_of_encryptions_of_zero_are_fresh_in_each_half_and_in_each_response() {
+    let (bfv, rng) = (Bfv::new().unwrap(), &mut rng(8));
+    // Under a key of zeros nothing remains but the errors, and in the first halves a flood of one bit.
+    let zeros = [0; 2].map(|_| everywhere(&bfv, 0));
+    let [[one, two], [three, four]] = [0; 2].map(|_| {
+        let nothing = [bfv.nothing(), bfv.nothing()];
+        bfv.finish(nothing, &slots(&[]), &zeros, 0, rng).unwrap()
+    });
+    let halves = [one, two, three, four];
+    for (i, half) in halves.iter().enumerate() {
+        for other in &halves[..i] {
+            let mut between = half.clone();
+            *between -= &**other;
+            assert!(largest(&bfv, &between) > 2, "half {i}");
+        }
+    }
+}
+
+#[test]
 fn the_flood_is_uniform() {
     let (bfv, rng) = (Bfv::new().unwrap(), &mut rng(6));
     for bits in [1, 63, 64, 114] {
