@@ -11,6 +11,7 @@ use crate::operations::{COUNT, Confirmed, INTERSECT, Inputs, Operation, Role, Ta
 use crate::protocols::DC17;
 use crate::testing::{are_random_orders, overlapping, places, run_pair, split_frames};
 use std::collections::HashSet;
+use std::sync::Mutex;
 
 const SESSION: SessionId = SessionId::of([5; 32]);
 const TERMS: Terms = Terms { max_row: 3050, ..crate::operations::tests::TERMS };
@@ -272,4 +273,31 @@ fn a_number_of_matches_above_a_set_is_refused() {
             }
         }
     }
+}
+
+/// Frames of one answer each, because their rows are as long as a frame.
+#[test]
+fn each_frame_of_answers_has_randomness_of_its_own() {
+    let (y, x) = overlapping(1, 3, 0.0);
+    let (y, x) = (&Hashed::new(&y), &Hashed::new(&x));
+    let shape = Shape { ciphertexts: 1, width: FRAME_BYTES };
+    let drawn = Mutex::new(vec![]);
+    run_pair(
+        &SESSION,
+        |cx| {
+            let owner = send_filter::<ElGamal>(&task(&COUNT, Role::Receiver, y), cx, 3)?;
+            receive::<ElGamal>(cx, &owner, 3, shape, |[c, _]| (ElGamal::are_zero(&c), None), |_, _| ())
+                .map(drop)
+        },
+        |cx| {
+            let sums = sums::<ElGamal>(&task(&COUNT, Role::Sender, x), cx, 1)?;
+            let combine = |key: &_, _: &_, rng: &mut Prng| {
+                drawn.lock().unwrap().push(rng.bytes::<32>());
+                (ElGamal::combine(key, None, None, &ElGamal::zeros(1), rng), None)
+            };
+            answer::<ElGamal>(cx, &sums, (3, 3), shape, combine, |_, _| ()).map(drop)
+        },
+    );
+    let drawn = drawn.into_inner().unwrap();
+    assert_eq!((drawn.len(), drawn.iter().collect::<HashSet<_>>().len()), (3, 3));
 }
