@@ -4,7 +4,7 @@ use crate::channel::{Channel, Recording};
 use crate::error::Fault;
 use crate::group::ristretto255::{self, encode, map};
 use crate::secret::Secrets;
-use crate::testing::{Shared, are_random_orders, split_frames};
+use crate::testing::{Shared, are_random_orders, places, split_frames};
 use std::collections::{HashMap, HashSet};
 
 /// The keys of n parties, and the list before the run.
@@ -190,6 +190,25 @@ fn every_party_permutes_the_list_in_an_order_of_its_own_and_another_one_in_each_
         are_random_orders([&orders[0][party], &orders[1][party]]);
         are_random_orders([&orders[0][party], &orders[0][(party + 1) % 4]]);
     }
+}
+
+/// Whoever comes next knows the rows. So an order that follows from them would be no secret.
+#[test]
+fn an_order_is_that_of_the_generator_whatever_the_rows_are() {
+    let n = 300;
+    let start = Start::new(2, Shape::new(n, 1), &uniform(n));
+    let orders = [1, 2].map(|seed| {
+        let (mut here, mut there) = Channel::pair();
+        let rng = &mut Prng::from_seed(&[seed; 32]);
+        let mut run = Shuffle { shape: start.shape, rng, threads: Threads::global() };
+        run.send(std::slice::from_ref(&start.list), &mut here.tx).unwrap();
+        let sent: Vec<Ciphertext> = there.rx.recv(LIST, n).unwrap();
+        let order = places(&start.list, &sent);
+        let drawn = Prng::from_seed(&[seed; 32]).permutation(n);
+        assert!(order.iter().zip(drawn.iter()).all(|(place, drawn)| *place == *drawn as usize));
+        order
+    });
+    are_random_orders([&orders[0], &orders[1]]);
 }
 
 /// An order within frames would tell in which frame a row was.

@@ -181,6 +181,18 @@ pub(super) fn ciphertexts<T>(runs: &[Run<T>], honest: usize) -> Check {
     fair("parts of ciphertexts", &bytes, 1..255)
 }
 
+/// That both rows which an honest party offers are fresh in every run, also within one session. Whoever can work out what
+/// it would offer sees which of the two rows it has got.
+fn offers<T>(runs: &[Run<T>], honest: usize) -> Check {
+    let mut seen = HashSet::<Encoding>::new();
+    for (_, offers) in runs.iter().flat_map(|run| &run.notes[honest].offered) {
+        for ciphertext in offers.iter().flatten().flat_map(|row| of_row(row)) {
+            distinct("rows that are offered", &mut seen, ciphertext.as_ref().as_chunks::<32>().0.to_vec())?;
+        }
+    }
+    Ok(())
+}
+
 /// The elements that a coalition with P_1 sees when an honest client has passed the list on, in rows of `k`.
 fn passed_on<T>(run: &Run<T>, honest: usize, k: usize) -> Vec<Vec<Encoding>> {
     let key = run.sum_of_keys(run.remaining(honest));
@@ -270,6 +282,7 @@ pub(super) fn union_is_private<T>(runs: &[Run<T>], honest: usize) -> Check {
         wire(runs),
         compared(runs, honest),
         shares(runs, honest),
+        offers(runs, honest),
         ciphertexts(runs, honest),
         rows_follow_from_the_result(runs, honest),
         permuted(runs, honest, K),
@@ -283,6 +296,7 @@ pub(super) fn count_is_private<T>(runs: &[Run<T>], honest: usize, known: &[Encod
         wire(runs),
         compared(runs, honest),
         shares(runs, honest),
+        offers(runs, honest),
         ciphertexts(runs, honest),
         others_are_unknown(runs, honest, known),
         permuted(runs, honest, 1),

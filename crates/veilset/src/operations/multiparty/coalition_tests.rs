@@ -75,7 +75,7 @@ fn coalitions(test: &str) -> Vec<(usize, usize)> {
     Draw::new(test).of_each(1, COALITIONS, |(n, _)| *n)
 }
 
-/// The runs of all worlds, with numbers of their own.
+/// The runs of all worlds, with numbers of their own: the generators differ, and the session is the same.
 pub(super) fn in_all_worlds<T>(
     (n, honest): (usize, usize),
     run: impl Fn(u8, &[ItemSet]) -> Run<T>,

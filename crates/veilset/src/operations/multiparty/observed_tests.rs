@@ -257,13 +257,14 @@ pub(super) struct Run<T> {
     pub(super) leader: T,
 }
 
-/// Runs all parties with these sets. No two runs of a test may have the same number.
+/// Runs all parties with these sets. No two runs of a test may have the same number, which their generators follow from.
+/// The session, and those of the pairs, are the same in all runs: what follows from them alone does not count as fresh.
 pub(super) fn run<T: Send>(
     number: u8,
     sets: &[ItemSet],
     party: impl Fn(&mut Many, &Hashed, Parts) -> Result<Option<T>> + Sync,
 ) -> Run<Option<T>> {
-    let (results, views) = run_many(sets.len(), number, |many| {
+    let (results, views) = run_many(sets.len(), 1, |many| {
         let log = Log::new(many)?;
         *many.rng = generator(number, many.me);
         let result = party(many, &Hashed::new(&sets[many.me]), Parts::new(log.clone()))?;
