@@ -2,10 +2,14 @@ use super::count::Count;
 use super::intersect::Intersect;
 use super::union::{Public, Union};
 use crate::equality::nibbles::Nibbles;
+use crate::error::Error;
+use crate::group::encoding::PIECE;
+use crate::hash::Domain;
 use crate::hashed::Hashed;
+use crate::hashing::cuckoo::{self, Functions};
 use crate::item::{ItemSet, Items};
 use crate::membership::mot::FromOt;
-use crate::membership::shared::Compared;
+use crate::membership::shared::{Batch, Compared, Sizes};
 use crate::operations::Confirmed;
 use crate::oprf::bins::FromVole;
 use crate::oprf::programmable::Programmed;
@@ -149,4 +153,63 @@ fn programmable_oprfs_share_the_error() {
         assert_eq!(noted.clone().count(), 2 * (parties - 1) * (parties - 1));
         assert!(noted.into_iter().all(|noted| *noted == exponent));
     }
+}
+
+// ---- Errors of the run, against numbers that are written out.
+
+/// The length of the strings that tests of these sizes compare.
+fn bits(Sizes { bins, most, exponent, comparisons }: Sizes) -> u32 {
+    let functions = Functions::new(Domain::without_session("tests"), bins).unwrap();
+    Batch { functions, most, exponent, comparisons }.bits().unwrap()
+}
+
+/// All tests of a union share 2^-41: those of each party with each party before it. With five parties, these are 10 for
+/// each bin, 857,430 in all; with 32 they are 496, 695,625,616 in all.
+#[test]
+fn strings_of_a_union_are_long_enough_for_the_tests_of_all_parties() {
+    for (parties, bound, of_a_bin, length) in [(5, 1 << 16, 10, 64), (32, 1 << 20, 496, 72)] {
+        let public = Public::new(vec![bound; parties], 20);
+        for (owner, holder) in (1..parties).flat_map(|owner| (0..owner).map(move |holder| (owner, holder))) {
+            let sizes = public.sizes(owner, holder);
+            assert_eq!((sizes.exponent, sizes.comparisons), (41, of_a_bin * public.bins(owner)), "{parties}");
+            assert_eq!(bits(sizes), length, "{parties} {owner} {holder}");
+        }
+    }
+}
+
+/// All tests of a count share 2^-40: those of the leader's bins with each other party. With five parties, these are 5,100
+/// in all; with 32 they are 39,525.
+#[test]
+fn strings_of_a_count_are_long_enough_for_the_tests_of_all_parties() {
+    for (parties, comparisons) in [(5, 4 * 1275), (32, 31 * 1275)] {
+        let bounds = vec![1000; parties];
+        for holder in 1..parties {
+            let sizes = super::count::sizes(&bounds, holder);
+            assert_eq!((sizes.exponent, sizes.comparisons), (40, comparisons), "{parties}");
+            assert_eq!(bits(sizes), 56, "{parties} {holder}");
+        }
+    }
+}
+
+/// Any table without a placement shows something of a set, so all tables of a run share 2^-40.
+#[test]
+fn tables_of_all_parties_share_the_error() {
+    for (parties, exponent) in [(2, 40), (3, 41), (5, 42), (32, 45)] {
+        let public = Public::new(vec![40; parties], 20);
+        let bins: Vec<usize> = (0..parties).map(|party| public.bins(party)).collect();
+        assert_eq!(bins[0], 0);
+        assert!(bins[1..].iter().all(|bins| *bins == cuckoo::number(exponent, 40)), "{parties}");
+        assert!(parties == 2 || bins[1] > cuckoo::number(40, 40), "{parties}");
+    }
+}
+
+/// An element is decoded wrongly with a probability of 7 times 2^-85, and any of a run with 2^-41.
+#[test]
+fn more_rows_than_can_be_decoded_without_an_error_are_refused() {
+    let of = |elements: usize| Public::new(vec![1 << 28; 3], PIECE * elements - 3);
+    let rows = of(4000).bins(1) + of(4000).bins(2);
+    let most = (1usize << 44) / 7 / rows;
+    assert_eq!([most, most + 1].map(|elements| of(elements).k()), [most, most + 1]);
+    assert_eq!(of(most).rows().ok(), Some(rows));
+    assert!(matches!(of(most + 1).rows(), Err(Error::Usage(_))));
 }
