@@ -20,6 +20,9 @@ use curve25519_dalek::RistrettoPoint;
 use curve25519_dalek::constants::RISTRETTO_BASEPOINT_POINT as G;
 use curve25519_dalek::ristretto::CompressedRistretto;
 
+/// The bytes of a row with an item of up to 20 bytes. It is one element.
+const ROW: usize = 21;
+
 /// What an owner makes of the second part of the last ciphertext of a row, for the row of this bin.
 type Change = fn(usize, &mut [u8]);
 
@@ -46,9 +49,6 @@ fn of_the_leader(bin: usize, part: &mut [u8]) {
     (row[0], row[1]) = (1, b"abcd"[bin]);
     add(part, row);
 }
-
-/// The bytes of a row with an item of up to 20 bytes. It is one element.
-const ROW: usize = 21;
 
 /// Adds the element of this row.
 fn add(part: &mut [u8], row: [u8; ROW]) {
