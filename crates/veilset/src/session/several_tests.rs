@@ -3,7 +3,7 @@ use crate::error::Fault;
 use crate::item::ItemSet;
 use crate::net::{Connected, in_memory};
 use crate::operations::{self, COUNT, INTERSECT, Operation, SUM, UNION};
-use crate::protocols::MPSI;
+use crate::protocols::{MPSI, MPSU};
 use crate::session::run::{Prepared, Request, check, run, run_if};
 use crate::testing::parties;
 use std::collections::BTreeSet;
@@ -126,6 +126,97 @@ fn sessions_follow_from_what_all_have_said_and_from_the_secrets_of_the_connectio
     let of_another = *session_of_pair(&others[0], &[1; 32], [seats[0], seats[1]]).as_bytes();
     let all = [pair(1, 0, 1), pair(2, 0, 1), pair(1, 0, 2), pair(1, 1, 2), of_another, *base.as_bytes()];
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
+}
+
+/// Each part of what a session of several binds, changed alone: of each party what it has said, who it is, its size and
+/// its place; how many they are, and what was chosen.
+#[test]
+fn a_session_of_several_binds_who_the_parties_are_and_what_was_chosen() {
+    type Told = (&'static [u8], Option<Fingerprint>, usize);
+    fn print(key: &[u8]) -> Option<Fingerprint> {
+        Some(Fingerprint::of_public_key(key))
+    }
+    let of = |told: &[Told], choice: Choice| {
+        let said: Vec<Said> =
+            told.iter().map(|told| Said { hello: told.0.to_vec(), padded: false }).collect();
+        let all: Vec<_> = said.iter().zip(told).map(|(said, told)| (said, told.1, told.2)).collect();
+        *session_of_several(all.into_iter(), choice).as_bytes()
+    };
+    let base: [Told; 2] = [(&b"a"[..], print(b"1"), 1), (&b"b"[..], print(b"2"), 2)];
+    let choice = Choice::of(&MPSI);
+    let mut all = vec![of(&base, choice)];
+    assert_eq!(all[0], of(&base, choice));
+    let changes: [fn(&mut Told); 4] =
+        [|told| told.0 = &b"c"[..], |told| told.1 = print(b"3"), |told| told.1 = None, |told| told.2 = 3];
+    for (party, change) in [0, 1].into_iter().flat_map(|party| changes.map(|change| (party, change))) {
+        let mut told = base;
+        change(&mut told[party]);
+        all.push(of(&told, choice));
+    }
+    let [first, second] = base;
+    all.push(of(&[second, first], choice));
+    all.push(of(&[(first.0, second.1, first.2), (second.0, first.1, second.2)], choice));
+    all.push(of(&[first, second, (&b"c"[..], print(b"3"), 3)], choice));
+    all.push(of(&base, Choice { protocol: &MPSU, ..choice }));
+    all.push(of(&base, Choice { group: "another", ..choice }));
+    assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
+}
+
+/// Connections in another order, too few of them, or one to somebody with another key.
+#[test]
+fn connections_that_are_not_those_to_the_parties_are_a_bug() {
+    let (mes, set) = (parties(3), ItemSet::default());
+    let refused = |change: fn(&mut Vec<Connection>)| {
+        let mut connections = in_memory(mes[0].roster()).swap_remove(0);
+        change(&mut connections);
+        Gathering::new(connections, &request(&COUNT, &mes[0], &set)).err()
+    };
+    let listed: fn(&mut Vec<Connection>) =
+        |connections| connections[0].peer = Some(Fingerprint::of_public_key(&[1]));
+    assert!(refused(|_| ()).is_none() && refused(listed).is_none());
+    let wrong: [fn(&mut Vec<Connection>); 5] = [
+        |connections| connections.swap(0, 1),
+        |connections| connections.truncate(1),
+        |connections| connections.clear(),
+        |connections| connections[1].seat = seat(0),
+        |connections| connections[0].peer = Some(Fingerprint::of_public_key(&[2])),
+    ];
+    for (number, change) in wrong.into_iter().enumerate() {
+        match refused(change) {
+            Some(Error::Bug(what)) => assert!(what.contains("not those to the parties"), "{number}: {what}"),
+            other => panic!("{number}: {other:?}"),
+        }
+    }
+}
+
+/// A party that says that it leads, where the list has another leader, is named before anything else is said.
+#[test]
+fn a_role_that_is_not_that_of_the_place_in_the_list_is_refused() {
+    let set: ItemSet = ["a"].iter().collect();
+    let mes = parties(3);
+    let errors = all(3, |me, connected| {
+        let request = request(&COUNT, &mes[me], &set);
+        if me < 2 {
+            return run(connected, &request, &mut rng(me)).unwrap_err();
+        }
+        let Connected::Parties(connections) = connected else { panic!() };
+        let mut gathering = Gathering::new(connections, &request).unwrap();
+        let (hello, mut lie) = (request.hello(false), request.hello(false));
+        lie.role = Role::of_several(true);
+        let said = words(&lie, &mut rng(me)).unwrap();
+        let meet = |who, channel: &mut Channel| meet_one(channel, &hello, &said, who == seat(0)).map(drop);
+        let met = gathering.mesh.each(meet);
+        // It waits for what the others say to it.
+        let told = met.and_then(|_| gathering.mesh.each(|_, channel| tell_size(channel, 1)));
+        gathering.mesh.finish(told).unwrap_err()
+    });
+    for error in &errors[..2] {
+        assert!(error.fault().is_some(), "{error}");
+    }
+    let named = |error: &Error| {
+        error.seat() == Some(seat(2)) && error.to_string().contains("not that of its place in the list")
+    };
+    assert!(errors[..2].iter().any(named), "{errors:?}");
 }
 
 /// The list of parties is a term like all others: who has another one is named, and nothing else is said.
@@ -254,6 +345,25 @@ fn a_set_that_is_too_large_is_refused_by_who_limits_it_with_the_party_that_has_i
         run(connected, &request, &mut rng(me)).unwrap_err()
     });
     assert!(matches!(&results[0], Error::Refused(why) if why.starts_with("party 3's set has 4 items")));
+}
+
+/// A log lists every party that may know our size. So it hears of a run that ends at the sizes, too.
+#[test]
+fn a_size_that_is_refused_is_heard_of_without_being_asked() {
+    let (mes, sets) = (parties(3), sets(&[2, 3, 4]));
+    let heard = Mutex::new(Vec::new());
+    all(3, |me, connected| {
+        let mut approval = Hears { refuses: false, heard: &heard, me };
+        let max_peer_items = if me == 0 { 3 } else { MAX_SET };
+        let request = Request { max_peer_items, ..request(&COUNT, &mes[me], &sets[me]) };
+        let rng = &mut rng(me);
+        let prepared: Prepared<'_> = request.prepare(rng).unwrap();
+        run_if(connected, prepared, &mut approval, rng).unwrap_err()
+    });
+    let heard = heard.into_inner().unwrap();
+    let of_the_first: Vec<&str> =
+        heard.iter().filter(|(me, _)| *me == 0).map(|(_, what)| what.as_str()).collect();
+    assert_eq!(of_the_first, ["refused"]);
 }
 
 #[test]
