@@ -14,10 +14,6 @@ fn planned(world: &World, arguments: &str) -> Value {
     serde_json::from_str(&run(&mut plan(world, &format!("{arguments} --json"))).good()).unwrap()
 }
 
-fn names(plan: &Value) -> Vec<&str> {
-    plan["candidates"].as_array().unwrap().iter().map(|c| c["protocol"].as_str().unwrap()).collect()
-}
-
 #[test]
 fn candidates_come_with_what_they_take_and_the_best_comes_first() {
     let world = World::new();
