@@ -398,7 +398,7 @@ pub enum FilterCommand {
         /// The most items that the filter can have, for later insertions; partners learn it [default: as many as there are]
         #[arg(long, value_name = "N", value_parser = items())]
         capacity: Option<usize>,
-        /// The encryption
+        /// The encryption, paillier2048 with 112 bits of security
         #[arg(long, value_parser = cipher(), default_value = "elgamal")]
         cipher: &'static str,
         #[command(flatten)]
@@ -595,7 +595,8 @@ pub struct CommonArgs {
     /// as the sender the public part of the receiver's, so that it need not travel
     #[arg(long, value_name = "FILE", conflicts_with_all = ["insecure_plaintext", "prepared", "parties"])]
     pub filter: Option<PathBuf>,
-    /// The encryption of dc17; the same on both sides [default: elgamal, or that of --filter]
+    /// The encryption of dc17, paillier2048 with 112 bits of security; the same on both sides [default: elgamal, or that of
+    /// --filter]
     #[arg(long, value_parser = cipher(), conflicts_with_all = ["group", "parties"])]
     pub cipher: Option<&'static str>,
     /// No encryption, no authentication; refused unless the address is a loopback address

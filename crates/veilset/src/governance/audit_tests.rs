@@ -6,6 +6,7 @@ use crate::session::Hello;
 use crate::stored::{Distinct, Form};
 use crate::testing::{self, hello, party, proposal};
 use std::os::unix::fs::PermissionsExt;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, UNIX_EPOCH};
 
 fn run(peer: &str, items: usize, peer_items: usize, set: Option<&str>) -> Run {
@@ -473,11 +474,23 @@ fn nobody_waits_for_ever_for_a_log_that_is_locked() {
     let other = File::open(&log.path).unwrap();
     other.lock().unwrap();
     let entry = Entry::now(&SessionId::of([0; 32]), Event::Start(run("a", 1, 2, None)));
-    for refused in [log.append(&entry), log.append_if(&entry, |_, _| panic!("it is not locked"))] {
-        let said =
-            |m: &str| m.contains("locked by another process") && m.contains(&log.path.display().to_string());
-        assert!(matches!(&refused, Err(Error::Output(m)) if said(m)), "{refused:?}");
-    }
+    std::thread::scope(|s| {
+        let (over, ends) = std::sync::mpsc::channel::<()>();
+        let other = &other;
+        // Who waits without a limit gets the lock in the end, and is found out.
+        s.spawn(move || {
+            if ends.recv_timeout(10 * PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                other.unlock().unwrap();
+            }
+        });
+        for refused in [log.append(&entry), log.append_if(&entry, |_, _| Err(Error::Cancelled))] {
+            let said = |m: &str| {
+                m.contains("locked by another process") && m.contains(&log.path.display().to_string())
+            };
+            assert!(matches!(&refused, Err(Error::Output(m)) if said(m)), "{refused:?}");
+        }
+        drop(over);
+    });
     assert_eq!(log.path.metadata().unwrap().len(), 0);
     // One that lets go of it in time is waited for.
     let (entry, log) = (&entry, &log);
