@@ -80,6 +80,8 @@ CASES = {
     "a list among others": (lambda: pandas.DataFrame({"k": [7, [SECRET]]}), "k", 2, INPUT, "of the type list has no text"),
     "no zone (objects)": (lambda: pandas.DataFrame({"k": ["a", datetime.datetime(2024, 1, 1)]}, dtype=object),
                           "k", 2, INPUT, "without a time zone"),
+    "before all years": (lambda: pandas.DataFrame({"k": ["a", datetime.datetime(1, 1, 1, tzinfo=datetime.timezone(
+        datetime.timedelta(hours=9)))]}, dtype=object), "k", 2, INPUT, "out of range"),
     "half a character": (lambda: pandas.DataFrame({"k": ["\ud800"]}, dtype=object), "k", 1, INPUT, "(str)"),
     "complex": (lambda: pandas.DataFrame({"k": [1 + 2j]}), "k", None, INPUT, "(complex)"),
     "null": (lambda: polars.DataFrame({"k": ["a", None]}), "k", 2, INPUT, "the key is empty"),

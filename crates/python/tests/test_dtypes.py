@@ -203,6 +203,11 @@ def test_all_columns_of_pandas_go_to_a_file(pair, tmp_path):
         receiver, _ = pair.both(operation, (frame, {"output": out, "force": True}), (theirs, {}), {"key": "key"})
         assert receiver.frame is None
         assert polars.read_parquet(out).select("key", "n", "t").rows() == rows
+    # Only keys and numbers: the other columns do not matter.
+    odd = frame.assign(any=[object(), 1])
+    receiver, _ = pair.both("count", (odd, {"output": tmp_path / "n.csv"}), (theirs, {}), {"key": "key"})
+    assert receiver.matches == 1
+    veilset.prepare(odd, key="key", output=tmp_path / "half", identity=pair.identities[0])
     # What a file cannot hold is refused, and not left out.
     result = pair.run("intersect", (frame.assign(any=[object(), 1]), {"output": out, "force": True, "connect_timeout": 1}),
                       (theirs, {"connect_timeout": 1}), {"key": "key"})[0]

@@ -424,7 +424,7 @@ def exact_column(series: Any, name: str) -> Any:
     for row, value in enumerate(series, 1):
         try:
             texts.append(None if _is_missing(value) else _text(value))
-        except ValueError as e:
+        except (ValueError, OverflowError) as e:
             raise _failed(f"{NAME}, row {row}, column \"{name}\": {e}", column=name, row=row) from None
     binary = any(isinstance(text, bytes) for text in texts)
     if binary:

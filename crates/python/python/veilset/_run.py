@@ -25,6 +25,9 @@ LOG = logging.getLogger("veilset")
 #: How often Python looks whether it was interrupted, in seconds.
 TICK = 0.1
 
+#: The operations whose results have rows of ours.
+ROWS = ("intersect", "union", "id")
+
 #: In place of data, for what is made of a file alone.
 NO_DATA: Any = object()
 
@@ -136,7 +139,8 @@ class Started:
         words: dict[str, Any] = {}
         self._source: Source | None = None
         if data is not NO_DATA:
-            self._source = data if isinstance(data, Source) else source(data, looked_at(given), operation, "output" in given)
+            to_file = "output" in given and operation in ROWS
+            self._source = data if isinstance(data, Source) else source(data, looked_at(given), operation, to_file)
             words["input"] = self._source.path or NAME
             if self._source.path is None:
                 words["format"] = "arrow"
