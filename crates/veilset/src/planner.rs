@@ -7,7 +7,7 @@
 //! ([`crate::speed`]).
 //!
 //! Predictions have errors, and those of a link are noisy. So time decides only where it matters ([`best`]): among protocols
-//! that take under a second, or that are as fast as can be told, the fixed order of the offers does ([`Offer::order`]).
+//! that take under a second, or that are as fast as can be told, the fixed order of the offers does ([`order`](protocols::Offer::order)).
 
 use crate::channel::Network;
 use crate::operations::cost::{Cost, Deal};
