@@ -119,8 +119,8 @@ impl FilterPlan {
                 (
                     Made::File,
                     format!(
-                        "wrote {}: {facts}. It may be given to anybody who may ever break its encryption: what is sent over TLS is safe from a \
-                     quantum computer as well, and this file is not",
+                        "wrote {}: {facts}. It may be given to anybody. But it is not safe from a quantum computer, as a run \
+                         over TLS is: whoever keeps it could one day read our set from it",
                         output.display()
                     ),
                 )

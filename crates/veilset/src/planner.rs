@@ -7,7 +7,7 @@
 //! ([`crate::speed`]).
 //!
 //! Predictions have errors, and those of a link are noisy. So time decides only where it matters ([`best`]): among protocols
-//! that take under a second, or that are as fast as can be told, the fixed order of the offers does ([`order`](protocols::Offer::order)).
+//! that take under a second, or that predictions cannot tell apart, the fixed order of the offers does ([`order`](protocols::Offer::order)).
 
 use crate::channel::Network;
 use crate::operations::cost::{Cost, Deal};
@@ -192,9 +192,9 @@ fn seconds(step: &Step, Setting { speeds, link, shared, .. }: &Setting) -> f64 {
     computing.max(sending) + first * computing.min(sending)
 }
 
-/// Runs that take less are as good as each other, in seconds.
+/// In seconds. Of runs that take less, none is better for being faster.
 pub const SOON: f64 = 1.0;
-/// So many times as long as the best is no longer as far as can be told: how far predictions are off in the benchmarks.
+/// How many times as long as predicted a run may take, by the benchmarks. Up to this factor no run counts as the faster one.
 pub const ERROR: f64 = 1.4;
 
 /// The best of these. If time counts, the first in the order of the offers among those that take under a [second](SOON) or are

@@ -140,7 +140,9 @@ impl Table {
         let next = "Give all files the same columns in the same order, with the same types";
         let different = |at: usize| match (self.columns.get(at), further.columns.get(at)) {
             (Some(ours), Some(theirs)) => {
-                ours.raw != theirs.raw || ours.kind.data_type() != theirs.kind.data_type()
+                ours.raw != theirs.raw
+                    || ours.kind.data_type() != theirs.kind.data_type()
+                    || ours.kind.extension() != theirs.kind.extension()
             }
             _ => true,
         };
@@ -148,9 +150,13 @@ impl Table {
         let Some(at) = (0..most).find(|&at| different(at)) else { return Ok(()) };
         Err(match (self.header.get(at), further.header.get(at)) {
             (Some(ours), Some(theirs)) if ours == theirs => {
-                let of = |table: &Table| match table.columns[at].kind.data_type() {
-                    Some(data_type) => data_type.to_string(),
-                    None => "text".into(),
+                let of = |table: &Table| {
+                    let kind = &table.columns[at].kind;
+                    match (kind.extension(), kind.data_type()) {
+                        (Some(name), _) => shorten(name),
+                        (None, Some(data_type)) => data_type.to_string(),
+                        (None, None) => "text".into(),
+                    }
                 };
                 let what = format!("the column is {}, but {} in {first}", of(further), of(self));
                 further.error(what, next).at_column(shorten(theirs))

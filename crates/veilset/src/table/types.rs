@@ -111,10 +111,17 @@ impl Kind {
         Kind::of(field, encoding).unwrap_or_else(|unfit| Kind::Opaque(field.clone(), unfit))
     }
 
+    /// The name of the extension type of the column, if it has one.
+    pub(super) fn extension(&self) -> Option<&str> {
+        match self {
+            Kind::Plain => None,
+            Kind::Typed(field) | Kind::Opaque(field, _) => field.extension_type_name(),
+        }
+    }
+
     /// Refuses columns of values that have another meaning than what is stored.
     fn check_meaning(&self) -> Result<(), Unfit> {
-        let (Kind::Typed(field) | Kind::Opaque(field, _)) = self else { return Ok(()) };
-        match field.extension_type_name() {
+        match self.extension() {
             Some(name) if !KNOWN.contains(&name) => unfit(
                 format!(
                     "the column has the extension type {}, and veilset knows only how its values are stored",

@@ -94,9 +94,9 @@ pub(in super::super) fn read<S: ChunkReader + 'static>(
             field.metadata_mut().insert(EXTENSION_TYPE_NAME_KEY.into(), name.clone());
         }
         Kind::of(&Arc::new(field), options.encoding)
+            .map_err(|unfit| Error::input(name, unfit.what, unfit.next).at_column(shorten(&names[at])))
     };
-    let kinds = chosen.iter().map(kind).collect::<std::result::Result<Vec<_>, _>>();
-    let kinds = kinds.map_err(|unfit| Error::input(name, unfit.what, unfit.next))?;
+    let kinds = chosen.iter().map(kind).collect::<Result<Vec<_>>>()?;
 
     let table = |mut rows: Rows, unread, before| {
         rows.finish();

@@ -678,3 +678,29 @@ proptest! {
         }
     }
 }
+
+/// What is a month in one file is no number of another.
+#[test]
+fn files_whose_columns_mean_different_things_are_not_one_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let file_of = |name: &str, meaning: Option<&str>| {
+        let metadata = meaning.map(|of| (EXTENSION_TYPE_NAME_KEY.to_string(), of.to_string()));
+        let field = Field::new("k", DataType::Int64, true).with_metadata(metadata.into_iter().collect());
+        let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(vec![648]))];
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), columns).unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, file(&batch, WriterProperties::new())).unwrap();
+        path
+    };
+    let [plain, month, again] =
+        [("a", None), ("b", Some("pandas.period")), ("c", None)].map(|(name, of)| file_of(name, of));
+    let all = |files: &[std::path::PathBuf]| Table::read_all(files, &UTF8, None, &|_| Ok(()));
+    assert_eq!(all(&[plain.clone(), again]).unwrap().rows(), 2);
+    for files in [[plain.clone(), month.clone()], [month, plain]] {
+        let error = all(&files).unwrap_err().to_string();
+        assert!(
+            error.contains("pandas.period") && error.contains("Int64") && error.contains("same types"),
+            "{error}"
+        );
+    }
+}
