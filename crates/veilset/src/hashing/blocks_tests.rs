@@ -133,3 +133,19 @@ fn items_spread_over_blocks_and_bins() {
         assert!(Functions::in_blocks(Domain::without_session("blocks"), blocks, bins).is_err());
     }
 }
+
+/// The fit of the number of bins holds from [`EXACT`] items on. With 2^10 bins, the fewest, it allows 780 or more, so no table that is
+/// rare enough to fail has blocks of fewer; the condition in `several` is for bins that may come to be fewer.
+#[test]
+fn no_block_is_for_fewer_items_than_the_fit_holds_for() {
+    let mut found = 0;
+    for levels in LEVELS {
+        for n in (1..60).map(|step| 40 * step).chain([1 << 14, 1 << 18]) {
+            if let Some(blocks) = Blocks::several(42, n, levels) {
+                assert!(blocks.items >= EXACT && blocks.all_items() >= n, "{n}: {blocks:?}");
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 10, "{found}");
+}

@@ -1,11 +1,12 @@
 use super::*;
+use crate::channel::Recording;
 use crate::error::Fault;
 use crate::item::ItemSet;
 use crate::net::{Connected, in_memory};
 use crate::operations::{self, COUNT, INTERSECT, Operation, SUM, UNION};
 use crate::protocols::{MPSI, MPSU};
 use crate::session::run::{Prepared, Request, check, run, run_if};
-use crate::testing::parties;
+use crate::testing::{Shared, parties, split_frames};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -279,6 +280,28 @@ fn a_party_that_tells_the_others_different_things_ends_the_run() {
         errors[..2].iter().any(|e| e.to_string().contains("tells the others different things")),
         "{errors:?}"
     );
+}
+
+/// A confirmation of one pair is worth nothing to another: no party can pass one on in place of its own.
+#[test]
+fn each_pair_confirms_the_end_of_a_session_of_its_own() {
+    let (sets, mes) = (sets(&[3, 4, 2]), parties(3));
+    let seen = all(3, |me, connected| {
+        let Connected::Parties(mut connections) = connected else { panic!() };
+        let seen: Vec<Shared> = connections.iter().map(|_| Shared::default()).collect();
+        for (connection, seen) in connections.iter_mut().zip(&seen) {
+            connection.channel.record(Recording::to_writer(seen.clone()));
+        }
+        run(Connected::Parties(connections), &request(&INTERSECT, &mes[me], &sets[me]), &mut rng(me))
+            .unwrap();
+        seen.iter().map(Shared::bytes).collect::<Vec<_>>()
+    });
+    // What each party received at the end, from the others in their order.
+    let end = |view: &Vec<u8>| split_frames(view).into_iter().rfind(|(tag, _)| *tag == 4).unwrap().1;
+    let ends: Vec<Vec<_>> = seen.iter().map(|views| views.iter().map(end).collect()).collect();
+    assert_eq!([&ends[0][0], &ends[0][1], &ends[1][1]], [&ends[1][0], &ends[2][0], &ends[2][1]]);
+    let pairs: BTreeSet<_> = ends.iter().flatten().collect();
+    assert_eq!(pairs.len(), 3, "one for each pair");
 }
 
 /// Hears of runs, and refuses them if it is told to.
