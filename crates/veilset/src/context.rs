@@ -16,7 +16,7 @@ pub struct Context<'a> {
     pub session: SessionId,
     /// The source of all secrets.
     pub rng: &'a mut Prng,
-    /// The run is wrong without anybody noticing with probability at most 2^-`exponent`: [`LAMBDA`], or more if it is one
+    /// The statistical error, 2^-`exponent`, of each of its kinds: [`LAMBDA`], or more if it is one
     /// of the shards of a job ([`crate::operations::Terms::exponent`]).
     pub exponent: u32,
     /// Where everything that takes more than one thread is computed.

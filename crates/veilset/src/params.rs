@@ -12,7 +12,9 @@ pub mod shards;
 
 use crate::error::{Error, Result};
 
-/// Statistical error of a whole run: a wrong result has probability at most 2^-40.
+/// Statistical error of a whole run: each of three kinds of event has probability at most 2^-40, which all events of the kind
+/// share. A result is wrong and nobody notices. Something fails, is noticed, and is tried again or ends the run. An OPRF does not
+/// hide an input of its sender that the receiver does not have: by its value, the receiver could test guesses at it.
 pub const LAMBDA: u32 = 40;
 
 /// The largest set: 2^28 items. Up to here tags fit in 96 bits.

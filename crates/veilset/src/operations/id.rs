@@ -118,7 +118,7 @@ const TERMS: Terms = Terms {
 /// The OPRF, and the union.
 fn cost(deal: &Deal, union: Cost) -> Cost {
     let [n_y, n_x] = [deal.receiver.size, deal.sender.size];
-    let oprf = distributed::cost(n_y, n_x);
+    let oprf = distributed::cost(deal.terms.exponent(), n_y, n_x);
     let memory = |i: usize| {
         let (own, union) = ([n_y, n_x][i], union.memory[i]);
         // The identifiers with their hashes, with F and an order while they are made, and then beside the union; then the
@@ -142,10 +142,10 @@ fn run<'a>(
 ) -> Result<Sealed<'a, Learned>> {
     let set = task.set;
     let (n_y, n_x) = if task.role == Role::Receiver { (set.len(), n) } else { (n, set.len()) };
-    let (unit, total) = distributed::cost(n_y, n_x).progress;
+    let (unit, total) = distributed::cost(cx.exponent, n_y, n_x).progress;
     cx.ch.stage("identifying", unit, total);
     // 1. F at our items, then at our dummies.
-    let oprf = distributed::cheapest(n_y, n_x);
+    let oprf = distributed::cheapest(cx.exponent, n_y, n_x);
     let f = match task.role {
         Role::Receiver => distributed::receiver(&*oprf, cx, set.own(), n)?,
         Role::Sender => distributed::sender(&*oprf, cx, set.own(), n)?,

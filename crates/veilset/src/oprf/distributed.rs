@@ -23,7 +23,7 @@ use super::{Cost, Input, Oprf, Output};
 use crate::context::Context;
 use crate::error::Result;
 use crate::hash::part;
-use crate::params::{LAMBDA, share};
+use crate::params::share;
 use crate::secret::Secrets;
 use crate::vole::silent::Silent;
 use crate::work::Step;
@@ -57,9 +57,9 @@ pub fn sender(oprf: &dyn Oprf, cx: &mut Context, inputs: &[Input], n_y: usize) -
 }
 
 /// The OPRF by which the distributed one takes the fewest bytes for these numbers of inputs of the receiver and the
-/// sender: CM20 up to some thousand inputs of both, then RR22, whose VOLE has a fixed cost.
-pub fn cheapest(n_y: usize, n_x: usize) -> Box<dyn Oprf + Send + Sync> {
-    let [vole, cm20] = costs(n_y, n_x);
+/// sender and an error of 2^-`exponent`: CM20 up to some thousand inputs of both, then RR22, whose VOLE has a fixed cost.
+pub fn cheapest(exponent: u32, n_y: usize, n_x: usize) -> Box<dyn Oprf + Send + Sync> {
+    let [vole, cm20] = costs(exponent, n_y, n_x);
     match bytes(&vole) <= bytes(&cm20) {
         true => Box::new(rr22()),
         false => Box::new(MultiPoint::default()),
@@ -71,15 +71,15 @@ fn rr22() -> Rr22<Silent> {
 }
 
 /// The cost by the cheapest OPRF.
-pub(crate) fn cost(n_y: usize, n_x: usize) -> Cost {
-    let [vole, cm20] = costs(n_y, n_x);
+pub(crate) fn cost(exponent: u32, n_y: usize, n_x: usize) -> Cost {
+    let [vole, cm20] = costs(exponent, n_y, n_x);
     if bytes(&vole) <= bytes(&cm20) { vole } else { cm20 }
 }
 
 /// The costs by RR22 and by CM20.
-fn costs(n_y: usize, n_x: usize) -> [Cost; 2] {
+fn costs(exponent: u32, n_y: usize, n_x: usize) -> [Cost; 2] {
     let (vole, cm20) = (rr22(), MultiPoint::default());
-    let exponent = share(LAMBDA, RUNS);
+    let exponent = share(exponent, RUNS);
     [
         both_ways(vole.cost(exponent, n_y, n_x), vole.cost(exponent, n_x, n_y), [n_y, n_x]),
         both_ways(cm20.cost(exponent, n_y, n_x), cm20.cost(exponent, n_x, n_y), [n_y, n_x]),
@@ -136,6 +136,7 @@ mod tests {
     use crate::hash::SessionId;
     use crate::oprf::Ideal;
     use crate::oprf::vole::FRAME;
+    use crate::params::LAMBDA;
     use crate::rng::Prng;
     use crate::testing::run_pair;
     use std::collections::HashSet;
@@ -236,7 +237,7 @@ mod tests {
                 views.0.iter().map(Vec::len).sum::<usize>()
             };
             let (vole, cm20) = (rr22(), MultiPoint::default());
-            let (vole, cm20, least) = (bytes(&vole), bytes(&cm20), bytes(&*cheapest(n_y, n_x)));
+            let (vole, cm20, least) = (bytes(&vole), bytes(&cm20), bytes(&*cheapest(LAMBDA, n_y, n_x)));
             assert_eq!(least, vole.min(cm20), "{n_y} {n_x}: {vole} {cm20}");
             chosen.push(least == vole);
         }
@@ -247,14 +248,14 @@ mod tests {
     #[test]
     fn few_inputs_take_the_bytes_of_the_cost() {
         let inputs: Vec<Input> = (0..60u32).map(|i| Input::of_item(&i.to_le_bytes())).collect();
-        let oprf = cheapest(inputs.len(), inputs.len());
+        let oprf = cheapest(LAMBDA, inputs.len(), inputs.len());
         let (_, views) = run_pair(
             &SessionId::of([5; 32]),
             |cx| receiver(&*oprf, cx, &inputs, inputs.len()),
             |cx| sender(&*oprf, cx, &inputs, inputs.len()),
         );
         let sent = views.0.iter().map(Vec::len).sum::<usize>();
-        assert_eq!(sent, bytes(&cost(inputs.len(), inputs.len())));
+        assert_eq!(sent, bytes(&cost(LAMBDA, inputs.len(), inputs.len())));
     }
 
     #[test]

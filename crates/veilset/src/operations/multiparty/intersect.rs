@@ -14,7 +14,7 @@
 //!
 //! Leakage: the bounds on all sets. P_1 learns the intersection. The values of an item that somebody lacks add up to 0
 //! with probability 2^-l, for values of l bits. So l is [`LAMBDA`] plus the logarithm of P_1's bound, rounded up to
-//! bytes. Cost: (n - 1)^2 programmable OPRFs, each on a VOLE of its own ([`super::cost`]). Source: not in GNT23, which
+//! bytes; the programmable OPRFs share another 2^-40, with which some input is not hidden. Cost: (n - 1)^2 programmable OPRFs, each on a VOLE of its own ([`super::cost`]). Source: not in GNT23, which
 //! has the union only.
 
 use crate::context::Context;
