@@ -185,6 +185,31 @@ def test_the_text_of_an_object_is_its_own_whatever_the_others_are(pair, others):
         assert [repr(one) for one in receiver.frame["key"]] [:len(each)] == [repr(of) for of, _ in each]
 
 
+# What can be no key has a text too when it is sent.
+SENT = [
+    (1.0, "1.0"), (-0.0, "-0.0"), (0.1, "0.1"), (1e16, "1e16"), (123456789012345.6, "123456789012345.6"), (1e-5, "1e-5"),
+    (5e-324, "5e-324"), (-1.5e300, "-1.5e300"), (float("inf"), "inf"), (numpy.float64(2.5e-7), "2.5e-7"), (numpy.float32(0.1), "0.1"),
+    (datetime.datetime(2024, 1, 31, 9, 0, 1, 500), "2024-01-31T09:00:01.0005"),
+    (numpy.datetime64("2024-01-31T09:00:01.000000001"), "2024-01-31T09:00:01.000000001"),
+]
+
+
+def test_the_text_of_an_object_that_is_sent_is_its_own_whatever_the_others_are(pair):
+    each = [*OBJECTS, *SENT, (None, "")]
+    keys = [str(i) for i in range(len(each))]
+    frame = pandas.DataFrame({"key": keys, "v": pandas.Series([of for of, _ in each], dtype=object)})
+    ours = pyarrow.table({"key": keys})
+    receiver, _ = pair.both("intersect", (ours, {"receive_columns": "v"}), (frame, {"send_columns": "v"}), {"key": "key"})
+    assert receiver.frame["v"].to_pylist() == [text for _, text in each]
+    # As a column of its type has it.
+    typed = [one for one in [*OBJECTS, *SENT] if isinstance(one[0], (str, bool, float, datetime.date, datetime.time, numpy.generic))]
+    for of, text in typed:
+        column = pandas.DataFrame({"key": ["0"]}).assign(v=[of]) if not isinstance(of, numpy.generic) else None
+        theirs = pyarrow.table({"key": ["0"], "v": pyarrow.array([of])}) if column is None else pyarrow.Table.from_pandas(column)
+        receiver, _ = pair.both("intersect", (ours, {"receive_columns": "v"}), (theirs, {"send_columns": "v"}), {"key": "key"})
+        assert receiver.frame["v"].to_pylist() == [text], (of, theirs.schema)
+
+
 def test_bytes_among_objects_are_keys_as_bytes_only(pair, listener):
     frame = pandas.DataFrame({"key": pandas.Series([b"\xff", "text", 5], dtype=object)})
     theirs = pyarrow.table({"key": pyarrow.array([b"\xff", b"5"])})

@@ -391,7 +391,9 @@ def _values(column: Any, own_type: Any, dtype: Any) -> Any:
 
 def to_arrow(series: Any, name: str, columns: Looked) -> Any:
     """A pandas column for Arrow."""
-    return exact_column(series, name) if name in (*columns.keys, *columns.values) else column(series, name)
+    if name in (*columns.keys, *columns.values):
+        return exact_column(series, name)
+    return exact_column(series, name, _sent_text) if name in columns.sent else column(series, name)
 
 
 def column(series: Any, name: str) -> Any:
@@ -414,8 +416,9 @@ def column(series: Any, name: str) -> Any:
     )
 
 
-def exact_column(series: Any, name: str) -> Any:
-    """A pandas column for Arrow. Of Python objects each has the text of its own, whatever the others are."""
+def exact_column(series: Any, name: str, text_of: Callable[[Any], str | bytes] | None = None) -> Any:
+    """A pandas column for Arrow. Of Python objects each has the text of its own, whatever the others are: by default that of a
+    key."""
     import pyarrow
 
     if series.dtype != object:
@@ -423,7 +426,7 @@ def exact_column(series: Any, name: str) -> Any:
     texts: list[Any] = []
     for row, value in enumerate(series, 1):
         try:
-            texts.append(None if _is_missing(value) else _text(value))
+            texts.append(None if _is_missing(value) else (text_of or _text)(value))
         except (ValueError, OverflowError) as e:
             raise _failed(f"{NAME}, row {row}, column \"{name}\": {e}", column=name, row=row) from None
     binary = any(isinstance(text, bytes) for text in texts)
@@ -434,11 +437,7 @@ def exact_column(series: Any, name: str) -> Any:
 
 def _text(value: Any) -> str | bytes:
     """The text of a Python object, as a column of its type would have it; of bytes, these."""
-    if hasattr(value, "dtype") and hasattr(value, "item"):
-        import pandas
-
-        # A moment of numpy would be a number.
-        value = pandas.Timestamp(value) if value.dtype.kind == "M" else value.item()
+    value = _of_python(value)
     if isinstance(value, str):
         try:
             value.encode()
@@ -476,6 +475,30 @@ def _text(value: Any) -> str | bytes:
         f"a value of the type {type(value).__name__} has no text of its own. Convert the column to text, the same way on both"
         " sides"
     )
+
+
+def _of_python(value: Any) -> Any:
+    """A value of numpy as one of Python."""
+    if not (hasattr(value, "dtype") and hasattr(value, "item")):
+        return value
+    import pandas
+
+    # A moment of numpy would be a number.
+    return pandas.Timestamp(value) if value.dtype.kind == "M" else value.item()
+
+
+def _sent_text(value: Any) -> str | bytes:
+    """The text of a Python object that is sent. What can be no key has one too."""
+    plain = _of_python(value)
+    if isinstance(plain, float):
+        # As a column of floating-point numbers has it: 1e16, and 1e-5. Of numpy there are shorter ones.
+        mantissa, exponent, power = str(value).partition("e")
+        return f"{mantissa}e{int(power)}" if exponent else mantissa
+    value = plain
+    if isinstance(value, datetime.datetime) and value.tzinfo is None:
+        fraction = value.microsecond * 1000 + getattr(value, "nanosecond", 0)
+        return f"{value.year:04}-{value:%m-%dT%H:%M:%S}{_fraction(fraction)}"
+    return _text(value)
 
 
 def _fraction(nanoseconds: int) -> str:
