@@ -213,10 +213,13 @@ fn the_same_role_twice_is_reported_on_both_sides() {
 
 #[test]
 fn another_version_is_reported_as_such() {
-    for version in [0, 2, 256, u16::MAX] {
+    for version in [0, 1, PROTOCOL_VERSION + 1, 256, u16::MAX] {
         let e = against(vec![(PREAMBLE, preamble(version))]);
         assert!(matches!(e, Error::Disagreement(_)), "{e:?}");
-        assert!(e.to_string().contains(&format!("ours is 1, the peer's is {version}")), "{e}");
+        assert!(
+            e.to_string().contains(&format!("ours is {PROTOCOL_VERSION}, the peer's is {version}")),
+            "{e}"
+        );
     }
 }
 
@@ -226,9 +229,9 @@ fn what_is_not_veilset_is_reported_as_such() {
     let cases = [
         (frame(b"VEILSET\0\x01\0"), "not veilset"),
         (frame(b"veilset \x01\0"), "not veilset"),
-        (frame(&preamble(1)[..9]), "of 10 bytes was expected"),
+        (frame(&preamble(PROTOCOL_VERSION)[..9]), "of 10 bytes was expected"),
         (frame(b"veilset\0\x01\0\0"), "of 10 bytes was expected"),
-        ((HELLO, preamble(1)), "of 10 bytes was expected"),
+        ((HELLO, preamble(PROTOCOL_VERSION)), "of 10 bytes was expected"),
     ];
     for (frame, words) in cases {
         let e = against(vec![frame]);
@@ -294,7 +297,7 @@ fn a_hello_that_is_not_one_is_the_peers_fault() {
         ("too long", with("\"none\"", &format!("\"{}\"", "x".repeat(MAX_HELLO)))),
     ];
     for (name, bytes) in cases {
-        let e = against(vec![(PREAMBLE, preamble(1)), (HELLO, bytes)]);
+        let e = against(vec![(PREAMBLE, preamble(PROTOCOL_VERSION)), (HELLO, bytes)]);
         assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{name}: {e:?}");
         let text = e.to_string();
         assert!(text.contains("hello") && text.contains("misbehaves"), "{name}: {text}");
@@ -405,9 +408,9 @@ fn sizes_before_an_agreement_are_refused() {
     let hello = Letter::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap();
     for script in [
         vec![size.clone()],
-        vec![(PREAMBLE, preamble(1)), size.clone()],
+        vec![(PREAMBLE, preamble(PROTOCOL_VERSION)), size.clone()],
         // A choice instead of the size, although there is nothing to choose.
-        vec![(PREAMBLE, preamble(1)), (HELLO, hello), (Message::new(5, "choice"), vec![0; 8])],
+        vec![(PREAMBLE, preamble(PROTOCOL_VERSION)), (HELLO, hello), (Message::new(5, "choice"), vec![0; 8])],
     ] {
         let e = against(script);
         assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e:?}");
@@ -419,7 +422,7 @@ fn the_peers_words_do_no_harm_to_a_terminal() {
     let mut letter = Letter::new(&hello(Role::Sender), [9; 32]);
     letter.terms[0].1 = format!("\u{1b}[2J\n\u{202e}{}", "x".repeat(2000));
     letter.role = "\u{7}king".into();
-    let e = against(vec![(PREAMBLE, preamble(1)), (HELLO, letter.to_bytes().unwrap())]);
+    let e = against(vec![(PREAMBLE, preamble(PROTOCOL_VERSION)), (HELLO, letter.to_bytes().unwrap())]);
     let Error::Disagreement(differences) = &e else { panic!("{e:?}") };
     assert!(differences.len() == 2 && differences.iter().all(|d| d.theirs.len() < 300), "{e}");
     assert!(differences.iter().all(|d| d.theirs.chars().all(|c| c.is_ascii_graphic() || c == ' ')), "{e}");
@@ -430,7 +433,7 @@ fn sizes_beyond_the_limit_are_refused_on_either_side() {
     let good = Letter::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap();
     let size = |n: u64| (Message::new(3, "size"), n.to_le_bytes().to_vec());
     for n in [MAX_SET as u64 + 1, u64::MAX] {
-        let e = against(vec![(PREAMBLE, preamble(1)), (HELLO, good.clone()), size(n)]);
+        let e = against(vec![(PREAMBLE, preamble(PROTOCOL_VERSION)), (HELLO, good.clone()), size(n)]);
         assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e:?}");
         assert!(e.to_string().contains(&format!("its set of {n} items is more than this version")), "{e}");
     }
@@ -445,12 +448,12 @@ fn sizes_beyond_the_limit_are_refused_on_either_side() {
 fn a_peer_that_leaves_or_repeats_us_is_an_error() {
     let good = Letter::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap();
     let ours = Letter::new(&hello(Role::Receiver), [9; 32]).to_bytes().unwrap();
-    let script = [(PREAMBLE, preamble(1)), (HELLO, good)];
+    let script = [(PREAMBLE, preamble(PROTOCOL_VERSION)), (HELLO, good)];
     for n in 0..script.len() {
         let e = against(script[..n].to_vec());
         assert!(matches!(e, Error::Network(_)), "{n}: {e:?}");
     }
-    let e = against(vec![(PREAMBLE, preamble(1)), (HELLO, ours)]);
+    let e = against(vec![(PREAMBLE, preamble(PROTOCOL_VERSION)), (HELLO, ours)]);
     assert!(matches!(e, Error::Disagreement(_)), "{e:?}");
 }
 
@@ -620,7 +623,8 @@ fn absurd_speeds_are_refused() {
         &|speeds| speeds.1.clear(),
     ];
     for (i, change) in changes.into_iter().enumerate() {
-        let script = vec![(PREAMBLE, preamble(1)), (HELLO, letter(change).to_bytes().unwrap())];
+        let script =
+            vec![(PREAMBLE, preamble(PROTOCOL_VERSION)), (HELLO, letter(change).to_bytes().unwrap())];
         let e = against(script);
         assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{i}: {e:?}");
         assert!(e.to_string().contains("speeds that no machine has"), "{i}: {e}");
