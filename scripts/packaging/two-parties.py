@@ -15,7 +15,7 @@ theirs.write_text("email\nbob@example.com\ncho@example.com\n")
 receiver, sender = (veilset.Identity.new(folder / name) for name in ("receiver.pem", "sender.pem"))
 with socket.create_server(("127.0.0.1", 0)) as server:
     address = "127.0.0.1:%d" % server.getsockname()[1]
-common = {"key": "email", "audit_log": None, "threads": 1}
+common = {"key": "email", "audit_log": None, "threads": 1, "allow_small": True}
 
 child = os.fork()
 if child == 0:

@@ -31,7 +31,8 @@ Exit codes:
   6    the network: unreachable, closed, timed out
   7    our result or report could not be written, or the audit log or ledger not used;
        the message says if the result is there
-  8    our own policy or --max-peer-items refuses the run
+  8    our own side refuses the run: by its policy, --max-peer-items, --checked, or a small
+       set of another party (--allow-small)
   70   a defect in veilset
   71   not enough memory
   130  stopped on request (Ctrl-C, SIGTERM, SIGHUP)
@@ -587,6 +588,14 @@ pub struct CommonArgs {
     /// union up to twice --max-row in addition
     #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = items())]
     pub max_peer_items: usize,
+    /// Accept a party that announces fewer than 10 keys, where it learns something of ours: a set of so few asks about each of
+    /// them. min-peer-size in the policy, lower or higher, goes before this
+    #[arg(long)]
+    pub allow_small: bool,
+    /// With `veilset check`: write what was agreed to this file. In a run: be held to the check in this file, so that the
+    /// protocol is the one that it showed, and refuse other parties, terms and sizes
+    #[arg(long, value_name = "FILE")]
+    pub checked: Option<PathBuf>,
     /// The file that `veilset prepare` made from the same input: the run starts from it, and deletes it once
     /// both sides have agreed
     #[arg(long, value_name = "FILE", conflicts_with = "insecure_plaintext")]

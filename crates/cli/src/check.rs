@@ -1,6 +1,8 @@
 //! `veilset check`: what would run, what it costs, and what each side would learn.
 
+use crate::plan::PartyPlan;
 use std::fmt::Write as _;
+use veilset::governance::gate::{SMALL, exposed};
 use veilset::net::{Me, Member};
 use veilset::operations::{Announced, Role};
 use veilset::session::estimate::{Estimate, would_learn};
@@ -16,7 +18,8 @@ const FIXED_FOR_TWO: [&str; 1] = ["parties"];
 const FIXED_FOR_SEVERAL: [&str; 4] = ["output", "sent_columns", "malicious_sender", "reveal_count_to_sender"];
 
 /// The agreement, in words.
-pub fn text(checked: &Checked, estimate: &Estimate, me: Option<&Me>) -> String {
+pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String {
+    let me = plan.job.parties.as_ref();
     let Checked { proposal, their_milliseconds, .. } = checked;
     let Estimate { sent, received, rounds, memory, work, .. } = *estimate;
     let our_milliseconds = work.as_millis() as u64;
@@ -37,9 +40,19 @@ pub fn text(checked: &Checked, estimate: &Estimate, me: Option<&Me>) -> String {
     for Term { words, value, .. } in proposal.terms().into_iter().skip(2).filter(shown) {
         let _ = writeln!(text, "    {words}: {value}");
     }
-    if let Some(why) = &proposal.why {
-        let _ = writeln!(text, "  {} was picked: {why}", proposal.choice);
-    }
+    let _ = match &proposal.why {
+        Some(why) => writeln!(
+            text,
+            "  {} was picked: {why}\n  a run picks again, and may pick another{}",
+            proposal.choice,
+            if plan.checked.is_some() {
+                " unless it is held to this check"
+            } else {
+                ": `checked` holds it to a check"
+            }
+        ),
+        None => writeln!(text, "  {} is fixed: all sides allow nothing else", proposal.choice),
+    };
     let Proposal { hello, choice, .. } = proposal;
     let rests = choice.rests_on(hello.operation);
     let _ = writeln!(
@@ -56,6 +69,16 @@ pub fn text(checked: &Checked, estimate: &Estimate, me: Option<&Me>) -> String {
         if let Some(offer) = choice.protocol.offer(hello.operation) {
             let _ = writeln!(text, "  {}", offer.deviating(&hello.terms, *role));
         }
+    }
+    if exposed(proposal) {
+        let small = match plan.allow_small {
+            true => "accepted (`allow_small`)",
+            false => "refused, unless the policy has another bound or `allow_small` is given",
+        };
+        let _ = writeln!(
+            text,
+            "  our rows show in the result, so a set of another party of fewer than {SMALL} items is {small}"
+        );
     }
     let (to, from, side) = match me {
         None => ("the peer", "it", "on the peer's side"),
@@ -76,6 +99,10 @@ pub fn text(checked: &Checked, estimate: &Estimate, me: Option<&Me>) -> String {
     );
     let on = LINKS.map(|link| format!("{} at {link} Mbit/s", seconds(estimate.larger() * 8 / (link * 1000))));
     let _ = write!(text, "  the transfer takes {}; the run takes the longer of the two times", on.join(", "));
+    if let Some(path) = &plan.checked {
+        let path = path.display();
+        let _ = write!(text, "\n  this is kept in {path}: with `checked={path}` a run is held to it");
+    }
     text
 }
 

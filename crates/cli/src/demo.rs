@@ -89,8 +89,13 @@ pub fn run(a: &DemoArgs) -> Result<()> {
     match a.parties {
         Some(parties) => several::run(parties),
         None => of_two(),
-    }
+    }?;
+    print(SMALL_SETS)
 }
+
+/// What is different where parties do not know each other's data.
+const SMALL_SETS: &str = "\nSo few keys ask about each of them: in a run of your own, a party with fewer than 10 that learns something of the \
+                          others' rows is\nrefused, unless --allow-small or a policy says otherwise.";
 
 /// Runs all operations between two parties.
 fn of_two() -> Result<()> {

@@ -1,17 +1,18 @@
 //! A party's run as every front end goes through it: the program, and packages for other languages.
 
 use crate::calibrate::speeds;
-use crate::party::{load_identity, start_threads, tell};
+use crate::party::{Purpose, load_identity, start_threads, tell};
 use crate::plan::{NamedProtection, Others, PartyPlan};
 use crate::report;
 use std::cell::OnceCell;
 use std::sync::Arc;
 use veilset::channel::{Canceller, Observer};
 use veilset::error::{Error, Result};
-use veilset::governance::gate::{Gate, Setup};
+use veilset::governance::gate::{Gate, Setup, permits_filter};
+use veilset::governance::review::Review;
 use veilset::job::{self, Data, InFolder, Job, Phase, Ran, Watch};
 use veilset::net::{Connected, Identity, Protection, assemble, establish};
-use veilset::operations::Shape;
+use veilset::operations::{Role, Shape};
 use veilset::rng::Prng;
 use veilset::session::Proposal;
 use veilset::session::estimate::Estimate;
@@ -52,14 +53,48 @@ pub(crate) fn go_on(stop: &(dyn Fn() -> bool + Send + Sync)) -> Result<()> {
 }
 
 impl PartyPlan {
-    /// Starts its threads, and refuses files that cannot be written. Nothing is read or written yet.
+    /// Starts its threads, and refuses files that cannot be written. Nothing of the data is read yet, and nothing is written.
+    /// A run that is held to a check is by the protocol of the check from here on.
     ///
     /// # Errors
-    /// [`Error::Usage`] and [`Error::Output`].
-    pub fn begin(&mut self) -> Result<()> {
+    /// [`Error::Usage`], [`Error::Output`] and [`Error::Refused`].
+    pub fn begin(&mut self, purpose: Purpose) -> Result<()> {
         self.job.threads = start_threads(self.threads)?;
         self.job.check_output()?;
+        match (purpose, &self.checked) {
+            (Purpose::Check, checked) => Destination::check(checked.as_deref(), self.job.force)?,
+            (Purpose::Run, Some(path)) => {
+                let review = Review::load(path)?;
+                let checked = review.choice()?;
+                self.job.restrict(&|choice| match choice == checked {
+                    true => Ok(()),
+                    false => Err(Error::Refused(format!(
+                        "the run was checked by {checked} (`checked`, {}), which its options or the policy do not allow now. \
+                         Run it as it was checked, or check it again",
+                        path.display()
+                    ))),
+                })?;
+                self.review = Some(review);
+            }
+            (Purpose::Run, None) => {}
+        }
+        self.spare_filters()?;
         Destination::check(self.report.as_deref(), self.job.force)
+    }
+
+    /// Allows no protocol by which we would answer to a filter of the peer more often than the policy has it, if there is
+    /// another one.
+    fn spare_filters(&mut self) -> Result<()> {
+        let PartyPlan { job, policy, audit_log, others, .. } = self;
+        let operation = job.operation;
+        let answers = job.parties.is_none() && (job.role == Role::Sender || job.terms.both);
+        if !answers || job.candidates().len() == 1 {
+            return Ok(());
+        }
+        job.restrict(&|choice| match choice.protocol.offer(operation) {
+            Some(offer) if offer.filters => permits_filter(policy, audit_log.as_deref(), others.peer()),
+            _ => Ok(()),
+        })
     }
 
     /// Writes the report of its run, if one is wanted, in the form that its file's name asks for.
@@ -152,6 +187,8 @@ pub fn ready<T>(
         audit_log: plan.audit_log.as_deref(),
         identity: identity.as_deref(),
         prepared: job.prepared.is_some(),
+        allow_small: plan.allow_small,
+        checked: plan.review.as_ref().zip(plan.checked.as_deref()),
         warn: &warn,
     };
     let gate = Gate::new(prepared.request(), setup)?;
@@ -214,8 +251,11 @@ impl Ready<'_> {
     /// our side.
     ///
     /// # Errors
-    /// Those of the connection and of [`run::check`].
+    /// Those of the connection and of [`run::check`], and [`Error::Output`].
     pub fn check(mut self) -> Result<(Checked, Estimate)> {
+        let (path, force) = (self.plan.checked.as_deref(), self.plan.job.force);
+        // Before anybody else hears from us.
+        let file = path.map(|path| Destination::create("check", Some(path), force)).transpose()?;
         let connected = self.connect()?;
         self.front.begins(connected.canceller());
         let half = self.plan.job.prepared.is_some();
@@ -226,6 +266,12 @@ impl Ready<'_> {
         };
         let checked = run::check(connected, &self.prepared, &mut self.gate, &milliseconds, &mut self.rng)?;
         let ours = ours.into_inner().ok_or_else(|| Error::Bug("a check without an estimate".into()))?;
+        if let Some(mut file) = file {
+            let our = self.identity.as_ref().map(|identity| identity.fingerprint());
+            let line = Review::of(our, &checked.proposal).to_line()?;
+            writeln!(file.writer(), "{line}").map_err(|e| file.unwritable(&e))?;
+            file.commit()?;
+        }
         Ok((checked, ours))
     }
 

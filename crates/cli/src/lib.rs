@@ -32,7 +32,6 @@ mod terminal;
 
 use args::{Arguments, Command, PeerCommand};
 use clap::{CommandFactory, Parser};
-use party::Purpose;
 use std::any::Any;
 use std::fmt::Display;
 use std::io::Write;
@@ -40,7 +39,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use veilset::error::{Error, Result};
-use veilset::net::Me;
 use veilset::session::estimate::Estimate;
 use veilset::session::run::Checked;
 use veilset::spelling::spell;
@@ -97,7 +95,7 @@ fn run_as(operation: Command, purpose: Purpose) -> Result<()> {
 
 pub use config::Value;
 pub use make::MakePlan;
-pub use party::about;
+pub use party::{Purpose, about};
 pub use plan::PartyPlan;
 
 /// The plan for an operation with these options, if the policy allows it. A result that goes to no file stays in memory.
@@ -156,8 +154,8 @@ pub fn make_plan(command: &str, options: &[(String, config::Value)]) -> Result<M
 }
 
 /// What was agreed, in words.
-pub fn check_text(checked: &Checked, estimate: &Estimate, me: Option<&Me>) -> String {
-    check::text(checked, estimate, me)
+pub fn check_text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String {
+    check::text(checked, estimate, plan)
 }
 
 /// The name that an encryption of filters has as an option.

@@ -43,7 +43,7 @@ pub fn about(me: &Me, error: &Error) -> Option<String> {
 fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     // First of all: from here on a signal ends the program gracefully.
     let interrupt = Interrupt::install(plan.quiet)?;
-    plan.begin()?;
+    plan.begin(purpose)?;
     let job = &plan.job;
     let terminal = Terminal::new(plan.quiet, Some(&job.source), &interrupt);
     ready(&plan, Job::load, &terminal, |party| {
@@ -53,7 +53,7 @@ fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
             Purpose::Run => finish(party, files, &interrupt),
             Purpose::Check => {
                 let (checked, estimate) = party.check()?;
-                print(as_options(&check::text(&checked, &estimate, job.parties.as_ref())))
+                print(as_options(&check::text(&checked, &estimate, &plan)))
             }
         }
     })

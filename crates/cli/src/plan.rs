@@ -15,6 +15,7 @@ use veilset::artefact::Ledger;
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result, Seat};
 use veilset::governance::policy::{Intent, Policy};
+use veilset::governance::review::Review;
 use veilset::job::{InputTable, Job};
 use veilset::net::{Endpoint, Fingerprint, Identity, Me};
 use veilset::operations::sum::Modulus;
@@ -45,6 +46,12 @@ pub struct PartyPlan {
     pub timeouts: Timeouts,
     /// The policy for the other parties.
     pub policy: Policy,
+    /// Whether small sets are accepted of others that learn something of ours.
+    pub allow_small: bool,
+    /// The file of the check: written by one, and what a run is held to.
+    pub checked: Option<PathBuf>,
+    /// The check that the run is held to, once it has begun.
+    pub review: Option<Review>,
     /// The log of what was run with whom, if there is one.
     pub audit_log: Option<PathBuf>,
     /// The files that are not the job's.
@@ -352,6 +359,7 @@ fn common(
         .with("--book", Use::Read, default(a.own.book, book::FILE).as_deref())
         .with("--policy", Use::Read, default(a.own.policy, policy::FILE).as_deref())
         .with("--parties", Use::Read, a.parties.as_deref())
+        .with("--checked", Use::Written, a.checked.as_deref())
         .with("--report", Use::Written, a.report.as_deref())
         .with("--audit-log", Use::Written, audit_log.as_deref());
     job.prepared = a.prepared.zip(ledger);
@@ -372,6 +380,9 @@ fn common(
             idle: Duration::from_secs(a.idle_timeout),
         },
         policy,
+        allow_small: a.allow_small,
+        checked: a.checked,
+        review: None,
         audit_log,
         own,
     })

@@ -20,7 +20,7 @@ use veilset::job::{Data, InFolder, InputTable, Job, Phase, Watch};
 use veilset::table::{Batches, Table};
 use veilset_cli::front::{Files, Front, Ready, ready};
 use veilset_cli::make::{Made, make};
-use veilset_cli::{PartyPlan, Value, about, check_text, make_plan, plan};
+use veilset_cli::{PartyPlan, Purpose, Value, about, check_text, make_plan, plan};
 
 /// A run, from its beginning to its result. Its methods may be called from any thread.
 #[pyclass(frozen, module = "veilset._native")]
@@ -291,13 +291,13 @@ pub(crate) fn carry_out(
     link: &Link<Ended>,
     check: bool,
 ) -> Result<Done> {
-    plan.begin()?;
-    let me = plan.job.parties.as_ref();
+    plan.begin(if check { Purpose::Check } else { Purpose::Run })?;
     ready(plan, load, link, |party| {
+        let plan = party.plan;
         let files = party.files()?;
         if check {
             let (checked, estimate) = party.check()?;
-            return Ok(Done::Checked(as_python(&check_text(&checked, &estimate, me))));
+            return Ok(Done::Checked(as_python(&check_text(&checked, &estimate, plan))));
         }
         finish(party, files, link)
     })

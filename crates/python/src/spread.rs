@@ -18,7 +18,7 @@ use veilset::net::{Endpoint, Identity, Label};
 use veilset::secret::Secret;
 use veilset::session::workers::{Lane, Ticket};
 use veilset::stored::{Kept, Lanes, Part, Source, Spread, Sum, Workers};
-use veilset_cli::{PartyPlan, piece_plan, plan};
+use veilset_cli::{PartyPlan, Purpose, piece_plan, plan};
 
 const HASH: usize = 32;
 
@@ -224,7 +224,7 @@ fn begun(py: Python<'_>, operation: &str, options: &Bound<'_, PyDict>) -> PyResu
     let options = values(options)?;
     let make = || {
         let mut plan = piece_plan(operation, &options)?;
-        plan.begin()?;
+        plan.begin(Purpose::Run)?;
         Ok(plan)
     };
     make().map_err(|e: Error| exception(py, &e, None))

@@ -31,6 +31,8 @@ class Pair:
             "identity": self.identities[party],
             "connect_timeout": 30,
             "threads": 1,
+            # Most tests have few rows.
+            "allow_small": True,
         }
 
     def run(self, operation: str, receiver: Any, sender: Any, both: dict[str, Any] | None = None) -> list[Any]:

@@ -226,7 +226,7 @@ def test_no_other_package_is_needed_for_files_and_streams(pair, tmp_path):
         us = [veilset.Identity.load(path) for path in (receiver, sender)]
         def run(party, data, address):
             results[party] = veilset.intersect(data, key="k", role=("receiver", "sender")[party], peer=us[1 - party].fingerprint,
-                identity=us[party], audit_log=None, threads=1, **{("listen", "connect")[party]: address})
+                identity=us[party], audit_log=None, threads=1, allow_small=True, **{("listen", "connect")[party]: address})
         for address in addresses:
             results = [None, None]
             threads = [threading.Thread(target=run, args=(party, (ours, theirs)[party], address)) for party in range(2)]

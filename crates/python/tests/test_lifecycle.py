@@ -117,7 +117,7 @@ def test_a_copy_of_the_process_leaves_runs_alone_and_may_have_its_own(pair):
         us = [veilset.Identity.load(path) for path in identities]
         def options(party, address):
             return dict(key="k", role=("receiver", "sender")[party], peer=us[1 - party].fingerprint, identity=us[party],
-                        audit_log=None, threads=1, **{("listen", "connect")[party]: address})
+                        audit_log=None, threads=1, allow_small=True, **{("listen", "connect")[party]: address})
         frame = pyarrow.table({"k": ["a", "b"]})
         started = _run.start("count", frame, options(0, address))
         child = os.fork()

@@ -106,6 +106,27 @@ def test_check_says_what_a_run_would_cost(pair):
     assert all("nothing was computed" in text and "bytes to the peer" in text for text in texts)
 
 
+def test_a_run_is_held_to_its_check_and_small_sets_are_refused_by_default(pair, tmp_path):
+    address, texts = free_address(), [None, None]
+    files = [tmp_path / "r.json", tmp_path / "s.json"]
+
+    def one(party):
+        options = {**pair.options(party, address), "checked": files[party]}
+        texts[party] = str(veilset.check("intersect", OURS, key="k", **options))
+
+    threads = [threading.Thread(target=one, args=(party,)) for party in range(2)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert all(f"with checked={file} a run is held to it" in text for file, text in zip(files, texts)), texts
+    receiver, _ = pair.both("intersect", (OURS, {"checked": files[0]}), (OURS, {"checked": files[1]}), {"key": "k"})
+    assert receiver.frame["k"].to_list() == ["a", "b", "c"]
+    refused, told = pair.run("intersect", (OURS[1:], {"checked": files[0]}), (OURS, {}), {"key": "k"})
+    assert isinstance(refused, veilset.RefusedError) and "the size of our set: 2, in the check 3" in str(refused)
+    assert isinstance(told, veilset.PeerError)
+    _, refused = pair.run("intersect", (OURS, {}), (OURS, {"allow_small": False}), {"key": "k"})
+    assert isinstance(refused, veilset.RefusedError) and "give allow_small" in str(refused)
+
+
 def test_progress_is_told_and_other_threads_go_on(pair):
     n = 20_000
     seen = []

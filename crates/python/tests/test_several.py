@@ -38,7 +38,7 @@ class Three:
         def one(party):
             options = {"key": list(data[party].columns)[0] if party < 2 else data[party].column_names[0],
                        "parties": self.parties, "me": NAMES[party], "identity": self.identities[party], "threads": 1,
-                       "connect_timeout": 30, **(more[party] if more else {})}
+                       "connect_timeout": 30, "allow_small": True, **(more[party] if more else {})}
             try:
                 results[party] = getattr(veilset, operation)(data[party], **options)
             except Exception as e:

@@ -47,6 +47,7 @@ class Companies:
                 "threads": 1,
                 "connect_timeout": 120,
                 "audit_log": None,
+                "allow_small": True,
                 **both,
                 **side.pop("options", {}),
             }

@@ -118,6 +118,37 @@ pub(crate) fn append_line(mut list: &File, line: &[u8]) -> io::Result<()> {
     written
 }
 
+/// What stands before the check of a line of JSON.
+pub(crate) const CHECK: &str = ",\"check\":\"";
+
+/// A line of JSON that ends with its check, of an object; `None` if it is none.
+pub(crate) fn with_check(object: &str) -> Option<String> {
+    let open = object.strip_suffix('}')?;
+    Some(format!("{open}{CHECK}{}\"}}", check_of(open.as_bytes())))
+}
+
+/// A line of JSON from a disk.
+pub(crate) enum Line {
+    /// It has no check.
+    Unchecked,
+    /// Its check is not that of what stands before it.
+    Wrong,
+    /// The object as it was before it got its check.
+    Right(Vec<u8>),
+}
+
+/// Takes off the check of a line that [`with_check`] made.
+pub(crate) fn without_check(line: &[u8]) -> Line {
+    let Some(at) = line.windows(CHECK.len()).rposition(|at| at == CHECK.as_bytes()) else {
+        return Line::Unchecked;
+    };
+    let (before, check) = (&line[..at], line[at + CHECK.len()..].trim_ascii_end());
+    match *check == *format!("{}\"}}", check_of(before)).as_bytes() {
+        true => Line::Right([before, b"}"].concat()),
+        false => Line::Wrong,
+    }
+}
+
 /// Eight hexadecimal digits that tell whether a line of a list comes back from the disk as it was written. Against chance only:
 /// whoever can change the list can make them.
 pub(crate) fn check_of(line: &[u8]) -> String {

@@ -5,10 +5,12 @@
 //! 128`.
 
 /// The settings that messages may name.
-pub const SETTINGS: [&str; 49] = [
+pub const SETTINGS: [&str; 51] = [
+    "allow_small",
     "audit_log",
     "both",
     "capacity",
+    "checked",
     "cipher",
     "connect_timeout",
     "delimiter",

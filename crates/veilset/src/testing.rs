@@ -12,7 +12,8 @@ use crate::hashed::Hashed;
 use crate::item::ItemSet;
 use crate::many::{Many, seat};
 use crate::net::{Fingerprint, Listed, ListedParty, Me, Roster};
-use crate::operations::{Announced, Operation, Role};
+use crate::operations::sum::Modulus;
+use crate::operations::{Announced, COUNT, Operation, Role};
 use crate::params::LAMBDA;
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -106,6 +107,7 @@ pub(crate) fn parties_called(n: usize, prefix: &str) -> Vec<Me> {
 pub(crate) fn proposal(hello: Hello, size: usize, parties: impl Into<Parties>) -> Proposal {
     Proposal {
         choice: hello.candidates[0],
+        theirs: hello.candidates.clone(),
         session_id: ANY_SESSION,
         why: None,
         job: None,
@@ -114,6 +116,34 @@ pub(crate) fn proposal(hello: Hello, size: usize, parties: impl Into<Parties>) -
         parties: parties.into(),
         hello,
     }
+}
+
+/// This hello of a sum with each of its terms changed, by its key.
+pub(crate) fn changed_terms(hello: &Hello) -> Vec<(&'static str, Hello)> {
+    type Change = (&'static str, fn(&mut Hello));
+    let changes: [Change; 15] = [
+        ("operation", |h| h.operation = &COUNT),
+        ("purpose", |h| h.check = !h.check),
+        ("parties", |h| h.list = Some([0xab; 32])),
+        ("output", |h| h.terms.both = !h.terms.both),
+        ("key_columns", |h| h.key_columns += 1),
+        ("normalisation", |h| h.normalisation += "trim"),
+        ("max_row", |h| h.terms.max_row += 1),
+        ("sent_columns", |h| h.sent_columns.push("another".into())),
+        ("min_count", |h| h.terms.min_count += 1),
+        ("value_scale", |h| h.value_scale += 1),
+        ("modulus_bits", |h| h.terms.modulus = Modulus::Bits128),
+        ("malicious_sender", |h| h.terms.malicious_sender = !h.terms.malicious_sender),
+        ("reveal_count_to_sender", |h| h.terms.reveal_count = !h.terms.reveal_count),
+        ("shards", |h| h.terms.shards += 2),
+        ("job", |h| (h.terms.shards, h.job) = (2, Some(ANY_SESSION))),
+    ];
+    let changed = |(key, change): Change| {
+        let mut hello = hello.clone();
+        change(&mut hello);
+        (key, hello)
+    };
+    changes.into_iter().map(changed).collect()
 }
 
 /// The bytes each party received, frames with their headers: of the first party and of the second.

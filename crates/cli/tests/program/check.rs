@@ -90,7 +90,7 @@ fn a_check_takes_files_of_runs_and_refuses_what_a_run_would() {
     let world = World::new();
     world.write("f.csv", csv(0..3));
     let [r, s] = &world.fingerprints;
-    let common = "operation = \"count\"\ninput = \"f.csv\"\nkey = \"id\"\n";
+    let common = "operation = \"count\"\ninput = \"f.csv\"\nkey = \"id\"\nallow-small = true\n";
     world.write("r.toml", format!("{common}role = \"receiver\"\nidentity = \"r.pem\"\npeer = \"{s}\"\n"));
     world.write("s.toml", format!("{common}role = \"sender\"\nidentity = \"s.pem\"\npeer = \"{r}\"\n"));
     let party = |file: &str, more: Words| {

@@ -22,6 +22,8 @@ pub struct World {
     /// Configuration and state of both parties: nothing of whoever runs the tests is looked at.
     home: tempfile::TempDir,
     pub fingerprints: [String; 2],
+    /// Whether its parties allow small sets, such as those of most tests.
+    pub allow_small: bool,
 }
 
 impl World {
@@ -32,7 +34,7 @@ impl World {
             assert_eq!(made.code, Some(0), "{}", made.err);
             made.out.trim().to_string()
         });
-        World { folder, home: tempfile::tempdir().unwrap(), fingerprints }
+        World { folder, home: tempfile::tempdir().unwrap(), fingerprints, allow_small: true }
     }
 
     /// A file in the configuration or state folder of both parties.
@@ -72,11 +74,12 @@ impl World {
     }
 
     /// A party without an address. What is not among `more` is added: role, key (not for a list), time-outs, who the
-    /// peer is.
+    /// peer is, and that it may have a small set.
     pub fn party(&self, who: usize, operation: &str, file: &Path, more: Words) -> Command {
         let mut command = self.veilset();
         command.args(operation.split(' ')).arg(file).args(more);
         command.args(["--identity", ["r.pem", "s.pem"][who]]);
+        command.args(self.allow_small.then_some("--allow-small"));
         let mut default = |unless: Words, option: &str, value: &str| {
             if !more.iter().any(|m| unless.contains(m)) {
                 command.args([option, value]);

@@ -7,6 +7,7 @@ mod audit;
 mod bench;
 mod book;
 mod check;
+mod checked;
 mod common;
 mod config;
 mod data;

@@ -167,6 +167,7 @@ fn a_quiet_party_says_nothing() {
 #[test]
 fn the_demo_shows_what_each_learned() {
     let text = run(veilset().arg("demo")).good();
+    assert!(text.ends_with("unless --allow-small or a policy says otherwise.\n"), "{text}");
     for words in ["cleo@example.org, dan@example.org, fay@example.org", "gus@example.org", "300.45"] {
         assert!(text.contains(words), "{text}");
     }

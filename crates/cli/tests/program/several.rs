@@ -65,6 +65,7 @@ impl Several {
     pub fn party(&self, who: usize, operation: &str, file: &Path, more: Words) -> Command {
         let mut command = self.world.veilset();
         command.args(operation.split(' ')).arg(file).args(more);
+        command.args(self.world.allow_small.then_some("--allow-small"));
         let identity = format!("{}.pem", NAMES[who]);
         let list = file.extension().is_some_and(|e| e == "txt");
         let defaults = [
@@ -151,7 +152,7 @@ fn a_list_can_be_given_in_a_run_file_and_a_padded_set_is_announced_as_such() {
     let several = Several::new();
     let world = &several.world;
     std::fs::create_dir(world.path("conf")).unwrap();
-    for (who, ids) in [(NORTH, 0..9), (SOUTH, 3..7), (EAST, 5..20)] {
+    for (who, ids) in [(NORTH, 0..10), (SOUTH, 3..7), (EAST, 5..20)] {
         let name = NAMES[who];
         world.write(&format!("conf/{name}.csv"), csv(ids));
         let more = match who {

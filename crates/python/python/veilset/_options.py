@@ -98,6 +98,8 @@ class Common(Keys, total=False):
     connect_timeout: int
     idle_timeout: int
     max_peer_items: int
+    allow_small: bool
+    checked: FilePath
     prepared: FilePath
     prepared_ledger: FilePath
     filter: FilePath

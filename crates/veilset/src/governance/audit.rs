@@ -13,8 +13,8 @@ use crate::hash::{ItemHash, SessionId};
 use crate::item::Items;
 use crate::net::{Fingerprint, Identity};
 use crate::operations::{self, Role};
-use crate::places::{PATIENCE, PAUSE, append_line, check_of, private_parent};
-use crate::protocols::{self, Protocol};
+use crate::places::{Line, PATIENCE, PAUSE, append_line, private_parent, with_check, without_check};
+use crate::protocols::{self, Choice, Protocol};
 use crate::secret::Secret;
 use crate::session::report::{name_of, rfc3339};
 use crate::session::{Party, Proposal};
@@ -30,8 +30,6 @@ use std::time::{Instant, SystemTime};
 
 /// Longer than any line that we write.
 const LONGEST_LINE: u64 = 1 << 16;
-/// What stands before the check of a line.
-const CHECK: &str = ",\"check\":\"";
 /// How often a log may be replaced while we wait for its lock.
 const ROTATIONS: usize = 8;
 
@@ -85,6 +83,18 @@ pub struct Run {
     pub our: Option<String>,
     /// Size of our set, as announced.
     pub items: usize,
+    /// How our side and the others allowed it to be computed: protocols, with their groups. Absent in old logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Allowed>,
+    /// Why by this protocol, if it was picked of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Whether another party learns something of our rows though its set is small, because our side allowed that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_small: bool,
+    /// Whether the run was held to a check.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub checked: bool,
     /// All agreed terms, by key; in old logs by description.
     pub terms: BTreeMap<String, String>,
     /// The digest of our set; `None` without an identity, from which its key is derived.
@@ -97,6 +107,16 @@ pub struct Run {
     pub prepared: bool,
     /// veilset's version.
     pub version: String,
+}
+
+/// Who allowed what, of the ways to compute an operation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Allowed {
+    /// Our side, in the order in which it said so.
+    pub ours: Vec<String>,
+    /// The others.
+    pub theirs: Vec<String>,
 }
 
 /// Another party of a run.
@@ -191,6 +211,10 @@ impl Run {
             parties: proposal.parties.iter().map(Participant::from).collect(),
             our: our.map(|f| f.to_string()),
             items: proposal.ours.size,
+            allowed: Some(Allowed { ours: names(&hello.candidates), theirs: names(&proposal.theirs) }),
+            why: proposal.why.clone(),
+            allow_small: false,
+            checked: false,
             terms: proposal.terms().into_iter().map(|term| (term.key.to_string(), term.value)).collect(),
             set: set.map(Into::into),
             values: values.map(Into::into),
@@ -239,6 +263,10 @@ impl Run {
             None => Theirs::Same,
         }
     }
+}
+
+fn names(choices: &[Choice]) -> Vec<String> {
+    choices.iter().map(ToString::to_string).collect()
 }
 
 impl From<&Party> for Participant {
@@ -291,8 +319,6 @@ fn digest_under(key: &Secret<[u8; 32]>, set: Set<'_>, values: &[i128], threads: 
 pub struct History {
     /// The number of such runs that started.
     pub runs: usize,
-    /// The number of those in which we answered to a filter of the peer ([`Run::answers_to_filter`]).
-    pub filter_runs: u64,
     /// The last of them, compared with the proposed run.
     pub last: Option<Earlier>,
     /// Whether one of them had the same set of ours, and the same other parties with sets of the same sizes. If the
@@ -416,12 +442,11 @@ impl AuditLog {
     }
 
     fn write(&self, entry: &Entry) -> Result<()> {
-        let mut line = serde_json::to_string(entry)
+        let line = serde_json::to_string(entry)
             .map_err(|e| Error::Bug(format!("an audit entry is not JSON: {e}")))?;
-        if line.pop() != Some('}') {
-            return Err(Error::Bug("an audit entry is not a JSON object".into()));
-        }
-        line = format!("{line}{CHECK}{}\"}}\n", check_of(line.as_bytes()));
+        let line =
+            with_check(&line).ok_or_else(|| Error::Bug("an audit entry is not a JSON object".into()))?;
+        let mut line = line + "\n";
         let mut write = || {
             if !self.ends_a_line()? {
                 // Another process stopped in the middle of a line: start a new one.
@@ -515,15 +540,9 @@ impl AuditLog {
     /// # Errors
     /// [`Error::Output`] if the log cannot be read.
     pub fn has_start(&self, session: &SessionId, run: &Run) -> Result<bool> {
-        let (unusable, session) = (|e| unusable(&self.path, &e), name_of(session));
-        (&self.file).seek(SeekFrom::Start(0)).map_err(unusable)?;
-        let mut lines = BufReader::new(&self.file);
-        loop {
-            let mut line = Vec::new();
-            if lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unusable)? == 0 {
-                return Ok(false);
-            }
-            match entry_in(&line) {
+        let session = name_of(session);
+        for line in self.lines()? {
+            match line?.1 {
                 Some(Entry { session: of, event: Event::Start(start), .. })
                     if of == session && start.set == run.set && run.theirs_since(&start) == Theirs::Same =>
                 {
@@ -532,36 +551,67 @@ impl AuditLog {
                 _ => {}
             }
         }
+        Ok(false)
+    }
+
+    /// All lines with something in them: their numbers, from 1, and their entries; `None` for what is none.
+    fn lines(&self) -> Result<impl Iterator<Item = Result<(usize, Option<Entry>)>>> {
+        let failed = |e| unusable(&self.path, &e);
+        (&self.file).seek(SeekFrom::Start(0)).map_err(failed)?;
+        let (mut lines, mut number) = (BufReader::new(&self.file), 0);
+        let mut next = move || {
+            loop {
+                let mut line = Vec::new();
+                let read = lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)?;
+                if read == 0 {
+                    return io::Result::Ok(None);
+                }
+                if read as u64 == LONGEST_LINE {
+                    lines.skip_until(b'\n')?;
+                }
+                number += 1;
+                if !line.iter().all(u8::is_ascii_whitespace) {
+                    return Ok(Some((number, entry_in(&line))));
+                }
+            }
+        };
+        Ok(std::iter::from_fn(move || next().map_err(failed).transpose()))
+    }
+
+    /// In how many runs we have answered to a filter of one of these parties ([`Run::answers_to_filter`]), and the number of the
+    /// first line that is no entry, which may hide such a run.
+    ///
+    /// # Errors
+    /// [`Error::Output`] if the log cannot be read.
+    pub fn filter_runs(&self, peers: &[Option<String>]) -> Result<(u64, Option<usize>)> {
+        let (mut runs, mut foreign) = (0, None);
+        for line in self.lines()? {
+            match line? {
+                (number, None) => foreign = foreign.or(Some(number)),
+                (_, Some(Entry { event: Event::Start(run), .. })) => {
+                    let with = run.parties.iter().any(|party| peers.contains(&party.peer));
+                    runs += u64::from(with && run.answers_to_filter());
+                }
+                (_, Some(_)) => {}
+            }
+        }
+        Ok((runs, foreign))
     }
 
     /// The earlier runs that have a party in common with this one, whatever the operation: a union shows the same
     /// difference as an intersection.
     pub fn history(&self, run: &Run) -> Result<History> {
-        let unusable = |e| unusable(&self.path, &e);
-        (&self.file).seek(SeekFrom::Start(0)).map_err(unusable)?;
-        let mut lines = BufReader::new(&self.file);
         let mut history = History::default();
         // The last run with values, and whether one had ours: a count with our set reveals nothing about values.
         let (mut valued, mut known_values) = (None, false);
-        for number in 1.. {
-            let mut line = Vec::new();
-            let read = lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unusable)?;
-            if read == 0 {
-                break;
-            }
-            if read as u64 == LONGEST_LINE {
-                lines.skip_until(b'\n').map_err(unusable)?;
-            }
-            if line.iter().all(u8::is_ascii_whitespace) {
-                continue;
-            }
-            match entry_in(&line) {
+        for line in self.lines()? {
+            let (number, entry) = line?;
+            match entry {
                 None => history.foreign.push(number),
                 Some(Entry { time, event: Event::Start(earlier), .. })
                     if run.shares_a_party_with(&earlier) =>
                 {
                     history.runs += 1;
-                    history.filter_runs += u64::from(earlier.answers_to_filter());
                     let digests = (earlier.set.as_ref(), run.set.as_ref());
                     let same_key = earlier.our == run.our && matches!(digests, (Some(_), Some(_)));
                     let values = (earlier.values.as_ref(), run.values.as_ref());
@@ -599,12 +649,11 @@ impl AuditLog {
 
 /// The entry in a line; `None` if it is not as we wrote it.
 fn entry_in(line: &[u8]) -> Option<Entry> {
-    let entry = serde_json::from_slice(line).ok()?;
-    let Some(at) = line.windows(CHECK.len()).rposition(|at| at == CHECK.as_bytes()) else {
-        return Some(entry);
-    };
-    let (before, check) = (&line[..at], line[at + CHECK.len()..].trim_ascii_end());
-    (*check == *format!("{}\"}}", check_of(before)).as_bytes()).then_some(entry)
+    match without_check(line) {
+        Line::Unchecked => serde_json::from_slice(line).ok(),
+        Line::Right(object) => serde_json::from_slice(&object).ok(),
+        Line::Wrong => None,
+    }
 }
 
 fn unusable(path: &Path, e: &io::Error) -> Error {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::item::ItemSet;
 use crate::operations::{Role, SUM, Terms};
+use crate::places::CHECK;
 use crate::rng::Prng;
 use crate::session::Hello;
 use crate::stored::{Distinct, Form};
@@ -17,6 +18,10 @@ fn run(peer: &str, items: usize, peer_items: usize, set: Option<&str>) -> Run {
         parties: vec![participant(Seat::PEER, peer, peer_items)],
         our: Some("us".into()),
         items,
+        allowed: None,
+        why: None,
+        allow_small: false,
+        checked: false,
         terms: [("--group".to_string(), "curve25519".to_string())].into(),
         set: set.map(Into::into),
         values: None,
@@ -254,7 +259,7 @@ fn a_line_of_a_run_of_two_has_the_same_fields_in_every_version() {
     let mut expected = serde_json::json!({
         "time": time, "session": "07".repeat(32), "event": "start", "operation": "sum", "protocol": "dh",
         "role": "receiver", "peer": fingerprint.to_string(), "peer_name": "south", "our": ours.to_string(), "items": 3,
-        "peer_items": 5, "terms": {}, "set": "x", "prepared": true, "version": env!("CARGO_PKG_VERSION"),
+        "peer_items": 5, "allowed": {"ours": ["dh"], "theirs": ["dh"]}, "terms": {}, "set": "x", "prepared": true, "version": env!("CARGO_PKG_VERSION"),
     });
     assert_eq!(line, expected);
     let Event::Start(read) = serde_json::from_value::<Entry>(line).unwrap().event else { panic!("no start") };

@@ -55,15 +55,16 @@
 //! # }
 //! ```
 
-use super::audit::{AuditLog, End, Entry, Event, History, Run, digest};
+use super::audit::{AuditLog, End, Entry, Event, Run, digest};
 use super::policy::{Intent, Policy, Repeats};
+use super::review::Review;
 use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
 use crate::net::{Fingerprint, Identity};
 use crate::operations::{Operation, Role};
 use crate::session::report::Report;
 use crate::session::run::Request;
-use crate::session::{Approval, Proposal};
+use crate::session::{Approval, Hello, Party, Proposal};
 use std::io;
 use std::path::Path;
 
@@ -78,16 +79,32 @@ pub struct Setup<'a> {
     pub identity: Option<&'a Identity>,
     /// Whether our offline half was prepared in advance.
     pub prepared: bool,
+    /// Whether our rows may show to a party that announces fewer than [`SMALL`] items, where the policy says nothing of it.
+    pub allow_small: bool,
+    /// The check that the run is held to ([`Review`]), and what messages call it.
+    pub checked: Option<(&'a Review, &'a Path)>,
     /// Receives warnings: problems that do not stop the run, but that the person responsible for the data should see.
     pub warn: &'a dyn Fn(&str),
 }
 
 impl<'a> Setup<'a> {
-    /// A policy alone: no log, no identity, no prepared half.
+    /// A policy alone: no log, no identity, no prepared half, no check, and no small sets of others.
     pub fn new(policy: &'a Policy, warn: &'a dyn Fn(&str)) -> Setup<'a> {
-        Setup { policy, audit_log: None, identity: None, prepared: false, warn }
+        Setup {
+            policy,
+            audit_log: None,
+            identity: None,
+            prepared: false,
+            allow_small: false,
+            checked: None,
+            warn,
+        }
     }
 }
+
+/// With fewer items, a set asks about each of them. It is a bound for the careless: whoever wants to ask about a few items fills
+/// a set up with others, and nobody sees that.
+pub const SMALL: usize = 10;
 
 const MAX_FILTER_RUNS: &str = "max-filter-runs";
 
@@ -167,7 +184,12 @@ impl<'a> Gate<'a> {
 
     fn run(&self, proposal: &Proposal) -> Run {
         let (set, values) = (self.set.as_deref(), self.values.as_deref());
-        Run::new(proposal, self.our, set, values, self.setup.prepared)
+        let small = self.setup.allow_small && proposal.parties.iter().any(|p| p.announced.size < SMALL);
+        Run {
+            allow_small: small && exposed(proposal),
+            checked: self.setup.checked.is_some(),
+            ..Run::new(proposal, self.our, set, values, self.setup.prepared)
+        }
     }
 
     fn decide(&self, proposal: &Proposal, run: &Run) -> Result<()> {
@@ -184,6 +206,8 @@ impl<'a> Gate<'a> {
         }
         policy.permits(&Intent::agreed(&proposal.hello))?;
         policy.permits_their_sizes(proposal)?;
+        self.permits_small(proposal)?;
+        self.setup.checked.map_or(Ok(()), |(checked, name)| checked.permits(name, self.our, proposal))?;
         match &self.log {
             // It was compared and counted when it began.
             Some(log) if self.goes_on(log, proposal, run)? => Ok(()),
@@ -191,9 +215,25 @@ impl<'a> Gate<'a> {
                 self.budget(log, run)?;
                 self.repeats(log, run, self.setup.warn)
             }
-            None if run.answers_to_filter() && policy.max_filter_runs().is_some() => policy
-                .refuses(MAX_FILTER_RUNS, "without the audit log (`audit_log=none`) nobody counts the runs"),
+            None if run.answers_to_filter() && policy.max_filter_runs().is_some() => uncounted(policy),
             None => Ok(()),
+        }
+    }
+
+    /// Refuses a small set of a party that learns something of our rows.
+    fn permits_small(&self, proposal: &Proposal) -> Result<()> {
+        let asks = |party: &&Party| {
+            let unruled = self.setup.policy.min_peer_size(party.seat).is_none();
+            unruled && party.announced.size < SMALL
+        };
+        match proposal.parties.iter().find(asks) {
+            Some(party) if !self.setup.allow_small && exposed(proposal) => Err(Error::Refused(format!(
+                "{} announces {} items, and fewer than {SMALL} are refused unless you allow it: a set of so few asks about each of \
+                 them. If that is meant, give `allow_small`, or have \"min-peer-size\" in the policy, which can be lower or \
+                 higher",
+                party.seat, party.announced.size
+            ))),
+            _ => Ok(()),
         }
     }
 
@@ -208,23 +248,8 @@ impl<'a> Gate<'a> {
         let Some(most) = policy.max_filter_runs().filter(|_| run.answers_to_filter()) else {
             return Ok(());
         };
-        let History { filter_runs, foreign, .. } = log.history(run)?;
-        if let Some(line) = foreign.first() {
-            return policy.refuses(
-                MAX_FILTER_RUNS,
-                format!("the audit log has lines that are not entries (line {line}), which may hide a run"),
-            );
-        }
-        match filter_runs < most {
-            true => Ok(()),
-            false => policy.refuses(
-                MAX_FILTER_RUNS,
-                format!(
-                    "we have answered to filters of {} in {filter_runs} runs, and {most} are allowed",
-                    run.others()
-                ),
-            ),
-        }
+        let parties = run.parties.iter().map(|party| &party.peer);
+        spared(policy, most, log, &parties.cloned().collect::<Vec<_>>(), &run.others())
     }
 
     /// Looks at the log again before the run starts: another run, of which nobody was warned, may have started since
@@ -273,6 +298,52 @@ impl<'a> Gate<'a> {
         }
         Ok(())
     }
+}
+
+/// Refuses that we answer to a filter of this peer, if the policy limits how often and that is used up, or nobody counts. It is
+/// what the [`Gate`] says at last, for a planner to know.
+///
+/// # Errors
+/// [`Error::Refused`], and [`Error::Output`] for a log that cannot be used.
+pub fn permits_filter(policy: &Policy, audit_log: Option<&Path>, peer: Option<Fingerprint>) -> Result<()> {
+    let Some(most) = policy.max_filter_runs() else { return Ok(()) };
+    let Some(path) = audit_log else { return uncounted(policy) };
+    let peer = peer.map(|peer| peer.to_string());
+    let name = peer.clone().unwrap_or_else(|| "somebody without TLS".into());
+    match path.exists() {
+        true => spared(policy, most, &AuditLog::open(path)?, &[peer], &name),
+        false if most == 0 => spent(policy, most, 0, &name),
+        false => Ok(()),
+    }
+}
+
+/// Refuses another answer to a filter of these parties.
+fn spared(policy: &Policy, most: u64, log: &AuditLog, peers: &[Option<String>], name: &str) -> Result<()> {
+    match log.filter_runs(peers)? {
+        (_, Some(line)) => policy.refuses(
+            MAX_FILTER_RUNS,
+            format!("the audit log has lines that are not entries (line {line}), which may hide a run"),
+        ),
+        (runs, None) if runs < most => Ok(()),
+        (runs, None) => spent(policy, most, runs, name),
+    }
+}
+
+fn spent(policy: &Policy, most: u64, runs: u64, name: &str) -> Result<()> {
+    policy.refuses(
+        MAX_FILTER_RUNS,
+        format!("we have answered to filters of {name} in {runs} runs, and {most} are allowed"),
+    )
+}
+
+fn uncounted(policy: &Policy) -> Result<()> {
+    policy.refuses(MAX_FILTER_RUNS, "without the audit log (`audit_log=none`) nobody counts the runs")
+}
+
+/// Whether another party learns something of our rows.
+pub fn exposed(proposal: &Proposal) -> bool {
+    let Hello { operation, role, terms, .. } = &proposal.hello;
+    operation.shows(role.other(), terms)
 }
 
 /// Why a log that cannot be locked is not enough.

@@ -1,9 +1,10 @@
 use super::super::audit;
 use super::super::policy::Rules;
 use super::*;
+use crate::governance::review::Review;
 use crate::item::ItemSet;
-use crate::operations::{COUNT, INTERSECT, Role, SUM, UNION};
-use crate::protocols::{Assumption, CWPRF, Choice, DC17, DH_PSI, VOLE};
+use crate::operations::{COUNT, ID, INTERSECT, Role, SHARE, SUM, UNION};
+use crate::protocols::{self, Assumption, CWPRF, Choice, DC17, DH_PSI, VOLE};
 use crate::session::{Hello, Parties, Party};
 use crate::testing::{self, hello, party};
 use crate::threads::Threads;
@@ -21,9 +22,9 @@ fn policy(repeats: Repeats) -> Policy {
     Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer()))], &|_| None).unwrap()
 }
 
-/// The other party of a run of two, with a set of 5 items.
+/// The other party of a run of two, with a set of 50 items.
 fn who_is(fingerprint: Option<Fingerprint>) -> Party {
-    Party { fingerprint, ..testing::peer(5, false) }
+    Party { fingerprint, ..testing::peer(50, false) }
 }
 
 fn proposal(session: u8, our_size: usize) -> Proposal {
@@ -381,11 +382,11 @@ fn the_peers_size_is_held_against_the_policy() {
     let set: ItemSet = ["a"].iter().collect();
     let request = Request::new(&COUNT, Role::Receiver, &set);
     let log = side.log();
-    // The peer's set has 5 items.
+    // The peer's set has 50 items.
     let limits = [
-        (Rules { min_peer_size: Some(6), ..Rules::default() }, "\"min-peer-size\""),
-        (Rules { max_peer_items: Some(4), ..Rules::default() }, "\"max-peer-items\""),
-        (Rules { min_peer_size: Some(5), max_peer_items: Some(5), ..Rules::default() }, ""),
+        (Rules { min_peer_size: Some(51), ..Rules::default() }, "\"min-peer-size\""),
+        (Rules { max_peer_items: Some(49), ..Rules::default() }, "\"max-peer-items\""),
+        (Rules { min_peer_size: Some(50), max_peer_items: Some(50), ..Rules::default() }, ""),
     ];
     for (rules, key) in limits {
         let policy = Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer()))], &|_| None).unwrap();
@@ -562,4 +563,177 @@ fn no_candidate_rests_on_more_than_the_policy_allows() {
         panic!("a candidate that the policy forbids was allowed");
     };
     assert!(refused.to_string().contains("\"assumptions\""), "{refused}");
+}
+
+/// What a planner asks before the gate does, in the same cases.
+#[test]
+fn whether_a_filter_may_be_answered_is_known_before_the_peer_is() {
+    let side = Side::new();
+    let set: ItemSet = ["a"].iter().collect();
+    let (log, other) = (side.log(), Fingerprint::of_public_key(b"another"));
+    let asked = |most: Option<u64>, path: Option<&Path>, peer| {
+        let rules = Rules { max_filter_runs: most, repeats: Some(Repeats::Allow), ..Rules::default() };
+        let policy = Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer))], &|_| None).unwrap();
+        permits_filter(&policy, path, Some(peer)).map_err(|e| e.to_string())
+    };
+    let refused = |said: std::result::Result<(), String>, why: &str| {
+        said.is_err_and(|said| said.contains("by \"max-filter-runs\"") && said.contains(why))
+    };
+    // No log yet.
+    asked(Some(1), Some(&log), peer()).unwrap();
+    assert!(refused(asked(Some(0), Some(&log), peer()), "in 0 runs, and 0 are allowed"));
+    assert!(!log.exists(), "looking at it makes no log");
+    assert!(refused(asked(Some(9), None, peer()), "nobody counts"));
+    asked(None, None, peer()).unwrap();
+    let proposal = testing::proposal(hello(&COUNT, Role::Sender), 1, who_is(Some(peer())));
+    let proposal = Proposal { choice: Choice::of(&DC17), ..proposal };
+    let policy = policy(Repeats::Allow);
+    let setup = Setup { audit_log: Some(&log), ..Setup::new(&policy, &|_| ()) };
+    let mut gate = Gate::new(&Request::new(&COUNT, Role::Sender, &set), setup).unwrap();
+    gate.approve(&proposal).unwrap();
+    gate.begins(&proposal).unwrap();
+    assert!(refused(asked(Some(1), Some(&log), peer()), "in 1 runs, and 1 are allowed"));
+    asked(Some(2), Some(&log), peer()).unwrap();
+    asked(Some(1), Some(&log), other).unwrap();
+    std::fs::write(&log, "garbage\n").unwrap();
+    assert!(refused(asked(Some(2), Some(&log), peer()), "line 1"));
+}
+
+/// Of all operations, roles and terms: a small set of the peer is refused exactly if the peer learns something of our rows.
+#[test]
+fn a_small_set_is_refused_where_our_rows_show() {
+    let set: ItemSet = ["a"].iter().collect();
+    // (operation, role, both, whether the count is told to the sender, whether our rows show)
+    let cases = [
+        (&INTERSECT, Role::Sender, false, false, true),
+        (&INTERSECT, Role::Receiver, false, false, false),
+        (&INTERSECT, Role::Receiver, true, false, true),
+        (&UNION, Role::Sender, false, false, true),
+        (&UNION, Role::Receiver, false, false, false),
+        (&UNION, Role::Receiver, false, true, true),
+        (&UNION, Role::Receiver, true, false, true),
+        (&COUNT, Role::Sender, false, false, true),
+        (&COUNT, Role::Receiver, false, false, false),
+        (&COUNT, Role::Receiver, true, false, true),
+        (&SUM, Role::Sender, false, false, true),
+        (&SUM, Role::Receiver, false, false, true),
+        (&SHARE, Role::Sender, false, false, true),
+        (&SHARE, Role::Receiver, false, false, false),
+        (&ID, Role::Sender, false, false, true),
+        (&ID, Role::Receiver, false, false, true),
+    ];
+    let asked = |(operation, role, both, told): (&'static Operation, _, _, _),
+                 size,
+                 padded,
+                 rules: Rules,
+                 allow_small| {
+        let request = Request::new(operation, role, &set);
+        let mut hello = request.hello(false);
+        (hello.terms.both, hello.terms.reveal_count) = (both, told);
+        let party = Party { fingerprint: Some(peer()), ..testing::peer(size, padded) };
+        let proposal = testing::proposal(hello, 1, party);
+        let policy = Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer()))], &|_| None).unwrap();
+        let mut gate = Gate::new(&request, Setup { allow_small, ..Setup::new(&policy, &|_| ()) }).unwrap();
+        gate.approve(&proposal).map_err(|e| e.to_string())
+    };
+    let floor = |said: std::result::Result<(), String>| match said {
+        Ok(()) => false,
+        Err(said) => {
+            assert!(said.contains("fewer than 10 are refused") && said.contains("`allow_small`"), "{said}");
+            assert!(said.contains("\"min-peer-size\""), "{said}");
+            true
+        }
+    };
+    let none = Rules::default;
+    let least = |least| Rules { min_peer_size: Some(least), ..Rules::default() };
+    for (operation, role, both, told, exposed) in cases {
+        let case = (operation, role, both, told);
+        for size in [0, 1, 9] {
+            assert_eq!(
+                floor(asked(case, size, false, none(), false)),
+                exposed,
+                "{operation} {role} {both} {size}"
+            );
+            assert_eq!(
+                floor(asked(case, size, true, none(), false)),
+                exposed,
+                "{operation} {role} {both} {size}"
+            );
+            assert!(!floor(asked(case, size, false, none(), true)), "{operation} {role} {both} {size}");
+            // A rule goes before it, in both directions, and for what shows nothing of ours too.
+            assert!(!floor(asked(case, size, false, least(0), false)));
+            assert!(asked(case, size, false, least(20), true).unwrap_err().contains("by \"min-peer-size\""));
+        }
+        assert!(!floor(asked(case, SMALL, false, none(), false)));
+        assert!(asked(case, SMALL, false, least(20), false).unwrap_err().contains("by \"min-peer-size\""));
+    }
+}
+
+/// The leader learns the result: the others look at the sets of all, as their policies do.
+#[test]
+fn a_small_set_of_several_is_refused_by_all_but_the_leader() {
+    let set: ItemSet = ["a"].iter().collect();
+    let me = testing::parties(3);
+    for (seat, sizes, refused) in
+        [(1, [9, 50], Some("party 1")), (1, [50, 9], Some("party 3")), (1, [50, 10], None), (0, [9, 9], None)]
+    {
+        let role = Role::of_several(seat == 0);
+        let request = Request { parties: Some(&me[seat]), ..Request::new(&INTERSECT, role, &set) };
+        let request = Request { protocol: protocols::of_several(&INTERSECT).unwrap(), ..request };
+        let others: Vec<_> = me[seat]
+            .others()
+            .zip(sizes)
+            .map(|(member, size)| Party {
+                seat: member.seat(),
+                fingerprint: Some(member.fingerprint()),
+                ..testing::peer(size, false)
+            })
+            .collect();
+        let (first, rest) = others.split_first().unwrap();
+        let parties = Parties::new(first.clone(), rest.to_vec());
+        let proposal = testing::proposal(request.hello(false), 1, parties);
+        let policy = Policy::none();
+        let said = Gate::new(&request, Setup::new(&policy, &|_| ())).unwrap().approve(&proposal);
+        match refused {
+            Some(who) => {
+                let said = said.unwrap_err().to_string();
+                assert!(said.starts_with(who) && said.contains("announces 9 items"), "{said}");
+            }
+            None => said.unwrap(),
+        }
+    }
+}
+
+#[test]
+fn the_log_has_what_was_allowed_and_by_whom() {
+    let side = Side::new();
+    let set: ItemSet = ["a"].iter().collect();
+    let log = side.log();
+    let request = Request::new(&COUNT, Role::Sender, &set);
+    let policy = policy(Repeats::Allow);
+    let setup = Setup { audit_log: Some(&log), allow_small: true, ..Setup::new(&policy, &|_| ()) };
+    let start = |size: usize, setup: Setup<'_>, why: Option<&str>| {
+        let mut hello = hello(&COUNT, Role::Sender);
+        hello.candidates = vec![Choice::of(&CWPRF), Choice { protocol: &CWPRF, group: "p256" }];
+        let party = Party { fingerprint: Some(peer()), ..testing::peer(size, false) };
+        let theirs = vec![Choice::of(&DC17), Choice::of(&CWPRF)];
+        let proposal = Proposal { theirs, why: why.map(Into::into), ..testing::proposal(hello, 1, party) };
+        let review = Review::of(None, &proposal);
+        let checked = setup.checked.map(|(_, name)| (&review, name));
+        let mut gate = Gate::new(&request, Setup { checked, ..setup }).unwrap();
+        gate.approve(&proposal).unwrap();
+        gate.begins(&proposal).unwrap();
+        let text = std::fs::read_to_string(&log).unwrap();
+        serde_json::from_str::<serde_json::Value>(text.lines().last().unwrap()).unwrap()
+    };
+    let line = start(50, setup, None);
+    assert_eq!(line["allowed"]["ours"], serde_json::json!([CWPRF.name, format!("{} over p256", CWPRF.name)]));
+    assert_eq!(line["allowed"]["theirs"], serde_json::json!([DC17.name, CWPRF.name]));
+    assert_eq!((line.get("why"), line.get("allow_small"), line.get("checked")), (None, None, None));
+    let line = start(9, setup, Some("the best"));
+    assert_eq!((&line["why"], &line["allow_small"]), (&"the best".into(), &true.into()));
+    let policy = Policy::none();
+    let any = Review::of(None, &proposal(7, 1));
+    let line = start(50, Setup { checked: Some((&any, Path::new("c"))), policy: &policy, ..setup }, None);
+    assert_eq!((line.get("allow_small"), &line["checked"]), (None, &true.into()));
 }

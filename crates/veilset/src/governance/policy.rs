@@ -255,6 +255,11 @@ impl Policy {
         Ok(())
     }
 
+    /// The minimum size of another party's set, if the rules have one for it.
+    pub fn min_peer_size(&self, seat: Seat) -> Option<usize> {
+        self.parties.iter().find(|party| party.seat == seat).and_then(|party| party.rules.min_peer_size)
+    }
+
     /// How many runs we may answer to the filter of the peer of a run of two, if that is limited.
     pub fn max_filter_runs(&self) -> Option<u64> {
         self.parties.iter().filter_map(|party| party.rules.max_filter_runs).min()

@@ -460,6 +460,38 @@ impl Job {
         }
     }
 
+    /// The choices that we allow, the first preferred.
+    pub fn candidates(&self) -> Vec<Choice> {
+        let first = Choice { protocol: self.protocol, group: self.group.unwrap_or(self.protocol.group()) };
+        std::iter::once(first)
+            .chain(self.alternatives.iter().copied().filter(|other| *other != first))
+            .collect()
+    }
+
+    /// Allows only those choices that are `permitted`.
+    ///
+    /// # Errors
+    /// What is wrong with the first, if none is.
+    pub fn restrict(&mut self, permitted: &dyn Fn(Choice) -> Result<()>) -> Result<()> {
+        let (mut left, mut wrong) = (Vec::new(), None);
+        for choice in self.candidates() {
+            match permitted(choice) {
+                Ok(()) => left.push(choice),
+                Err(why) => {
+                    wrong.get_or_insert(why);
+                }
+            }
+        }
+        match (left.split_first(), wrong) {
+            (Some((first, others)), _) => {
+                (self.protocol, self.group) = (first.protocol, Some(first.group));
+                self.alternatives = others.to_vec();
+                Ok(())
+            }
+            (None, wrong) => wrong.map_or(Ok(()), Err),
+        }
+    }
+
     /// Refuses what [`Job::create_output`] would refuse because of the name alone, without creating a file.
     ///
     /// # Errors

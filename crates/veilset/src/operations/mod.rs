@@ -419,6 +419,12 @@ impl Operation {
             Role::Sender => self.sender_dummies,
         }
     }
+
+    /// Whether a party with this role learns anything of the other's items but how many there are. A share is random by
+    /// itself, and shows nothing.
+    pub fn shows(&self, role: Role, terms: &Terms) -> bool {
+        (self.learns)(role, terms).iter().any(|fact| !matches!(fact, Fact::Shares { .. }))
+    }
 }
 
 /// Returns the operation with this name.

@@ -191,6 +191,8 @@ pub fn agree(
 pub(super) struct Met {
     /// The common candidates, in the receiver's order of preference; at least one.
     pub common: Vec<Choice>,
+    /// The peer's candidates.
+    pub theirs: Vec<Choice>,
     /// Whether the peer pads its set.
     pub they_pad: bool,
     /// In share: whether values are shared, as the sender decided.
@@ -275,7 +277,9 @@ pub(super) fn meet(
     }
     let shared_values = hello.terms.shared_values || theirs.shared_values;
     let filter = filter(connection, hello, &theirs, receiver)?;
-    Ok(Met { common, they_pad: theirs.padded, shared_values, filter, speeds, round_trip, transcript })
+    let they_pad = theirs.padded;
+    let theirs = their_candidates;
+    Ok(Met { common, theirs, they_pad, shared_values, filter, speeds, round_trip, transcript })
 }
 
 /// The receiver's filter, if it was made in advance. Its candidates are then those that can use it.

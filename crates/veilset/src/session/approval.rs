@@ -20,6 +20,8 @@ pub struct Proposal {
     pub choice: Choice,
     /// Why this one, if a planner picked it of several.
     pub why: Option<String>,
+    /// The choices that the peer allows, in its order; in a run of several, the only one that all have.
+    pub theirs: Vec<Choice>,
     /// The session's id.
     pub session_id: SessionId,
     /// The job that is resumed: the id of the session that it began in.

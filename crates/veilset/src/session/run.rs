@@ -243,7 +243,8 @@ fn approved(
     let session_id = met.session_id(choice);
     let job = hello.job;
     let (why, parties) = (None, peer.into());
-    let mut proposal = Proposal { session_id, hello, choice, why, job, seat: None, ours, parties };
+    let theirs = met.theirs.clone();
+    let mut proposal = Proposal { session_id, hello, choice, theirs, why, job, seat: None, ours, parties };
     let channel = &mut connection.channel;
     let sized = tell_size(channel, ours.size).and_then(|their_size| {
         let peer = proposal.parties.peer_mut();

@@ -164,6 +164,7 @@ impl Gathering {
             session_id,
             hello,
             choice,
+            theirs: vec![choice],
             why: None,
             job: None,
             seat: Some(self.seat),

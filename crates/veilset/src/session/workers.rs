@@ -196,9 +196,11 @@ impl Lane<'_> {
             .announced
             .map(|(size, padded)| Announced { size: usize::try_from(size).unwrap_or(usize::MAX), padded });
         let (protocol, group) = &ticket.choice;
+        let choice = Choice::named(protocol, group).map_err(Error::Usage)?;
         let proposal = Proposal {
             hello: request.hello(false),
-            choice: Choice::named(protocol, group).map_err(Error::Usage)?,
+            choice,
+            theirs: vec![choice],
             session_id: session_of(ticket.session, &connection.exporter),
             why: None,
             job: None,

@@ -1,0 +1,154 @@
+//! Runs that are held to a check, and small sets.
+
+use crate::common::{Ended, RECEIVER, SENDER, Words, World, both, connect, csv, listen, run};
+use serde_json::Value;
+use std::path::Path;
+
+/// A check, then runs, of two parties with these files and options.
+struct Pair<'a> {
+    world: &'a World,
+    operation: &'a str,
+}
+
+impl Pair<'_> {
+    fn go(&self, check: &str, files: [&Path; 2], more: [Words; 2]) -> [Ended; 2] {
+        let operation = format!("{check}{}", self.operation);
+        let [receiver, sender] =
+            [RECEIVER, SENDER].map(|who| self.world.party(who, &operation, files[who], more[who]));
+        both(receiver, sender)
+    }
+}
+
+fn good(ended: [Ended; 2]) -> [String; 2] {
+    ended.map(Ended::good)
+}
+
+#[test]
+fn a_run_is_held_to_its_check_and_to_the_protocol_of_the_check() {
+    let world = World::new();
+    let files = [world.write("r.csv", csv(0..40)), world.write("s.csv", csv(20..70))];
+    let files = [files[0].as_path(), files[1].as_path()];
+    let pair = Pair { world: &world, operation: "intersect" };
+    // By a protocol that nobody picks unasked; the run leaves the choice open.
+    let checked = ["--checked", "r.json"];
+    let by = ["--protocol", "poprf", "--checked", "r.json"];
+    let [here, there] = pair.go("check ", files, [&by, &["--protocol", "poprf"]]).map(Ended::good);
+    assert!(here.contains("poprf is fixed: all sides allow nothing else"), "{here}");
+    assert!(here.contains("kept in r.json: with --checked r.json a run is held to it"), "{here}");
+    assert!(there.contains("is fixed") && !there.contains("--checked r.json"), "{there}");
+    let report = ["--checked", "r.json", "--protocol", "poprf", "--output", "out.csv", "--report", "r1.json"];
+    let [here, there] = pair.go("", files, [&report, &["--protocol", "poprf"]]);
+    good([here, there]);
+    // Where the choice is open, the check says so, and both can hold to what it showed.
+    let [here, there] =
+        pair.go("check ", files, [&["--checked", "r.json", "--force"], &["--checked", "s.json"]]);
+    let (here, there) = (here.good(), there.good());
+    for text in [&here, &there] {
+        assert!(
+            text.contains("a run picks again, and may pick another unless it is held to this check"),
+            "{text}"
+        );
+    }
+    let shown = here.lines().find_map(|line| line.trim().split_once(" was picked: ")).unwrap().0.to_string();
+    let out = ["--checked", "r.json", "--output", "out.csv", "--report", "r2.json", "--force"];
+    let [here, there] = pair.go("", files, [&out, &["--checked", "s.json"]]);
+    good([here, there]);
+    let report: Value = serde_json::from_str(&world.read("r2.json")).unwrap();
+    assert!(shown.starts_with(report["protocol"].as_str().unwrap()), "{shown}");
+    // The log says so, and what each side allowed.
+    let log = std::fs::read_to_string(world.home("audit.jsonl")).unwrap();
+    let starts: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = starts.iter().rfind(|line| line["event"] == "start" && line["role"] == "receiver").unwrap();
+    assert_eq!(last["checked"], true);
+    assert_eq!(last["allowed"]["ours"], serde_json::json!([shown]));
+
+    // What differs is named, on the side that holds to its check, before anything of the data is sent.
+    let fewer = world.write("fewer.csv", csv(0..39));
+    let [here, there] = pair.go("", [&fewer, files[1]], [&checked, &[]]);
+    here.bad(8, &["the size of our set: 39, in the check 40", "--checked, r.json", "check it again"]);
+    there.bad(5, &["its policy refuses this run"]);
+    let [here, there] = pair.go("", [files[0], &fewer], [&checked, &[]]);
+    here.bad(8, &["the size of the peer's set: 39, in the check 50"]);
+    there.bad(5, &[]);
+    let [here, there] =
+        pair.go("", files, [&["--checked", "r.json", "--normalize", "trim"], &["--normalize", "trim"]]);
+    here.bad(8, &["normalisation of keys: utf8, trim, in the check utf8"]);
+    there.bad(5, &[]);
+    // Without a peer: another protocol, another file.
+    let alone = |more: Words| {
+        run(world.party(RECEIVER, "intersect", files[0], more).args(["--listen", "127.0.0.1:0"]))
+    };
+    alone(&["--checked", "r.json", "--protocol", "dc17"])
+        .bad(8, &["was checked by ", &shown, "Run it as it was checked"]);
+    alone(&["--checked", "none.json"]).bad(2, &["none.json", "veilset check"]);
+    world.write("broken.json", world.read("r.json").replace("40", "41"));
+    alone(&["--checked", "broken.json"]).bad(2, &["broken.json", "damaged"]);
+    // A check replaces nothing unasked, and no other file of the run.
+    let check = |more: Words| {
+        run(world.party(RECEIVER, "check intersect", files[0], more).args(["--listen", "127.0.0.1:0"]))
+    };
+    check(&checked).bad(7, &["r.json exists"]);
+    check(&["--checked", "r.pem", "--force"]).bad(2, &["--identity and --checked are both r.pem"]);
+    // Nothing is left of a check that does not come to its end.
+    let before = world.names();
+    let (receiver, address) =
+        listen(world.party(RECEIVER, "check intersect", files[0], &["--checked", "new.json"]));
+    connect(world.party(SENDER, "count", files[1], &[]), &address).end().bad(4, &[]);
+    receiver.end().bad(4, &[]);
+    assert_eq!(world.names(), before);
+}
+
+#[test]
+fn small_sets_are_refused_where_our_rows_show_unless_that_is_allowed() {
+    let mut world = World::new();
+    world.allow_small = false;
+    let [one, nine, ten, many] = [("1.csv", 1), ("9.csv", 9), ("10.csv", 10), ("50.csv", 50)]
+        .map(|(name, n)| world.write(name, csv(0..n)));
+    let pair = Pair { world: &world, operation: "count" };
+    for small in [&one, &nine] {
+        let [here, there] = pair.go("", [small, &many], [&[], &[]]);
+        here.bad(5, &["its policy refuses this run"]);
+        let words = ["and fewer than 10 are refused", "--allow-small", "\"min-peer-size\" in the policy"];
+        there.bad(8, &words);
+        // A check says the same.
+        pair.go("check ", [small, &many], [&[], &[]])[1].bad(8, &words);
+        // The receiver's rows do not show to the sender, unless it gets the result too.
+        good(pair.go("", [&many, small], [&[], &[]]));
+        pair.go("", [&many, small], [&["--both"], &["--both"]])[0].bad(8, &words);
+        good(pair.go("", [small, &many], [&[], &["--allow-small"]]));
+        let [_, text] = pair.go("check ", [small, &many], [&[], &["--allow-small"]]).map(Ended::good);
+        assert!(text.contains("of fewer than 10 items is accepted (--allow-small)"), "{text}");
+    }
+    let [here, there] = pair.go("check ", [&ten, &many], [&[], &[]]).map(Ended::good);
+    assert!(there.contains("of fewer than 10 items is refused, unless the policy"), "{there}");
+    assert!(!here.contains("fewer than"), "{here}");
+    good(pair.go("", [&ten, &many], [&[], &[]]));
+    // A rule of the policy goes before it, whether lower or higher.
+    world.write("low.toml", "min-peer-size = 1\n");
+    good(pair.go("", [&one, &many], [&[], &["--policy", "low.toml"]]));
+    world.write("high.toml", "min-peer-size = 20\n");
+    let high: Words = &["--policy", "high.toml", "--allow-small"];
+    pair.go("", [&ten, &many], [&[], high])[1].bad(8, &["by \"min-peer-size\"", "fewer than 20"]);
+    // Who fills a small set up is not noticed.
+    good(pair.go("", [&one, &many], [&["--pad-to", "10"], &[]]));
+}
+
+/// The planner asks all of the policy, not only what no log is needed for.
+#[test]
+fn a_filter_that_may_not_be_answered_is_no_candidate() {
+    let world = World::new();
+    let files = [world.write("r.csv", csv(0..40)), world.write("s.csv", csv(20..70))];
+    let files = [files[0].as_path(), files[1].as_path()];
+    let pair = Pair { world: &world, operation: "intersect" };
+    world.write("two.toml", "protocols = [\"dc17\", \"poprf\"]\n");
+    world.write("none.toml", "protocols = [\"dc17\", \"poprf\"]\nmax-filter-runs = 0\n");
+    let [_, open] = pair.go("check ", files, [&["--policy", "two.toml"], &["--policy", "two.toml"]]);
+    assert!(open.good().contains("a run picks again"));
+    let [_, fixed] = pair.go("check ", files, [&["--policy", "two.toml"], &["--policy", "none.toml"]]);
+    let fixed = fixed.good();
+    assert!(fixed.contains("poprf is fixed"), "{fixed}");
+    // If there is no other, it is refused with the reason.
+    let [_, named] =
+        pair.go("check ", files, [&["--protocol", "dc17"], &["--policy", "none.toml", "--protocol", "dc17"]]);
+    named.bad(8, &["by \"max-filter-runs\""]);
+}

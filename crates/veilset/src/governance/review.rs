@@ -1,0 +1,161 @@
+//! What a check showed, kept in a file, so that the run is held to it.
+//!
+//! Whoever reviews a run looks at its check: with whom, by which terms and protocol, at which sizes. A run that is held to the
+//! check is by that protocol, and is refused if anything else of this differs.
+//!
+//! The file is a line of JSON, which ends with a `check` of what stands before it, as in the audit log: against a disk that
+//! changes it, not against people.
+
+use crate::error::{Error, Result, Seat};
+use crate::net::Fingerprint;
+use crate::places::{Line, with_check, without_check};
+use crate::protocols::Choice;
+use crate::session::Proposal;
+use crate::session::report::rfc3339;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// The form of the file.
+const FORM: u32 = 1;
+/// Longer than any file of ours: a list of columns, which the hello bounds, and at most 31 others.
+const LONGEST: u64 = 1 << 16;
+/// Terms that a run has otherwise than its check, or when it goes on.
+const OWN: [&str; 2] = ["purpose", "job"];
+
+/// What a check showed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Review {
+    veilset_check: u32,
+    time: String,
+    our: Option<String>,
+    ours: String,
+    role: String,
+    parties: Vec<Other>,
+    terms: BTreeMap<String, String>,
+}
+
+/// Another party.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Other {
+    party: Seat,
+    peer: Option<String>,
+    set: String,
+}
+
+impl Review {
+    /// What is proposed, to us with this fingerprint.
+    pub fn of(our: Option<Fingerprint>, proposal: &Proposal) -> Review {
+        let name = |fingerprint: Option<Fingerprint>| fingerprint.map(|one| one.to_string());
+        let parties = proposal.parties.iter().map(|party| Other {
+            party: party.seat,
+            peer: name(party.fingerprint),
+            set: party.announced.words(),
+        });
+        let terms = proposal.terms().into_iter().filter(|term| !OWN.contains(&term.key));
+        Review {
+            veilset_check: FORM,
+            time: rfc3339(SystemTime::now()),
+            our: name(our),
+            ours: proposal.ours.words(),
+            role: proposal.hello.role.name().into(),
+            parties: parties.collect(),
+            terms: terms.map(|term| (term.key.to_string(), term.value)).collect(),
+        }
+    }
+
+    /// The line of its file.
+    ///
+    /// # Errors
+    /// [`Error::Bug`].
+    pub fn to_line(&self) -> Result<String> {
+        let line = serde_json::to_string(self).ok().and_then(|line| with_check(&line));
+        line.ok_or_else(|| Error::Bug("a review is not JSON".into()))
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for one that cannot be read, is damaged, or is no check.
+    pub fn load(path: &Path) -> Result<Review> {
+        let unusable = |why: String| {
+            Error::Usage(format!(
+                "the check {} cannot be used: {why}. `veilset check` with the options of the run, `checked` among them, writes it",
+                path.display()
+            ))
+        };
+        let mut bytes = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes));
+        read.map_err(|e| unusable(e.to_string()))?;
+        let review: Option<Review> = match without_check(&bytes) {
+            Line::Right(object) => serde_json::from_slice(&object).ok(),
+            Line::Unchecked | Line::Wrong => None,
+        };
+        match review {
+            Some(review) if review.veilset_check == FORM => Ok(review),
+            _ => Err(unusable("it is damaged, or not what a check of this version writes".into())),
+        }
+    }
+
+    /// By what the run was to be computed.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if this version does not know it.
+    pub fn choice(&self) -> Result<Choice> {
+        let term = |key| self.terms.get(key).map_or("", String::as_str);
+        Choice::named(term("protocol"), term("group"))
+            .map_err(|what| Error::Usage(format!("the check has {what}")))
+    }
+
+    /// Refuses what is not as it was in this check, of which the file is called `name`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with everything that differs.
+    pub(super) fn permits(&self, name: &Path, our: Option<Fingerprint>, proposal: &Proposal) -> Result<()> {
+        let now = Review::of(our, proposal);
+        let mut all: Vec<(String, String, String)> = Vec::new();
+        let mut compare = |what: String, now: Option<&str>, then: Option<&str>| {
+            if now != then {
+                let shown = |value: Option<&str>| value.unwrap_or("none").to_string();
+                all.push((what, shown(now), shown(then)));
+            }
+        };
+        compare("our identity".into(), now.our.as_deref(), self.our.as_deref());
+        compare("our role".into(), Some(&now.role), Some(&self.role));
+        compare("the size of our set".into(), Some(&now.ours), Some(&self.ours));
+        let seats =
+            |review: &Review| review.parties.iter().map(|one| one.party.to_string()).collect::<Vec<_>>();
+        compare("the parties".into(), Some(&seats(&now).join(", ")), Some(&seats(self).join(", ")));
+        for (now, then) in now.parties.iter().zip(&self.parties) {
+            compare(format!("{}'s identity", now.party), now.peer.as_deref(), then.peer.as_deref());
+            compare(format!("the size of {}'s set", now.party), Some(&now.set), Some(&then.set));
+        }
+        let words: BTreeMap<_, _> = proposal.terms().into_iter().map(|term| (term.key, term.words)).collect();
+        let keys: BTreeSet<&String> = now.terms.keys().chain(self.terms.keys()).collect();
+        for key in keys {
+            let what = words.get(key.as_str()).copied().unwrap_or(key);
+            let of = |review: &'_ Review| review.terms.get(key).cloned();
+            compare(what.into(), of(&now).as_deref(), of(self).as_deref());
+        }
+        if all.is_empty() {
+            return Ok(());
+        }
+        let list: Vec<_> =
+            all.iter().map(|(what, now, then)| format!("{what}: {now}, in the check {then}")).collect();
+        Err(Error::Refused(format!(
+            "this is not the run that was checked at {} (`checked`, {}). {}. Run it as it was checked, or check it again",
+            self.time,
+            name.display(),
+            list.join("; ")
+        )))
+    }
+}
+
+#[cfg(test)]
+#[path = "review_tests.rs"]
+mod tests;
