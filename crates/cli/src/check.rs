@@ -2,7 +2,7 @@
 
 use crate::plan::PartyPlan;
 use std::fmt::Write as _;
-use veilset::governance::gate::{SMALL, exposed};
+use veilset::governance::gate::{SMALL, learner};
 use veilset::net::{Me, Member};
 use veilset::operations::{Announced, Role};
 use veilset::session::estimate::{Estimate, would_learn};
@@ -51,7 +51,15 @@ pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String 
                 ": `checked` holds it to a check"
             }
         ),
-        None => writeln!(text, "  {} is fixed: all sides allow nothing else", proposal.choice),
+        None if proposal.hello.candidates.len() == 1 => {
+            writeln!(text, "  {} is fixed: our side allows nothing else", proposal.choice)
+        }
+        None => writeln!(
+            text,
+            "  {} is what both allow now; if the other side allows more, a run may pick another{}",
+            proposal.choice,
+            held(plan)
+        ),
     };
     let Proposal { hello, choice, .. } = proposal;
     let rests = choice.rests_on(hello.operation);
@@ -70,14 +78,16 @@ pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String 
             let _ = writeln!(text, "  {}", offer.deviating(&hello.terms, *role));
         }
     }
-    if exposed(proposal) {
-        let small = match plan.allow_small {
-            true => "accepted (`allow_small`)",
-            false => "refused, unless the policy has another bound or `allow_small` is given",
+    if let Some(learner) = learner(proposal) {
+        let (least, then) = match plan.policy.min_peer_size(learner.seat) {
+            Some(least) => (least, "refused by the policy"),
+            None if plan.allow_small => (SMALL, "accepted (`allow_small`)"),
+            None => (SMALL, "refused, unless the policy has another bound or `allow_small` is given"),
         };
+        let seat = learner.seat;
         let _ = writeln!(
             text,
-            "  our rows show in the result, so a set of another party of fewer than {SMALL} items is {small}"
+            "  {seat} learns something of our rows: a set of it of fewer than {least} items is {then}"
         );
     }
     let (to, from, side) = match me {
@@ -152,6 +162,15 @@ fn with_parties(proposal: &Proposal, me: &Me) -> String {
         );
     }
     text
+}
+
+/// What keeps a run to what the check shows.
+fn held(plan: &PartyPlan) -> &'static str {
+    if plan.checked.is_some() {
+        " unless it is held to this check"
+    } else {
+        ": `checked` holds it to a check"
+    }
 }
 
 fn padded(announced: Announced) -> &'static str {

@@ -1,7 +1,7 @@
 //! A party's run as every front end goes through it: the program, and packages for other languages.
 
 use crate::calibrate::speeds;
-use crate::party::{Purpose, load_identity, start_threads, tell};
+use crate::party::{Purpose, load_identity, sayer, start_threads, tell};
 use crate::plan::{NamedProtection, Others, PartyPlan};
 use crate::report;
 use std::cell::OnceCell;
@@ -13,6 +13,7 @@ use veilset::governance::review::Review;
 use veilset::job::{self, Data, InFolder, Job, Phase, Ran, Watch};
 use veilset::net::{Connected, Identity, Protection, assemble, establish};
 use veilset::operations::{Role, Shape};
+use veilset::protocols::Choice;
 use veilset::rng::Prng;
 use veilset::session::Proposal;
 use veilset::session::estimate::Estimate;
@@ -62,11 +63,23 @@ impl PartyPlan {
         self.job.threads = start_threads(self.threads)?;
         self.job.check_output()?;
         match (purpose, &self.checked) {
-            (Purpose::Check, checked) => Destination::check(checked.as_deref(), self.job.force)?,
+            // What somebody may have reviewed is not replaced, whatever is forced.
+            (Purpose::Check, Some(path)) if path.symlink_metadata().is_ok() => {
+                return Err(Error::Output(format!(
+                    "{} exists, and a check is not replaced. Delete it, or give another name",
+                    path.display()
+                )));
+            }
+            (Purpose::Check, checked) => Destination::check(checked.as_deref(), false)?,
             (Purpose::Run, Some(path)) => {
                 let review = Review::load(path)?;
                 let checked = review.choice()?;
-                self.job.restrict(&|choice| match choice == checked {
+                review.permits_columns(path, &self.job.reviewed_columns())?;
+                // A filter brings its group along. The gate compares it.
+                let of_filter = self.job.filter.is_some() && self.job.group.is_none();
+                let same =
+                    |choice: Choice| choice == checked || of_filter && choice.protocol == checked.protocol;
+                self.job.restrict(&|choice| match same(choice) {
                     true => Ok(()),
                     false => Err(Error::Refused(format!(
                         "the run was checked by {checked} (`checked`, {}), which its options or the policy do not allow now. \
@@ -85,14 +98,15 @@ impl PartyPlan {
     /// Allows no protocol by which we would answer to a filter of the peer more often than the policy has it, if there is
     /// another one.
     fn spare_filters(&mut self) -> Result<()> {
-        let PartyPlan { job, policy, audit_log, others, .. } = self;
+        let PartyPlan { job, policy, audit_log, others, quiet, .. } = self;
         let operation = job.operation;
         let answers = job.parties.is_none() && (job.role == Role::Sender || job.terms.both);
         if !answers || job.candidates().len() == 1 {
             return Ok(());
         }
         job.restrict(&|choice| match choice.protocol.offer(operation) {
-            Some(offer) if offer.filters => permits_filter(policy, audit_log.as_deref(), others.peer()),
+            Some(offer) if offer.filters => permits_filter(policy, audit_log.as_deref(), others.peer())
+                .inspect_err(|why| sayer(*quiet)(&format!("{choice} is left out: {why}"))),
             _ => Ok(()),
         })
     }
@@ -253,9 +267,9 @@ impl Ready<'_> {
     /// # Errors
     /// Those of the connection and of [`run::check`], and [`Error::Output`].
     pub fn check(mut self) -> Result<(Checked, Estimate)> {
-        let (path, force) = (self.plan.checked.as_deref(), self.plan.job.force);
+        let path = self.plan.checked.as_deref();
         // Before anybody else hears from us.
-        let file = path.map(|path| Destination::create("check", Some(path), force)).transpose()?;
+        let file = path.map(|path| Destination::create("check", Some(path), false)).transpose()?;
         let connected = self.connect()?;
         self.front.begins(connected.canceller());
         let half = self.plan.job.prepared.is_some();
@@ -268,7 +282,7 @@ impl Ready<'_> {
         let ours = ours.into_inner().ok_or_else(|| Error::Bug("a check without an estimate".into()))?;
         if let Some(mut file) = file {
             let our = self.identity.as_ref().map(|identity| identity.fingerprint());
-            let line = Review::of(our, &checked.proposal).to_line()?;
+            let line = Review::of(our, self.plan.job.reviewed_columns(), &checked.proposal).to_line()?;
             writeln!(file.writer(), "{line}").map_err(|e| file.unwritable(&e))?;
             file.commit()?;
         }

@@ -381,11 +381,19 @@ fn common(
         },
         policy,
         allow_small: a.allow_small,
-        checked: a.checked,
+        checked: a.checked.map(|path| file(path, "--checked")).transpose()?,
         review: None,
         audit_log,
         own,
     })
+}
+
+/// A path that is no stream.
+fn file(path: PathBuf, option: &str) -> Result<PathBuf> {
+    match path.as_os_str() == "-" {
+        true => Err(Error::Usage(format!("{option} takes the name of a file, not -. Name one"))),
+        false => Ok(path),
+    }
 }
 
 /// How the peer is met that was typed as a name or a fingerprint; none without TLS. The addresses are those of

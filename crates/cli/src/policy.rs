@@ -12,7 +12,7 @@ use veilset::places::Folder;
 pub const FILE: &str = "policy.toml";
 
 /// The policy for the other parties, which stand in the order of their seats. Without a policy file, everything is
-/// allowed.
+/// allowed but small sets ([`veilset::governance::gate::SMALL`]).
 pub fn load(named: Option<&Path>, others: &[(Seat, Option<Fingerprint>)], book: &Book) -> Result<Policy> {
     let Some(path) = named.map(Path::to_path_buf).or_else(|| Folder::Configuration.file(FILE)) else {
         return Ok(Policy::none());

@@ -33,15 +33,14 @@ fn a_run_is_held_to_its_check_and_to_the_protocol_of_the_check() {
     let checked = ["--checked", "r.json"];
     let by = ["--protocol", "poprf", "--checked", "r.json"];
     let [here, there] = pair.go("check ", files, [&by, &["--protocol", "poprf"]]).map(Ended::good);
-    assert!(here.contains("poprf is fixed: all sides allow nothing else"), "{here}");
+    assert!(here.contains("poprf is fixed: our side allows nothing else"), "{here}");
     assert!(here.contains("kept in r.json: with --checked r.json a run is held to it"), "{here}");
     assert!(there.contains("is fixed") && !there.contains("--checked r.json"), "{there}");
     let report = ["--checked", "r.json", "--protocol", "poprf", "--output", "out.csv", "--report", "r1.json"];
     let [here, there] = pair.go("", files, [&report, &["--protocol", "poprf"]]);
     good([here, there]);
     // Where the choice is open, the check says so, and both can hold to what it showed.
-    let [here, there] =
-        pair.go("check ", files, [&["--checked", "r.json", "--force"], &["--checked", "s.json"]]);
+    let [here, there] = pair.go("check ", files, [&["--checked", "r2.check"], &["--checked", "s.json"]]);
     let (here, there) = (here.good(), there.good());
     for text in [&here, &there] {
         assert!(
@@ -50,6 +49,7 @@ fn a_run_is_held_to_its_check_and_to_the_protocol_of_the_check() {
         );
     }
     let shown = here.lines().find_map(|line| line.trim().split_once(" was picked: ")).unwrap().0.to_string();
+    std::fs::rename(world.path("r2.check"), world.path("r.json")).unwrap();
     let out = ["--checked", "r.json", "--output", "out.csv", "--report", "r2.json", "--force"];
     let [here, there] = pair.go("", files, [&out, &["--checked", "s.json"]]);
     good([here, there]);
@@ -80,6 +80,7 @@ fn a_run_is_held_to_its_check_and_to_the_protocol_of_the_check() {
     };
     alone(&["--checked", "r.json", "--protocol", "dc17"])
         .bad(8, &["was checked by ", &shown, "Run it as it was checked"]);
+    alone(&["--checked", "r.json", "--key", "cost"]).bad(8, &["our key: cost, in the check id"]);
     alone(&["--checked", "none.json"]).bad(2, &["none.json", "veilset check"]);
     world.write("broken.json", world.read("r.json").replace("40", "41"));
     alone(&["--checked", "broken.json"]).bad(2, &["broken.json", "damaged"]);
@@ -87,8 +88,10 @@ fn a_run_is_held_to_its_check_and_to_the_protocol_of_the_check() {
     let check = |more: Words| {
         run(world.party(RECEIVER, "check intersect", files[0], more).args(["--listen", "127.0.0.1:0"]))
     };
-    check(&checked).bad(7, &["r.json exists"]);
-    check(&["--checked", "r.pem", "--force"]).bad(2, &["--identity and --checked are both r.pem"]);
+    check(&checked).bad(7, &["r.json exists, and a check is not replaced"]);
+    check(&["--checked", "r.json", "--force"]).bad(7, &["r.json exists, and a check is not replaced"]);
+    check(&["--checked", "-"]).bad(2, &["--checked takes the name of a file"]);
+    check(&["--checked", "r.pem"]).bad(2, &["--identity and --checked are both r.pem"]);
     // Nothing is left of a check that does not come to its end.
     let before = world.names();
     let (receiver, address) =
@@ -108,7 +111,8 @@ fn small_sets_are_refused_where_our_rows_show_unless_that_is_allowed() {
     for small in [&one, &nine] {
         let [here, there] = pair.go("", [small, &many], [&[], &[]]);
         here.bad(5, &["its policy refuses this run"]);
-        let words = ["and fewer than 10 are refused", "--allow-small", "\"min-peer-size\" in the policy"];
+        let words =
+            ["and sets of fewer than 10 are refused", "--allow-small", "\"min-peer-size\" in the policy"];
         there.bad(8, &words);
         // A check says the same.
         pair.go("check ", [small, &many], [&[], &[]])[1].bad(8, &words);
@@ -117,7 +121,7 @@ fn small_sets_are_refused_where_our_rows_show_unless_that_is_allowed() {
         pair.go("", [&many, small], [&["--both"], &["--both"]])[0].bad(8, &words);
         good(pair.go("", [small, &many], [&[], &["--allow-small"]]));
         let [_, text] = pair.go("check ", [small, &many], [&[], &["--allow-small"]]).map(Ended::good);
-        assert!(text.contains("of fewer than 10 items is accepted (--allow-small)"), "{text}");
+        assert!(text.contains("a set of it of fewer than 10 items is accepted (--allow-small)"), "{text}");
     }
     let [here, there] = pair.go("check ", [&ten, &many], [&[], &[]]).map(Ended::good);
     assert!(there.contains("of fewer than 10 items is refused, unless the policy"), "{there}");
@@ -126,8 +130,12 @@ fn small_sets_are_refused_where_our_rows_show_unless_that_is_allowed() {
     // A rule of the policy goes before it, whether lower or higher.
     world.write("low.toml", "min-peer-size = 1\n");
     good(pair.go("", [&one, &many], [&[], &["--policy", "low.toml"]]));
+    world.write("any.toml", "min-peer-size = 0\n");
+    good(pair.go("", [&one, &many], [&["--pad-to", "5"], &["--policy", "any.toml"]]));
     world.write("high.toml", "min-peer-size = 20\n");
     let high: Words = &["--policy", "high.toml", "--allow-small"];
+    let [_, text] = pair.go("check ", [&many, &many], [&[], high]).map(Ended::good);
+    assert!(text.contains("a set of it of fewer than 20 items is refused by the policy"), "{text}");
     pair.go("", [&ten, &many], [&[], high])[1].bad(8, &["by \"min-peer-size\"", "fewer than 20"]);
     // Who fills a small set up is not noticed.
     good(pair.go("", [&one, &many], [&["--pad-to", "10"], &[]]));
@@ -144,11 +152,37 @@ fn a_filter_that_may_not_be_answered_is_no_candidate() {
     world.write("none.toml", "protocols = [\"dc17\", \"poprf\"]\nmax-filter-runs = 0\n");
     let [_, open] = pair.go("check ", files, [&["--policy", "two.toml"], &["--policy", "two.toml"]]);
     assert!(open.good().contains("a run picks again"));
-    let [_, fixed] = pair.go("check ", files, [&["--policy", "two.toml"], &["--policy", "none.toml"]]);
-    let fixed = fixed.good();
+    let [other, fixed] = pair.go("check ", files, [&["--policy", "two.toml"], &["--policy", "none.toml"]]);
+    assert!(fixed.err.contains("dc17 is left out: our policy (none.toml) refuses this run"), "{}", fixed.err);
+    let (other, fixed) = (other.good(), fixed.good());
     assert!(fixed.contains("poprf is fixed"), "{fixed}");
+    // The other side allows more, and is not told that it does not.
+    assert!(other.contains("poprf is what both allow now"), "{other}");
     // If there is no other, it is refused with the reason.
     let [_, named] =
         pair.go("check ", files, [&["--protocol", "dc17"], &["--policy", "none.toml", "--protocol", "dc17"]]);
     named.bad(8, &["by \"max-filter-runs\""]);
+}
+
+/// A filter brings the group of its encryption along, which no option names.
+#[test]
+fn a_run_by_a_filter_is_held_to_its_check() {
+    let world = World::new();
+    let files = [world.write("r.csv", csv(0..40)), world.write("s.csv", csv(20..70))];
+    let files = [files[0].as_path(), files[1].as_path()];
+    let pair = Pair { world: &world, operation: "count" };
+    for cipher in ["elgamal", "paillier2048"] {
+        let filter = format!("{cipher}.filter");
+        let mut build = world.veilset();
+        build.args(["filter", "build", "r.csv", "--key", "id", "--for", "50", "--output", &filter]);
+        run(build.args(["--cipher", cipher, "--identity", "r.pem"])).good();
+        let check = format!("{cipher}.json");
+        let ours: Words = &["--filter", &filter, "--checked", &check];
+        let theirs: Words = &["--cipher", cipher];
+        good(pair.go("check ", files, [ours, theirs]));
+        let [result, _] = good(pair.go("", files, [ours, theirs]));
+        assert!(result.contains("20"), "{result}");
+    }
+    let mixed: Words = &["--filter", "elgamal.filter", "--checked", "paillier2048.json"];
+    pair.go("", files, [mixed, &["--cipher", "elgamal"]])[0].bad(8, &["group of the protocol"]);
 }

@@ -184,12 +184,13 @@ impl<'a> Gate<'a> {
 
     fn run(&self, proposal: &Proposal) -> Run {
         let (set, values) = (self.set.as_deref(), self.values.as_deref());
-        let small = self.setup.allow_small && proposal.parties.iter().any(|p| p.announced.size < SMALL);
-        Run {
-            allow_small: small && exposed(proposal),
-            checked: self.setup.checked.is_some(),
-            ..Run::new(proposal, self.our, set, values, self.setup.prepared)
-        }
+        let checked = self.setup.checked.is_some();
+        Run { checked, ..Run::new(proposal, self.our, set, values, self.setup.prepared) }
+    }
+
+    /// The same, of which all sizes are known.
+    fn sized(&self, proposal: &Proposal) -> Run {
+        Run { allow_small: self.setup.allow_small && self.small(proposal).is_some(), ..self.run(proposal) }
     }
 
     fn decide(&self, proposal: &Proposal, run: &Run) -> Result<()> {
@@ -220,18 +221,21 @@ impl<'a> Gate<'a> {
         }
     }
 
+    /// A party that learns something of our rows and has a small set, of which the policy says nothing.
+    fn small<'p>(&self, proposal: &'p Proposal) -> Option<&'p Party> {
+        let unruled = |party: &Party| self.setup.policy.min_peer_size(party.seat).is_none();
+        learner(proposal).filter(|party| unruled(party) && party.announced.size < SMALL)
+    }
+
     /// Refuses a small set of a party that learns something of our rows.
     fn permits_small(&self, proposal: &Proposal) -> Result<()> {
-        let asks = |party: &&Party| {
-            let unruled = self.setup.policy.min_peer_size(party.seat).is_none();
-            unruled && party.announced.size < SMALL
-        };
-        match proposal.parties.iter().find(asks) {
-            Some(party) if !self.setup.allow_small && exposed(proposal) => Err(Error::Refused(format!(
-                "{} announces {} items, and fewer than {SMALL} are refused unless you allow it: a set of so few asks about each of \
-                 them. If that is meant, give `allow_small`, or have \"min-peer-size\" in the policy, which can be lower or \
-                 higher",
-                party.seat, party.announced.size
+        match self.small(proposal) {
+            Some(party) if !self.setup.allow_small => Err(Error::Refused(format!(
+                "{} announces a set of {}, and sets of fewer than {SMALL} are refused unless you allow it: so few ask about each \
+                 of them. If that is meant, give `allow_small`, or have \"min-peer-size\" in the policy, which can be lower or \
+                 higher; it refuses sets that are padded, unless it is 0",
+                party.seat,
+                party.announced.words()
             ))),
             _ => Ok(()),
         }
@@ -340,10 +344,11 @@ fn uncounted(policy: &Policy) -> Result<()> {
     policy.refuses(MAX_FILTER_RUNS, "without the audit log (`audit_log=none`) nobody counts the runs")
 }
 
-/// Whether another party learns something of our rows.
-pub fn exposed(proposal: &Proposal) -> bool {
+/// The other party that learns something of our rows, if one does: the peer, or the leader of several.
+pub fn learner(proposal: &Proposal) -> Option<&Party> {
     let Hello { operation, role, terms, .. } = &proposal.hello;
-    operation.shows(role.other(), terms)
+    // Of several, the leader has the lowest seat.
+    Some(proposal.parties.peer()).filter(|_| operation.shows(role.other(), terms))
 }
 
 /// Why a log that cannot be locked is not enough.
@@ -366,7 +371,7 @@ fn numbers(report: &Report) -> Result<serde_json::Value> {
 
 impl Approval for Gate<'_> {
     fn approve(&mut self, proposal: &Proposal) -> Result<()> {
-        let run = self.run(proposal);
+        let run = self.sized(proposal);
         let decided = self.decide(proposal, &run);
         let Some(log) = &self.log else { return decided };
         let entry = |event| Entry::now(&proposal.name(), event);
@@ -395,7 +400,7 @@ impl Approval for Gate<'_> {
 
     fn begins(&mut self, proposal: &Proposal) -> Result<()> {
         if let Some(mut log) = self.log.take() {
-            let run = self.run(proposal);
+            let run = self.sized(proposal);
             let entry = |event| Entry::now(&proposal.name(), event);
             let started = self.goes_on(&log, proposal, &run).and_then(|goes_on| match goes_on {
                 true => log.append(&entry(Event::Resume(run.clone()))),

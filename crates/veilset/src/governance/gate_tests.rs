@@ -1,7 +1,7 @@
 use super::super::audit;
 use super::super::policy::Rules;
 use super::*;
-use crate::governance::review::Review;
+use crate::governance::review::{Columns, Review};
 use crate::item::ItemSet;
 use crate::operations::{COUNT, ID, INTERSECT, Role, SHARE, SUM, UNION};
 use crate::protocols::{self, Assumption, CWPRF, Choice, DC17, DH_PSI, VOLE};
@@ -661,7 +661,9 @@ fn a_small_set_is_refused_where_our_rows_show() {
             );
             assert!(!floor(asked(case, size, false, none(), true)), "{operation} {role} {both} {size}");
             // A rule goes before it, in both directions, and for what shows nothing of ours too.
-            assert!(!floor(asked(case, size, false, least(0), false)));
+            asked(case, size, false, least(0), false).unwrap();
+            asked(case, size, true, least(0), false).unwrap();
+            assert!(asked(case, size, true, least(1), true).unwrap_err().contains("by \"min-peer-size\""));
             assert!(asked(case, size, false, least(20), true).unwrap_err().contains("by \"min-peer-size\""));
         }
         assert!(!floor(asked(case, SMALL, false, none(), false)));
@@ -669,13 +671,13 @@ fn a_small_set_is_refused_where_our_rows_show() {
     }
 }
 
-/// The leader learns the result: the others look at the sets of all, as their policies do.
+/// The leader learns the result, and nobody else does.
 #[test]
-fn a_small_set_of_several_is_refused_by_all_but_the_leader() {
+fn a_small_set_of_the_leader_is_refused_by_all_others() {
     let set: ItemSet = ["a"].iter().collect();
     let me = testing::parties(3);
     for (seat, sizes, refused) in
-        [(1, [9, 50], Some("party 1")), (1, [50, 9], Some("party 3")), (1, [50, 10], None), (0, [9, 9], None)]
+        [(1, [9, 50], Some("party 1")), (1, [50, 9], None), (2, [9, 50], Some("party 1")), (0, [9, 9], None)]
     {
         let role = Role::of_several(seat == 0);
         let request = Request { parties: Some(&me[seat]), ..Request::new(&INTERSECT, role, &set) };
@@ -697,7 +699,7 @@ fn a_small_set_of_several_is_refused_by_all_but_the_leader() {
         match refused {
             Some(who) => {
                 let said = said.unwrap_err().to_string();
-                assert!(said.starts_with(who) && said.contains("announces 9 items"), "{said}");
+                assert!(said.starts_with(who) && said.contains("announces a set of 9"), "{said}");
             }
             None => said.unwrap(),
         }
@@ -718,7 +720,7 @@ fn the_log_has_what_was_allowed_and_by_whom() {
         let party = Party { fingerprint: Some(peer()), ..testing::peer(size, false) };
         let theirs = vec![Choice::of(&DC17), Choice::of(&CWPRF)];
         let proposal = Proposal { theirs, why: why.map(Into::into), ..testing::proposal(hello, 1, party) };
-        let review = Review::of(None, &proposal);
+        let review = Review::of(None, Columns::default(), &proposal);
         let checked = setup.checked.map(|(_, name)| (&review, name));
         let mut gate = Gate::new(&request, Setup { checked, ..setup }).unwrap();
         gate.approve(&proposal).unwrap();
@@ -732,8 +734,18 @@ fn the_log_has_what_was_allowed_and_by_whom() {
     assert_eq!((line.get("why"), line.get("allow_small"), line.get("checked")), (None, None, None));
     let line = start(9, setup, Some("the best"));
     assert_eq!((&line["why"], &line["allow_small"]), (&"the best".into(), &true.into()));
+    // Where a rule decides, the option allows nothing; nor does it before a size is known.
+    let rules = Rules { min_peer_size: Some(2), repeats: Some(Repeats::Allow), ..Rules::default() };
+    let ruled = Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer()))], &|_| None).unwrap();
+    let line = start(9, Setup { policy: &ruled, ..setup }, None);
+    assert_eq!(line.get("allow_small"), None);
+    let gone = testing::proposal(hello(&COUNT, Role::Sender), 1, testing::peer(0, false));
+    let mut gate = Gate::new(&request, setup).unwrap();
+    gate.refused(&gone, &Error::Network("it left".into()));
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(!text.lines().last().unwrap().contains("allow_small"), "{text}");
     let policy = Policy::none();
-    let any = Review::of(None, &proposal(7, 1));
+    let any = Review::of(None, Columns::default(), &proposal(7, 1));
     let line = start(50, Setup { checked: Some((&any, Path::new("c"))), policy: &policy, ..setup }, None);
     assert_eq!((line.get("allow_small"), &line["checked"]), (None, &true.into()));
 }

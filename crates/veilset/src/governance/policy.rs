@@ -1,5 +1,5 @@
 //! Which runs our side allows. The person responsible for the data decides this in advance, not the user who starts a
-//! run. Anything that no rule mentions is allowed.
+//! run. Anything that no rule mentions is allowed, except a small set of another party ([`super::gate::SMALL`]).
 
 use crate::error::{Error, Result, Seat};
 use crate::net::Fingerprint;
@@ -421,7 +421,7 @@ impl PartyRules {
     fn permits_size(&self, announced: Announced, capacity: usize) -> Judgement {
         let (seat, items) = (self.seat, announced.size);
         match (self.rules.min_peer_size, self.rules.max_peer_items) {
-            (Some(least), _) if announced.padded => no(
+            (Some(least), _) if announced.padded && least > 0 => no(
                 "min-peer-size",
                 format!("{seat} pads its set, which may therefore have fewer than {least} items"),
             ),

@@ -1,7 +1,8 @@
 //! What a check showed, kept in a file, so that the run is held to it.
 //!
-//! Whoever reviews a run looks at its check: with whom, by which terms and protocol, at which sizes. A run that is held to the
-//! check is by that protocol, and is refused if anything else of this differs.
+//! Whoever reviews a run looks at its check: with whom, by which terms and protocol, on which columns, at which sizes. A run that
+//! is held to the check is by that protocol, and is refused if anything else of this differs. What stands in the columns is not in
+//! the file, nor whether workers run the shards of a job.
 //!
 //! The file is a line of JSON, which ends with a `check` of what stands before it, as in the audit log: against a disk that
 //! changes it, not against people.
@@ -35,8 +36,19 @@ pub struct Review {
     our: Option<String>,
     ours: String,
     role: String,
+    columns: Columns,
     parties: Vec<Other>,
     terms: BTreeMap<String, String>,
+}
+
+/// The columns of our table that a run looks at. The peer is told their number, not their names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Columns {
+    /// The key.
+    pub key: Vec<String>,
+    /// The values, if there are any.
+    pub values: Option<String>,
 }
 
 /// Another party.
@@ -49,8 +61,8 @@ struct Other {
 }
 
 impl Review {
-    /// What is proposed, to us with this fingerprint.
-    pub fn of(our: Option<Fingerprint>, proposal: &Proposal) -> Review {
+    /// What is proposed, to us with this fingerprint and these columns.
+    pub fn of(our: Option<Fingerprint>, columns: Columns, proposal: &Proposal) -> Review {
         let name = |fingerprint: Option<Fingerprint>| fingerprint.map(|one| one.to_string());
         let parties = proposal.parties.iter().map(|party| Other {
             party: party.seat,
@@ -64,6 +76,7 @@ impl Review {
             our: name(our),
             ours: proposal.ours.words(),
             role: proposal.hello.role.name().into(),
+            columns,
             parties: parties.collect(),
             terms: terms.map(|term| (term.key.to_string(), term.value)).collect(),
         }
@@ -112,12 +125,38 @@ impl Review {
             .map_err(|what| Error::Usage(format!("the check has {what}")))
     }
 
+    /// Refuses other columns of ours than those of the check, of which the file is called `name`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`].
+    pub fn permits_columns(&self, name: &Path, columns: &Columns) -> Result<()> {
+        let shown = |columns: &Columns| match &columns.values {
+            None => columns.key.join(", "),
+            Some(values) => format!("{} with the values {values}", columns.key.join(", ")),
+        };
+        match *columns == self.columns {
+            true => Ok(()),
+            false => Err(self.refuses(
+                name,
+                &format!("our key: {}, in the check {}", shown(columns), shown(&self.columns)),
+            )),
+        }
+    }
+
+    fn refuses(&self, name: &Path, what: &str) -> Error {
+        Error::Refused(format!(
+            "this is not the run that was checked at {} (`checked`, {}). {what}. Run it as it was checked, or check it again",
+            self.time,
+            name.display()
+        ))
+    }
+
     /// Refuses what is not as it was in this check, of which the file is called `name`.
     ///
     /// # Errors
     /// [`Error::Refused`] with everything that differs.
     pub(super) fn permits(&self, name: &Path, our: Option<Fingerprint>, proposal: &Proposal) -> Result<()> {
-        let now = Review::of(our, proposal);
+        let now = Review::of(our, Columns::default(), proposal);
         let mut all: Vec<(String, String, String)> = Vec::new();
         let mut compare = |what: String, now: Option<&str>, then: Option<&str>| {
             if now != then {
@@ -147,12 +186,7 @@ impl Review {
         }
         let list: Vec<_> =
             all.iter().map(|(what, now, then)| format!("{what}: {now}, in the check {then}")).collect();
-        Err(Error::Refused(format!(
-            "this is not the run that was checked at {} (`checked`, {}). {}. Run it as it was checked, or check it again",
-            self.time,
-            name.display(),
-            list.join("; ")
-        )))
+        Err(self.refuses(name, &list.join("; ")))
     }
 }
 

@@ -17,6 +17,10 @@ fn peer(name: &[u8], size: usize, padded: bool) -> Party {
     Party { fingerprint: Some(Fingerprint::of_public_key(name)), ..testing::peer(size, padded) }
 }
 
+fn columns() -> Columns {
+    Columns { key: vec!["mail".into()], values: None }
+}
+
 fn proposed() -> Proposal {
     testing::proposal(hello(&COUNT, Role::Receiver), 12, peer(b"them", 50, false))
 }
@@ -25,6 +29,7 @@ fn proposed() -> Proposal {
 fn a_run_like_its_check_is_permitted() {
     let review = Review::of(
         us(),
+        columns(),
         &Proposal { hello: crate::session::Hello { check: true, ..proposed().hello }, ..proposed() },
     );
     let name = Path::new("c.json");
@@ -39,7 +44,7 @@ fn a_run_like_its_check_is_permitted() {
 #[test]
 fn everything_that_differs_from_the_check_is_refused_and_named() {
     let name = Path::new("c.json");
-    let review = Review::of(us(), &proposed());
+    let review = Review::of(us(), columns(), &proposed());
     let refused = |our: Option<Fingerprint>, proposal: &Proposal, parts: &[&str]| match review
         .permits(name, our, proposal)
     {
@@ -69,7 +74,7 @@ fn everything_that_differs_from_the_check_is_refused_and_named() {
     // All terms, by the list that the agreement has.
     let mut seen = Vec::new();
     let sum = testing::proposal(hello(&SUM, Role::Receiver), 12, peer(b"them", 50, false));
-    let review = Review::of(us(), &sum);
+    let review = Review::of(us(), columns(), &sum);
     let refused = |our, proposal: &Proposal, part: &str| match review.permits(name, our, proposal) {
         Err(Error::Refused(said)) => assert!(said.contains(part), "{said}: {part}"),
         other => panic!("{part}: {other:?}"),
@@ -94,7 +99,7 @@ fn everything_that_differs_from_the_check_is_refused_and_named() {
 fn a_file_comes_back_as_it_was_written_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.json");
-    let review = Review::of(us(), &proposed());
+    let review = Review::of(us(), columns(), &proposed());
     let line = review.to_line().unwrap() + "\n";
     std::fs::write(&path, &line).unwrap();
     assert_eq!(Review::load(&path).unwrap(), review);
@@ -129,10 +134,29 @@ fn a_gate_holds_a_run_to_its_check() {
         let setup = Setup { checked: Some((review, name)), ..Setup::new(&policy, &|_| ()) };
         Gate::new(&request, setup).unwrap().approve(&proposed())
     };
-    asked(&Review::of(None, &proposed())).unwrap();
+    asked(&Review::of(None, columns(), &proposed())).unwrap();
     let other = testing::proposal(hello(&INTERSECT, Role::Receiver), 12, peer(b"them", 50, false));
-    let said = asked(&Review::of(None, &other)).unwrap_err().to_string();
+    let said = asked(&Review::of(None, columns(), &other)).unwrap_err().to_string();
     assert!(said.contains("operation: count, in the check intersect"), "{said}");
-    let said = asked(&Review::of(None, &Proposal { choice: Choice::of(&CWPRF), ..proposed() }));
+    let said = asked(&Review::of(None, columns(), &Proposal { choice: Choice::of(&CWPRF), ..proposed() }));
     assert_eq!(said.is_ok(), proposed().choice == Choice::of(&CWPRF));
+}
+
+#[test]
+fn other_columns_of_ours_are_refused_and_named() {
+    let review = Review::of(us(), columns(), &proposed());
+    let name = Path::new("c.json");
+    review.permits_columns(name, &columns()).unwrap();
+    let key = |all: &[&str]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+    for (other, said) in [
+        (Columns { key: key(&["number"]), values: None }, "our key: number, in the check mail"),
+        (Columns { key: key(&["mail", "name"]), values: None }, "our key: mail, name, in the check mail"),
+        (
+            Columns { key: key(&["mail"]), values: Some("cost".into()) },
+            "our key: mail with the values cost, in the check mail",
+        ),
+    ] {
+        let refused = review.permits_columns(name, &other).unwrap_err();
+        assert!(matches!(&refused, Error::Refused(text) if text.contains(said)), "{refused}");
+    }
 }

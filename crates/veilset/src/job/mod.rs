@@ -66,6 +66,7 @@ pub use shards::InFolder;
 
 use crate::error::{Error, Result};
 use crate::governance::gate::Gate;
+use crate::governance::review::Columns;
 use crate::item::ItemSet;
 use crate::net::{Connected, Me};
 use crate::operations::{Operation, Role, Shape, Terms};
@@ -460,6 +461,11 @@ impl Job {
         }
     }
 
+    /// The columns that a check of it keeps.
+    pub fn reviewed_columns(&self) -> Columns {
+        Columns { key: self.source.key.clone(), values: self.values.clone() }
+    }
+
     /// The choices that we allow, the first preferred.
     pub fn candidates(&self) -> Vec<Choice> {
         let first = Choice { protocol: self.protocol, group: self.group.unwrap_or(self.protocol.group()) };
@@ -483,12 +489,14 @@ impl Job {
             }
         }
         match (left.split_first(), wrong) {
-            (Some((first, others)), _) => {
+            // All are: what is not named stays so.
+            (_, None) => Ok(()),
+            (Some((first, others)), Some(_)) => {
                 (self.protocol, self.group) = (first.protocol, Some(first.group));
                 self.alternatives = others.to_vec();
                 Ok(())
             }
-            (None, wrong) => wrong.map_or(Ok(()), Err),
+            (None, Some(why)) => Err(why),
         }
     }
 
