@@ -593,7 +593,7 @@ pub struct CommonArgs {
     #[arg(long)]
     pub allow_small: bool,
     /// With `veilset check`: write what was agreed to this file. In a run: be held to the check in this file, so that the
-    /// protocol is the one that it showed, and refuse other parties, terms and sizes
+    /// protocol is the one that it showed, and refuse other parties, terms, sizes and columns
     #[arg(long, value_name = "FILE")]
     pub checked: Option<PathBuf>,
     /// The file that `veilset prepare` made from the same input: the run starts from it, and deletes it once

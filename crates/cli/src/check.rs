@@ -45,11 +45,7 @@ pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String 
             text,
             "  {} was picked: {why}\n  a run picks again, and may pick another{}",
             proposal.choice,
-            if plan.checked.is_some() {
-                " unless it is held to this check"
-            } else {
-                ": `checked` holds it to a check"
-            }
+            held(plan)
         ),
         None if proposal.hello.candidates.len() == 1 => {
             writeln!(text, "  {} is fixed: our side allows nothing else", proposal.choice)

@@ -113,7 +113,7 @@ fn a_file_comes_back_as_it_was_written_or_not_at_all() {
         std::fs::write(&path, bytes).unwrap();
         unusable("damaged");
     }
-    for text in ["", "{}", "null", &line[..line.len() / 2], &"x".repeat(1 << 17)] {
+    for text in ["", "{}", "null", &line[..line.len() / 2], &"x".repeat(1 << 21)] {
         std::fs::write(&path, text).unwrap();
         unusable("damaged");
     }
