@@ -428,3 +428,7 @@ impl Approval for Gate<'_> {
 #[cfg(test)]
 #[path = "gate_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "small_tests.rs"]
+mod small_tests;

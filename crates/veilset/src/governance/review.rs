@@ -82,7 +82,7 @@ impl Review {
         }
     }
 
-    /// The line of its file.
+    /// The line that its file consists of.
     ///
     /// # Errors
     /// [`Error::Bug`].
@@ -115,7 +115,7 @@ impl Review {
         }
     }
 
-    /// By what the run was to be computed.
+    /// The protocol and the group by which the run was to be computed.
     ///
     /// # Errors
     /// [`Error::Usage`] if this version does not know it.
@@ -145,7 +145,7 @@ impl Review {
 
     fn refuses(&self, name: &Path, what: &str) -> Error {
         Error::Refused(format!(
-            "this is not the run that was checked at {} (`checked`, {}). {what}. Run it as it was checked, or check it again",
+            "this is not the run that was checked at {} (`checked`, {}): {what}. Run it as it was checked, or check it again",
             self.time,
             name.display()
         ))
