@@ -242,28 +242,21 @@ fn accept(plan: &mut PartyPlan, Accepted { assume, picks, quiet, prepared }: &Ac
     let mut all = planner::acceptable(job.operation, &job.terms, job.group, allowed);
     if *prepared {
         all.retain(|choice| choice.protocol.offer(job.operation).is_some_and(|offer| offer.prepares));
+        if all.is_empty() {
+            return Err(Error::Usage(format!(
+                "no protocol that is allowed computes {} from a prepared half. Omit --prepared",
+                job.operation
+            )));
+        }
         // A half is of one group.
         let group = all.first().map(|choice| choice.group);
         all.retain(|choice| Some(choice.group) == group);
     }
-    // What the policy forbids is not picked; if it forbids all of them, it says why.
-    let mut forbidden = None;
-    all.retain(|choice| match policy.permits_choice(job.operation, *choice) {
-        Ok(()) => true,
-        Err(why) => {
-            forbidden.get_or_insert(why);
-            false
-        }
-    });
     let terms = Terms { payload: !job.sent_columns.is_empty(), ..job.terms };
-    let all = planner::unasked(all, job.operation, &terms);
+    let permits = |choice| policy.permits_choice(job.operation, choice);
+    let all = planner::pickable(all, job.operation, &terms, &permits)?;
     let Some((first, others)) = all.split_first() else {
-        return Err(forbidden.unwrap_or_else(|| {
-            Error::Usage(format!(
-                "no protocol computes {} under these terms and assumptions. Relax --assume or --group",
-                job.operation
-            ))
-        }));
+        return Err(Error::Bug("no protocol, and no word of it".into()));
     };
     (job.protocol, job.group, job.alternatives) = (first.protocol, Some(first.group), others.to_vec());
     let speeds = speeds(None, *threads, &sayer(*quiet));

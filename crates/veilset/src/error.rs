@@ -121,6 +121,22 @@ impl Fault {
     }
 }
 
+/// Whose fault an error is, and so who can do something about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Culprit {
+    /// Our side: its data, its options, its disk, its limits, or a request to stop.
+    Us,
+    /// Another party of the run broke the protocol or gave up.
+    Peer(Seat),
+    /// Somebody who is not the party that we expect.
+    Stranger,
+    /// No single party: they ask for different things, or the network failed.
+    Nobody,
+    /// veilset has a defect.
+    Veilset,
+}
+
 /// A defect of the input data, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -173,6 +189,7 @@ pub struct Difference {
 
 impl Error {
     /// The peer sent something that veilset cannot have sent; `what` describes it.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn misbehaves(what: impl fmt::Display) -> Self {
         let next =
             "It runs another program or misbehaves: compare what `veilset --version` prints on both sides";
@@ -180,6 +197,7 @@ impl Error {
     }
 
     /// The same, where the peer must not know that we noticed, because that depends on our secrets.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn misbehaves_unseen(what: impl fmt::Display) -> Self {
         let next = "It runs another program or misbehaves. Whether this was noticed can tell it something \
                     about your data: do not tell any other party, and do not run with it again before you know why";
@@ -187,22 +205,26 @@ impl Error {
     }
 
     /// The peer announced that it stops; `what` says why, as far as it told us.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn gave_up(what: impl fmt::Display) -> Self {
         Error::peer(Fault::GaveUp, format!("{what}. Ask the other party for the cause, then run again"))
     }
 
     /// The peer is not the one that we expect, or does not expect us; `what` says what it showed, and what to do next.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn stranger(what: impl fmt::Display) -> Self {
         Error::peer(Fault::Stranger, what)
     }
 
     /// An error about the peer; `what` must say what to do next.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn peer(fault: Fault, what: impl fmt::Display) -> Self {
         Error::Peer { who: Seat::PEER, fault, what: what.to_string() }
     }
 
     /// The same error, attributed to the party at this seat if it is about another party.
     #[must_use]
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn by(mut self, seat: Seat) -> Self {
         match &mut self {
             Error::Peer { who, .. } => *who = seat,
@@ -218,6 +240,28 @@ impl Error {
             Error::Peer { who, .. } => Some(*who),
             Error::Disagreement(differences) => differences.first().map(|d| d.who),
             _ => None,
+        }
+    }
+
+    /// Whose fault it is.
+    ///
+    /// ```
+    /// use veilset::error::Culprit;
+    /// use veilset::{Keys, Options};
+    ///
+    /// let error = Keys::new(["ann", ""]).unwrap_err();
+    /// assert_eq!(error.culprit(), Culprit::Us);
+    /// assert_eq!(error.to_string(), "the keys, row 2: the key is empty. Leave it out, or accept empty keys (KeysBuilder::keep_empty)");
+    /// ```
+    pub const fn culprit(&self) -> Culprit {
+        match self {
+            Error::Input(_) | Error::Usage(_) | Error::Output(_) | Error::Refused(_) | Error::Cancelled => {
+                Culprit::Us
+            }
+            Error::Peer { fault: Fault::Stranger, .. } => Culprit::Stranger,
+            Error::Peer { who, .. } => Culprit::Peer(*who),
+            Error::Disagreement(_) | Error::Network(_) => Culprit::Nobody,
+            Error::Bug(_) => Culprit::Veilset,
         }
     }
 
@@ -250,6 +294,7 @@ impl Error {
     }
 
     /// An input error about a whole file.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn input(file: impl AsRef<Path>, what: impl Into<String>, next: impl Into<String>) -> Self {
         Error::Input(InputError {
             file: file.as_ref().display().to_string(),
@@ -262,6 +307,7 @@ impl Error {
 
     /// The same error, located at a row.
     #[must_use]
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn at(mut self, row: Place) -> Self {
         if let Error::Input(e) = &mut self {
             e.row = Some(row);
@@ -271,6 +317,7 @@ impl Error {
 
     /// The same error, located at a column.
     #[must_use]
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn at_column(mut self, column: impl Into<String>) -> Self {
         if let Error::Input(e) = &mut self {
             e.column = Some(column.into());

@@ -1,6 +1,76 @@
-//! Private set operations: two parties combine lists without showing them to each other.
+//! Private set operations: two organisations combine lists without showing them to each other.
 //!
-//! The public interface is:
+//! Each party has [`Keys`] and runs the same operation in its [`Role`]: [`intersect`], [`union`](fn@union), [`count`], [`sum`],
+//! [`share`] or [`id`]. Here both parties are in one program:
+//!
+//! ```
+//! use veilset::{Keys, Options, Peer, Role};
+//!
+//! # fn main() -> veilset::Result<()> {
+//! let options = Options::new().allow_small();                  // real lists have 10 keys or more
+//! let (here, there) = Peer::pair();
+//! let outcome = std::thread::scope(|s| {
+//!     s.spawn(|| {
+//!         let theirs = Keys::new(["bob@b.org", "dan@d.org"])?;
+//!         veilset::intersect(there, Role::Sender, &theirs, &options)
+//!     });
+//!     let ours = Keys::new(["ann@a.org", "bob@b.org", "cleo@c.org"])?;
+//!     veilset::intersect(here, Role::Receiver, &ours, &options)
+//! })?;
+//! assert_eq!(outcome.result.unwrap().rows, [1]);               // which of our keys the other side has too
+//! println!("{}", outcome.report.to_text());                    // what each party learned, and what it took
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Between two organisations each has an [`Identity`] and knows the [`Fingerprint`] of the other, exchanged by phone for
+//! instance. They connect over TLS 1.3 and accept nobody else:
+//!
+//! ```
+//! use veilset::{Identity, Keys, Options, Peer, Role};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let [ours, theirs] = ["a.pem", "b.pem"].map(|name| folder.path().join(name));
+//! # for path in [&ours, &theirs] { Identity::generate()?.save(path)?; }
+//! # let [a, b] = [Identity::load(&ours)?.fingerprint(), Identity::load(&theirs)?.fingerprint()];
+//! # let free = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+//! # let (listen_at, host) = (free.clone(), free);
+//! # let other = std::thread::spawn(move || -> veilset::Result<_> {
+//! #     let peer = Peer::listen(listen_at, Identity::load(&theirs)?, a);
+//! #     veilset::count(peer, Role::Sender, &Keys::new(["bob@b.org"])?, &Options::new())
+//! # });
+//! # let their_fingerprint = b.to_string();
+//! let identity = Identity::load(&ours)?;                       // `veilset identity new` makes one
+//! let peer = Peer::connect(host, identity, their_fingerprint.parse()?);
+//! let keys = Keys::new((0..20).map(|i| format!("user{i}@a.org")))?;
+//! let outcome = veilset::count(peer, Role::Receiver, &keys, &Options::new())?;
+//! assert_eq!(outcome.result, Some(0));
+//! # other.join().unwrap()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The other party may use this library, the program, or the Python package: keys are encoded alike.
+//!
+//! Every operation is secure against semi-honest parties, which follow the protocol and try to learn more from what they see. The
+//! report of a run says what each party learned, and the repository's SECURITY.md what is not protected. Errors are classified by
+//! whose fault they are ([`Error::culprit`]).
+//!
+//! # Features
+//!
+//! - `parquet` (default): Parquet files, for the crates of this repository.
+//! - `fhe`: the protocol `sigma-fhe`, whose ring arithmetic is not audited.
+//! - `unstable`: documents everything else that is public: protocols and their building blocks. It may change in any
+//!   version.
+//!
+//! Set `AWS_LC_SYS_NO_JITTER_ENTROPY=1` when you build a program with this library, for instance under `[env]` in its
+//! `.cargo/config.toml`. Otherwise the first TLS connection of each process takes 31 ms of CPU, in which aws-lc measures the
+//! jitter of the processor to seed a generator that the operating system seeds as well (docs/security/assumptions.md, "Randomness").
+//!
+//! # Inside
+//!
+//! What the crates of this repository use, and no other should rely on:
 //!
 //! - [`session`]: a whole run between two connected parties: [`session::run::run`], [`session::report`], and what it
 //!   will cost: [`session::estimate`];
@@ -22,13 +92,6 @@
 //! - [`item`], [`hashed`], [`stored`], [`params`], [`rng`], [`hash`], [`secret`], [`places`], [`error`], [`spelling`]: the ground floor;
 //! - [`hazmat`]: what the benchmark needs and real runs must not use.
 //!
-//! Every operation is secure against semi-honest parties, one also against a malicious sender; the files say what each
-//! party learns, and the repository's SECURITY.md what is not protected.
-//!
-//! Set `AWS_LC_SYS_NO_JITTER_ENTROPY=1` when you build a program with this library, for instance under `[env]` in its
-//! `.cargo/config.toml`. Otherwise the first TLS connection of each process takes 31 ms of CPU, in which aws-lc measures the
-//! jitter of the processor to seed a generator that the operating system seeds as well (SECURITY.md, "Randomness").
-//!
 //! CZZDL, in the files' headers: Yu Chen, Min Zhang, Cong Zhang, Minglang Dong, Weiran Liu, "Private Set Operations
 //! from Multi-Query Reverse Private Membership Test", PKC 2024. KRTW19: Vladimir Kolesnikov, Mike Rosulek, Ni Trieu,
 //! Xiao Wang, "Scalable Private Set Union from Symmetric-Key Techniques", ASIACRYPT 2019. CM20: Melissa Chase, Peihan
@@ -36,94 +99,117 @@
 //! Srinivasan Raghuraman, Peter Rindal, "Blazing Fast PSI from Improved OKVS and Subfield VOLE", CCS 2022. Where a
 //! paper leaks or fails as printed, the code departs from it. The header says so, and the repository's
 //! docs/corrections.md gives each departure with its reason and its test.
-//!
-//! ```
-//! use veilset::channel::Channel;
-//! use veilset::context::Context;
-//! use veilset::hashed::Hashed;
-//! use veilset::item::{ItemSet, Items};
-//! use veilset::operations::{Announced, COUNT, Learned, Role, Task, Terms};
-//! use veilset::protocols::{CWPRF, run};
-//! use veilset::rng::Prng;
-//! use veilset::session::{confirm, introduce};
-//!
-//! # fn main() -> veilset::error::Result<()> {
-//! let ours: ItemSet = ["ann", "bob", "cleo"].iter().collect();
-//! let theirs: ItemSet = ["bob", "cleo", "dan", "eve"].iter().collect();
-//! let (ours, theirs) = (Hashed::new(&ours), Hashed::new(&theirs));
-//! // Over a network this is a channel of net::establish, and the id comes from session::agree.
-//! let (mut here, mut there) = Channel::pair();
-//! let none = Items::new(); // no payload travels
-//! let task = |role, set| Task {
-//!     operation: &COUNT,
-//!     role,
-//!     group: CWPRF.group(),
-//!     set,
-//!     values: &[],
-//!     payloads: &none,
-//!     terms: Terms::default(), // only the receiver gets the result
-//!     filter: None,
-//! };
-//! let learned = std::thread::scope(|s| {
-//!     s.spawn(|| {
-//!         let mut rng = Prng::from_os()?;
-//!         let session = introduce(&mut there, Role::Sender, &mut rng)?;
-//!         let peer = Announced { size: 3, padded: false };
-//!         let mut cx = Context::new(&mut there, &session, &mut rng);
-//!         run(&CWPRF, &task(Role::Sender, &theirs), &mut cx, peer)?;
-//!         confirm(&mut there, &session)
-//!     });
-//!     let mut rng = Prng::from_os()?;
-//!     let session = introduce(&mut here, Role::Receiver, &mut rng)?;
-//!     let peer = Announced { size: 4, padded: false };
-//!     let mut cx = Context::new(&mut here, &session, &mut rng);
-//!     let sealed = run(&CWPRF, &task(Role::Receiver, &ours), &mut cx, peer)?;
-//!     sealed.open(confirm(&mut here, &session)?)
-//! })?;
-//! assert!(learned == Learned::Matches(2));
-//! # Ok(())
-//! # }
-//! ```
 #![forbid(unsafe_code)]
 
+#[doc(inline)]
+pub use error::{Error, Result};
+pub use facade::{
+    Authenticated, Keys, KeysBuilder, Options, Outcome, Peer, Stop, count, id, intersect, outcome, share,
+    sum, union,
+};
+#[doc(inline)]
+pub use net::{Fingerprint, Identity};
+#[doc(inline)]
+pub use operations::Role;
+#[doc(inline)]
+pub use session::report::Report;
+
+/// What a [`Report`] consists of.
+pub mod report {
+    #[doc(inline)]
+    pub use crate::channel::{MessageBytes, StageTime};
+    #[doc(inline)]
+    pub use crate::session::report::{Bytes, LeftOut, Numbers, Sizes};
+    #[doc(inline)]
+    pub use crate::session::{Parties, Party};
+}
+
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod ahe;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod artefact;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod assumption;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod channel;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod compact_set;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod context;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod equality;
 pub mod error;
+mod facade;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod governance;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod group;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod hash;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod hashed;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod hashing;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod hazmat;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod item;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod job;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod many;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod membership;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod net;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod okvs;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod operations;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod oprf;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod ot;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod params;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod paths;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod places;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod planner;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod protocols;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod rng;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod secret;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod session;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod speed;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod spelling;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod stored;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod switching;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod table;
 #[cfg(test)]
 mod testing;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod threads;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod vole;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod work;
+
+/// The blocks of Rust in the documentation.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/guide/rust.md")]
+    struct Guide;
+}

@@ -10,6 +10,7 @@
 //! that take under a second, or that predictions cannot tell apart, the fixed order of the offers does ([`order`](protocols::Offer::order)).
 
 use crate::channel::Network;
+use crate::error::{Error, Result};
 use crate::operations::cost::{Cost, Deal};
 use crate::operations::{Announced, Operation, Role, Terms, multiparty};
 use crate::params::shards;
@@ -220,6 +221,35 @@ pub fn unasked(all: Vec<Choice>, operation: &Operation, terms: &Terms) -> Vec<Ch
         true => all.into_iter().filter(may).collect(),
         false => all,
     }
+}
+
+/// Those of these choices that may be picked where the user named no protocol: all that are permitted and may be picked unasked; or
+/// all that are permitted, if none of them may be, because then nothing else meets what was asked for.
+///
+/// # Errors
+/// If none is permitted: why the first is not, or [`Error::Usage`] if there was none.
+pub fn pickable(
+    mut all: Vec<Choice>,
+    operation: &Operation,
+    terms: &Terms,
+    permits: &dyn Fn(Choice) -> Result<()>,
+) -> Result<Vec<Choice>> {
+    let mut forbidden = None;
+    all.retain(|choice| match permits(*choice) {
+        Ok(()) => true,
+        Err(why) => {
+            forbidden.get_or_insert(why);
+            false
+        }
+    });
+    if all.is_empty() {
+        return Err(forbidden.unwrap_or_else(|| {
+            Error::Usage(format!(
+                "no protocol computes {operation} under these terms and assumptions. Relax `assume` or `group`"
+            ))
+        }));
+    }
+    Ok(unasked(all, operation, terms))
 }
 
 /// What a user wants computed, and accepts.

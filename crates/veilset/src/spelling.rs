@@ -5,8 +5,9 @@
 //! 128`.
 
 /// The settings that messages may name.
-pub const SETTINGS: [&str; 51] = [
+pub const SETTINGS: [&str; 52] = [
     "allow_small",
+    "assume",
     "audit_log",
     "both",
     "capacity",

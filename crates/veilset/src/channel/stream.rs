@@ -12,8 +12,8 @@ use super::{Channel, HEARTBEAT, header};
 use crate::error::{Error, Result};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -101,8 +101,8 @@ pub struct ByteStream {
     pub write: Box<dyn Write + Send>,
     /// Ends the stream after the last frame, before the socket is closed.
     pub finish: Box<dyn FnOnce() + Send>,
-    /// The socket underneath, to shut it down.
-    pub socket: TcpStream,
+    /// The socket underneath, to shut it down; `None` if there is no socket.
+    pub socket: Option<TcpStream>,
 }
 
 impl ByteStream {
@@ -111,20 +111,123 @@ impl ByteStream {
         let clone =
             || socket.try_clone().map_err(|e| Error::Network(format!("cannot share the socket: {e}")));
         let (read, write) = (Counted(clone()?, count.clone()), Counted(clone()?, count.clone()));
-        Ok(ByteStream { read: Box::new(read), write: Box::new(write), finish: Box::new(|| ()), socket })
+        Ok(ByteStream {
+            read: Box::new(read),
+            write: Box::new(write),
+            finish: Box::new(|| ()),
+            socket: Some(socket),
+        })
+    }
+
+    /// A stream whose reads and writes may block, without a socket to shut down. When nothing more is written, `write` is dropped and
+    /// `finish` called, which ends our direction; `read` is dropped when it has ended.
+    pub fn blocking(
+        read: impl Read + Send + 'static,
+        write: impl Write + Send + 'static,
+        finish: impl FnOnce() + Send + 'static,
+        count: &WireCount,
+    ) -> ByteStream {
+        let (chunks, end) = (Pipe::new(), Arc::new(OnceLock::new()));
+        let (mut read, to, why) = (Counted(read, count.clone()), chunks.clone(), end.clone());
+        // It may wait for the peer for ever, so nobody waits for it.
+        std::thread::spawn(move || {
+            let mut buffer = vec![0u8; 1 << 16];
+            let ended = loop {
+                match read.read(&mut buffer) {
+                    Ok(0) => break None,
+                    Ok(n) if to.push(buffer[..n].to_vec()).is_err() => return,
+                    Ok(_) => {}
+                    Err(e) if passes(&e) => {}
+                    Err(e) => break Some((e.kind(), e.to_string())),
+                }
+            };
+            if let Some(ended) = ended {
+                let _ = why.set(ended);
+            }
+            to.end(End::Closed);
+        });
+        let read = Ticking { chunks, end, chunk: Vec::new(), at: 0 };
+        let write = Finished { write: Some(Counted(write, count.clone())), finish: Some(finish) };
+        ByteStream { read: Box::new(read), write: Box::new(write), finish: Box::new(|| ()), socket: None }
+    }
+}
+
+/// A writer, and what is called after it was dropped.
+struct Finished<W, F: FnOnce()> {
+    write: Option<W>,
+    finish: Option<F>,
+}
+
+impl<W: Write, F: FnOnce()> Finished<W, F> {
+    fn get(&mut self) -> std::io::Result<&mut W> {
+        self.write.as_mut().ok_or_else(|| ErrorKind::BrokenPipe.into())
+    }
+}
+
+impl<W: Write, F: FnOnce()> Write for Finished<W, F> {
+    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
+        self.get()?.write(buf)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.get()?.flush()
+    }
+}
+
+impl<W, F: FnOnce()> Drop for Finished<W, F> {
+    fn drop(&mut self) {
+        drop(self.write.take());
+        if let Some(finish) = self.finish.take() {
+            finish();
+        }
+    }
+}
+
+/// What another thread reads, with a wait of at most [`TICK`].
+struct Ticking {
+    chunks: Arc<Pipe>,
+    /// The error that ended it, if one did.
+    end: Arc<OnceLock<(ErrorKind, String)>>,
+    /// Its bytes from `at` on are not read yet.
+    chunk: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Ticking {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        if self.at == self.chunk.len() {
+            (self.chunk, self.at) = match self.chunks.pop(Some(Instant::now() + TICK)) {
+                Popped::Chunk(chunk) => (chunk, 0),
+                Popped::Nothing => return Err(ErrorKind::WouldBlock.into()),
+                Popped::End(_) => match self.end.get() {
+                    Some((kind, what)) => return Err(std::io::Error::new(*kind, what.clone())),
+                    None => return Ok(0),
+                },
+            };
+        }
+        let n = buf.len().min(self.chunk.len() - self.at);
+        buf[..n].copy_from_slice(&self.chunk[self.at..self.at + n]);
+        self.at += n;
+        Ok(n)
+    }
+}
+
+impl Drop for Ticking {
+    fn drop(&mut self) {
+        self.chunks.end(End::Closed);
     }
 }
 
 /// A channel over a byte stream.
 pub fn over(stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
     let ByteStream { mut read, mut write, finish, socket } = stream;
-    let setup = || {
+    let setup = || -> std::io::Result<_> {
+        let Some(socket) = &socket else { return Ok((None, None)) };
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(TICK))?;
-        Ok((socket.try_clone()?, socket.try_clone()?))
+        Ok((Some(socket.try_clone()?), Some(socket.try_clone()?)))
     };
     let (read_socket, write_socket) =
-        setup().map_err(|e: std::io::Error| Error::Network(format!("cannot set the socket up: {e}")))?;
+        setup().map_err(|e| Error::Network(format!("cannot set the socket up: {e}")))?;
     let (incoming, outgoing) = (Pipe::new(), Pipe::new());
     let mut channel = Channel::from_pipes(incoming.clone(), outgoing.clone());
     let idle = timeouts.idle.max(Timeouts::SHORTEST_IDLE);
@@ -138,7 +241,9 @@ pub fn over(stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
         } else {
             finish();
         }
-        let _ = write_socket.shutdown(Shutdown::Write);
+        if let Some(socket) = write_socket {
+            let _ = socket.shutdown(Shutdown::Write);
+        }
     });
     channel.pumps.push(std::thread::spawn(move || {
         let why = read_chunks(read.as_mut(), &incoming, idle);
@@ -154,9 +259,11 @@ pub fn over(stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
         incoming.end(why);
         let writer = [writer];
         wait(&writer, until);
-        // Unblocks a pending write, which then fails.
-        let _ = read_socket.shutdown(Shutdown::Both);
-        let _ = writer.map(JoinHandle::join);
+        // Unblocks a pending write, which then fails. Without a socket the peer has to.
+        if let Some(socket) = read_socket {
+            let _ = socket.shutdown(Shutdown::Both);
+            let _ = writer.map(JoinHandle::join);
+        }
     }));
     Ok(channel)
 }

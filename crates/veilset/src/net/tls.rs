@@ -581,7 +581,7 @@ impl Secured {
             read: Box::new(read),
             write: Box::new(write),
             finish: Box::new(goodbye),
-            socket: to_shut_down,
+            socket: Some(to_shut_down),
         })
     }
 }

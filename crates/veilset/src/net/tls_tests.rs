@@ -167,7 +167,7 @@ fn a_goodbye_is_an_end_and_a_cut_is_an_error() {
         if polite {
             (a.finish)();
         }
-        a.socket.shutdown(Shutdown::Both).unwrap();
+        a.socket.unwrap().shutdown(Shutdown::Both).unwrap();
         let mut out = [0; 10];
         assert_eq!(read(b.read.as_mut(), &mut out).unwrap(), 4);
         match read(b.read.as_mut(), &mut out) {
@@ -246,7 +246,7 @@ fn the_last_frame_and_the_goodbye_arrive_although_bytes_of_the_peer_were_not_rea
         }
     }
     assert!(got.ends_with(&[7; 1_000_000]), "{}", got.len());
-    socket.shutdown(Shutdown::Both).unwrap();
+    socket.unwrap().shutdown(Shutdown::Both).unwrap();
     closing.join().unwrap();
     flooding.join().unwrap();
 }

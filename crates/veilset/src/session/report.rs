@@ -130,6 +130,7 @@ pub struct Numbers {
 
 impl Report {
     /// The report of a run of `request`, given its outcome and how many seconds it took.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn new(request: &Request, outcome: &Outcome, seconds: f64) -> Result<Report> {
         let result = numbers(request, outcome)?;
         Ok(Report {

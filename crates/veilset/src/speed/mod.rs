@@ -1,6 +1,6 @@
 //! How fast a machine is: the time of each primitive that costs are counted in ([`crate::work`]).
 //!
-//! Figures are built in, for three kinds of processors. [`measure`] measures those of this machine.
+//! Figures are built in, for three kinds of processors. [`measure()`] measures those of this machine.
 
 mod file;
 mod measure;

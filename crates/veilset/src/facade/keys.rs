@@ -1,0 +1,315 @@
+//! Our keys, encoded as every party of veilset encodes them.
+
+use crate::error::{Error, Place, Result};
+use crate::item::{ItemSet, Items, MAX_ITEM, encode_key};
+use crate::params::MAX_SET;
+use crate::table::{Encoding, Normalise};
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// What messages call a list of keys that comes from no file.
+const LIST: &str = "the keys";
+
+/// Our keys, each counted once, and what goes with them: values to sum or share, or columns to send.
+///
+/// They are encoded as the program encodes those of a file, so a party that uses this library meets one that runs the
+/// program. Results speak of rows: the positions in the list that the keys were made of, from 0. Of equal keys the first
+/// one's row counts.
+///
+/// Hashing and sorting them takes time that depends on the data. A [`Peer`](crate::Peer) hears from us after that, because it
+/// is met inside the operation.
+///
+/// `Debug` shows only how many there are. They are zeroed when dropped.
+///
+/// ```
+/// use veilset::Keys;
+///
+/// let keys = Keys::new(["ann@a.org", "bob@b.org", "ann@a.org"])?;
+/// assert_eq!((keys.len(), keys.repeated()), (2, 1));
+/// # Ok::<(), veilset::Error>(())
+/// ```
+pub struct Keys {
+    pub(super) set: ItemSet,
+    /// The row of each item.
+    pub(super) rows: Vec<u32>,
+    /// The number of rows.
+    pub(super) listed: usize,
+    /// For each row whose key occurred before: it, and the first row of that key.
+    pub(super) repeated: Vec<(u32, u32)>,
+    pub(super) columns: usize,
+    /// How they were normalised and encoded.
+    pub(super) compared: String,
+    pub(super) encoding: Encoding,
+    pub(super) values: Vec<i128>,
+    pub(super) sent_columns: Vec<String>,
+    pub(super) payloads: Items,
+}
+
+impl Keys {
+    /// Keys of one column of text, compared as they are.
+    ///
+    /// # Errors
+    /// [`Error::Input`], with the row, if a key is empty, is not UTF-8, or has more than 65,536 bytes with its length;
+    /// also if there are more keys than a run supports, 2^26.
+    pub fn new<K: AsRef<[u8]>>(keys: impl IntoIterator<Item = K>) -> Result<Keys> {
+        Keys::builder().build(keys)
+    }
+
+    /// Keys of several columns, of bytes, or normalised before they are compared.
+    ///
+    /// ```
+    /// use veilset::Keys;
+    ///
+    /// let people = [["Doe", "JANE"], ["Roe", "Rick "], ["doe", "Jane"]];
+    /// let keys = Keys::builder().normalize("trim,casefold").build_columns(people)?;
+    /// assert_eq!((keys.len(), keys.repeated()), (2, 1));
+    /// # Ok::<(), veilset::Error>(())
+    /// ```
+    pub fn builder() -> KeysBuilder {
+        KeysBuilder { normalize: String::new(), encoding: Encoding::Utf8, keep_empty: false }
+    }
+
+    /// How many there are, each counted once.
+    pub fn len(&self) -> usize {
+        self.set.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty()
+    }
+
+    /// How many rows repeat the key of an earlier one.
+    pub fn repeated(&self) -> usize {
+        self.repeated.len()
+    }
+
+    /// Adds the value of each row: those of the sender of [`sum`](crate::sum), or of [`share`](crate::share) to share the values
+    /// instead of the keys. They are whole numbers of a unit that both sides know, for instance cents.
+    ///
+    /// ```
+    /// use veilset::Keys;
+    ///
+    /// let keys = Keys::new(["ann", "bob"])?.with_values([1250, -300])?;
+    /// # Ok::<(), veilset::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Input`] if there is not one for each row, or a key occurs twice: which of its values is meant is for the
+    /// caller to say.
+    pub fn with_values<V: Into<i128>>(mut self, values: impl IntoIterator<Item = V>) -> Result<Keys> {
+        if let Some(&(again, first)) = self.repeated.first() {
+            let what = format!("the key is that of row {} again, and each key has one value", first + 1);
+            return Err(at(again as usize, what, "Add up the values of equal keys, or keep one of them"));
+        }
+        // Each key occurs once, so the items are the rows.
+        self.values = values.into_iter().take(self.listed + 1).map(Into::into).collect();
+        self.of_each_row(self.values.len(), "values")?;
+        Ok(self)
+    }
+
+    /// Adds columns for the sender of [`intersect`](crate::intersect) or [`union`](crate::union) to send: their names, and for
+    /// each row a cell of each. The receiver names the same columns ([`Options::receive_columns`](crate::Options::receive_columns)).
+    /// Of rows with equal keys the cells of the first are sent.
+    ///
+    /// ```
+    /// use veilset::Keys;
+    ///
+    /// let keys = Keys::new(["ann", "bob"])?.with_columns(["city", "plan"], [["Rome", "A"], ["Oslo", "B"]])?;
+    /// # Ok::<(), veilset::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Input`], with the row, if it has another number of cells than there are names, a cell is not UTF-8 where the keys
+    /// are text, or they have more than 65,536 bytes with their lengths; also if there are not as many rows as keys.
+    pub fn with_columns<N: Into<String>, R: IntoIterator<Item: AsRef<[u8]>>>(
+        mut self,
+        names: impl IntoIterator<Item = N>,
+        rows: impl IntoIterator<Item = R>,
+    ) -> Result<Keys> {
+        self.sent_columns = names.into_iter().map(Into::into).collect();
+        self.payloads = Items::new();
+        let mut firsts = self.rows.iter().peekable();
+        let (mut listed, mut cells) = (0, Zeroizing::new(Vec::new()));
+        for row in rows.into_iter().take(self.listed + 1) {
+            cells.clear();
+            let columns =
+                encode(row, self.encoding, &mut cells).map_err(|wrong| wrong.at(listed, "a cell"))?;
+            if columns != self.sent_columns.len() {
+                let what = format!("it has {columns} cells for {} columns", self.sent_columns.len());
+                return Err(at(listed, what, "Give one cell for each column"));
+            }
+            if cells.len() > MAX_ITEM {
+                return Err(too_long(listed, "the columns to be sent have", cells.len()));
+            }
+            if firsts.next_if(|first| **first as usize == listed).is_some() {
+                self.payloads.push(&cells);
+            }
+            listed += 1;
+        }
+        self.of_each_row(listed, "rows of columns to send")?;
+        Ok(self)
+    }
+
+    /// Refuses a list that is not as long as that of the keys.
+    fn of_each_row(&self, listed: usize, what: &str) -> Result<()> {
+        if listed == self.listed {
+            return Ok(());
+        }
+        let many = if listed > self.listed { "more".to_string() } else { listed.to_string() };
+        let what = format!("there are {} keys, and {many} {what}", self.listed);
+        Err(Error::input(LIST, what, "Give one for each key, in their order"))
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Keys({})", self.len())
+    }
+}
+
+/// How a list of keys is read: [`Keys::builder`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct KeysBuilder {
+    normalize: String,
+    encoding: Encoding,
+    keep_empty: bool,
+}
+
+impl KeysBuilder {
+    /// Normalises each column before it is compared, by one or more of `trim`, `casefold` and `nfc`, separated by commas; the
+    /// same on both sides. See the program's `--normalize`.
+    pub fn normalize(mut self, steps: &str) -> Self {
+        self.normalize = steps.into();
+        self
+    }
+
+    /// Takes keys for bytes, which need not be text; the same on both sides. See the program's `--encoding bytes`.
+    pub fn bytes(mut self) -> Self {
+        self.encoding = Encoding::Bytes;
+        self
+    }
+
+    /// Accepts empty keys: keys with an empty column. They are like any other, and two of them are equal.
+    pub fn keep_empty(mut self) -> Self {
+        self.keep_empty = true;
+        self
+    }
+
+    /// Makes keys of one column.
+    ///
+    /// # Errors
+    /// Those of [`Keys::new`]; [`Error::Usage`] for an unknown normalisation, or one of bytes.
+    pub fn build<K: AsRef<[u8]>>(self, keys: impl IntoIterator<Item = K>) -> Result<Keys> {
+        self.build_columns(keys.into_iter().map(|key| [key]))
+    }
+
+    /// Makes keys of several columns, as many in each.
+    ///
+    /// # Errors
+    /// Those of [`KeysBuilder::build`], and [`Error::Input`] for a key with another number of columns than the first.
+    pub fn build_columns<R: IntoIterator<Item: AsRef<[u8]>>>(
+        self,
+        keys: impl IntoIterator<Item = R>,
+    ) -> Result<Keys> {
+        let KeysBuilder { normalize, encoding, keep_empty } = self;
+        let normalise = if normalize.is_empty() { Normalise::default() } else { normalize.parse()? };
+        normalise.check(encoding)?;
+        let mut items = Items::new();
+        let mut all_columns = None;
+        let (mut item, mut text) = (Zeroizing::new(Vec::new()), Zeroizing::new(String::new()));
+        for key in keys {
+            let row = items.len();
+            if row == u32::MAX as usize {
+                return Err(Error::input(LIST, "there are more than 2^32 - 2 rows", "Split the list"));
+            }
+            item.clear();
+            let mut columns = 0;
+            for cell in key {
+                let cell = normalise.apply(
+                    checked(cell.as_ref(), encoding).map_err(|wrong| wrong.at(row, "the key"))?,
+                    &mut text,
+                );
+                if cell.is_empty() && !keep_empty {
+                    return Err(at(
+                        row,
+                        "the key is empty",
+                        "Leave it out, or accept empty keys (KeysBuilder::keep_empty)",
+                    ));
+                }
+                encode_key([cell], &mut item);
+                columns += 1;
+            }
+            match *all_columns.get_or_insert(columns) {
+                0 => return Err(at(row, "the key has no columns", "Give each key one or more")),
+                all if all != columns => {
+                    let what = format!("the key has {columns} columns, and the first one has {all}");
+                    return Err(at(row, what, "Give each key the same columns, in the same order"));
+                }
+                _ => {}
+            }
+            if item.len() > MAX_ITEM {
+                return Err(too_long(row, "the key has", item.len()));
+            }
+            items.push(&item);
+        }
+        let listed = items.len();
+        let distinct = ItemSet::keep_first(items);
+        if distinct.set.len() > MAX_SET {
+            let what = format!("{} keys are more than this version supports ({MAX_SET})", distinct.set.len());
+            return Err(Error::input(LIST, what, "Split the list"));
+        }
+        Ok(Keys {
+            set: distinct.set,
+            rows: distinct.positions,
+            listed,
+            repeated: distinct.duplicates,
+            columns: all_columns.unwrap_or(1),
+            compared: normalise.name(encoding),
+            encoding,
+            values: Vec::new(),
+            sent_columns: Vec::new(),
+            payloads: Items::new(),
+        })
+    }
+}
+
+/// A cell that is not text where text is expected.
+struct NotText;
+
+impl NotText {
+    fn at(self, row: usize, what: &str) -> Error {
+        at(row, format!("{what} is not UTF-8"), "Correct it, or read all keys as bytes, on both sides")
+    }
+}
+
+fn checked(cell: &[u8], encoding: Encoding) -> Result<&[u8], NotText> {
+    match encoding == Encoding::Bytes || std::str::from_utf8(cell).is_ok() {
+        true => Ok(cell),
+        false => Err(NotText),
+    }
+}
+
+/// Appends the encoding of these cells, and returns how many there are.
+fn encode(
+    cells: impl IntoIterator<Item: AsRef<[u8]>>,
+    encoding: Encoding,
+    to: &mut Vec<u8>,
+) -> Result<usize, NotText> {
+    let mut columns = 0;
+    for cell in cells {
+        encode_key([checked(cell.as_ref(), encoding)?], to);
+        columns += 1;
+    }
+    Ok(columns)
+}
+
+/// An error about a row of the list.
+fn at(row: usize, what: impl Into<String>, next: &str) -> Error {
+    Error::input(LIST, what, next).at(Place::Row(row as u64 + 1))
+}
+
+fn too_long(row: usize, what: &str, bytes: usize) -> Error {
+    at(row, format!("{what} {bytes} bytes when encoded, but the maximum is {MAX_ITEM}"), "Shorten it")
+}
