@@ -1,5 +1,6 @@
 //! The arguments as typed. [`crate::plan`] interprets them.
 
+mod help;
 mod measure;
 mod operation;
 mod tables;
@@ -10,7 +11,7 @@ pub use tables::{BenchTask, TablesArgs};
 
 use crate::columns::Columns;
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use veilset::operations::{self, Operation, Role};
@@ -18,6 +19,16 @@ use veilset::params::MAX_SET;
 use veilset::planner::Preference;
 use veilset::protocols::{self, Assumption, Protocol, groups};
 use veilset::table::Format;
+
+/// What is behind the short help of the program.
+const OVERVIEW: &str = "\
+Examples:
+  veilset demo
+  veilset identity new
+  veilset peer add hospital-b FINGERPRINT host.example.org:7000
+  veilset intersect ours.csv --key email --role receiver --peer hospital-b
+
+All options of a command: veilset COMMAND --help. Guide: veilset help";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -39,18 +50,7 @@ Exit codes:
 Whatever the code, the result file is complete or does not exist.";
 
 fn overview() -> String {
-    format!(
-        "\
-Examples:
-  veilset demo
-  veilset identity new
-  veilset intersect --help
-  veilset peer add hospital-b FINGERPRINT host.example.org:7000
-  veilset check run veilset.toml
-  veilset run veilset.toml
-
-{EXIT_CODES}"
-    )
+    format!("{OVERVIEW}\n\n{EXIT_CODES}")
 }
 
 const PEER_HELP: &str = "\
@@ -96,7 +96,7 @@ Examples (both sides):
 
 /// Private set operations: combine lists with other organisations without showing them to each other.
 #[derive(Debug, Parser)]
-#[command(name = "veilset", version, after_help = overview(), disable_help_subcommand = true)]
+#[command(name = "veilset", version, after_help = OVERVIEW, after_long_help = overview(), disable_help_subcommand = true)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
@@ -104,7 +104,9 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run all parties on this machine, over TLS, on data that ships with the program
+    /// Run all parties on this machine, on sample data
+    ///
+    /// They meet over TLS. The data ships with the program.
     #[command(after_help = "Examples:
   veilset demo
   veilset demo --parties 4")]
@@ -114,7 +116,7 @@ pub enum Command {
     Identity(IdentityCommand),
     #[command(flatten)]
     Operation(Box<OperationArgs>),
-    /// Compute our half of a run before connecting to the peer
+    /// Compute our half of a run in advance
     ///
     /// Most of the computation on our own keys needs no peer. This command does it in advance, under a key for a
     /// single run, and writes it to a file that is encrypted under this identity. Keep both private. A run with
@@ -122,9 +124,9 @@ pub enum Command {
     /// copy: the ledger of this account rejects a second use.
     #[command(after_help = PREPARE_HELP)]
     Prepare(PrepareArgs),
-    /// Make an encrypted filter of our set in advance, for many runs as the receiver by dc17
+    /// Make an encrypted filter of our set, for many runs
     ///
-    /// The filter takes time to encrypt, and may then serve any number of runs with any number of partners. Its file is
+    /// It is for runs as the receiver by the protocol dc17. The filter takes time to encrypt, and may then serve any number of runs with any number of partners. Its file is
     /// encrypted under this identity. Its public part can be given to partners, so that it need not travel in each run.
     #[command(subcommand, after_help = FILTER_HELP)]
     Filter(FilterCommand),
@@ -135,8 +137,9 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FILE, OPTIONS")]
         words: Vec<OsString>,
     },
-    /// Agree with the peer but compute nothing: see what would run, what it costs and what each party would
-    /// learn
+    /// Agree with the peer, but compute nothing
+    ///
+    /// See what would run, what it costs and what each party would learn.
     ///
     /// Both sides run `check` with the options of the planned run. Each side checks its input in full. Both
     /// agree on everything and learn the sizes of the sets, and nothing more. No result is written.
@@ -149,32 +152,35 @@ pub enum Command {
     /// Name peers, so that nobody has to type fingerprints
     #[command(subcommand, after_help = PEER_HELP)]
     Peer(PeerCommand),
-    /// Show what each protocol would take for a run, and which would be chosen
+    /// Show what each protocol would take for a run
     #[command(after_help = "Examples:
   veilset plan --op union --n 1000000 --net 100Mbps,20ms
   veilset plan --op intersect --n 500 --n-peer 10000000 --net wan --prefer bytes --json
   veilset plan --op union --n 1000000000 --shards 100 --net 1Gbps,1ms
   veilset plan --op count --parties 4 --n 100000")]
     Plan(PlanArgs),
-    /// Measure how fast this machine is, for the choice of protocols
+    /// Measure how fast this machine is
     ///
-    /// It takes some seconds, and the result is kept. Until then, figures of a processor of the same kind are used.
+    /// Protocols are then chosen by that. It takes some seconds, and the result is kept. Until then, figures of a processor of the same kind are used.
     #[command(after_help = "Example:
   veilset calibrate")]
     Calibrate(CalibrateArgs),
-    /// Run all parties on this machine over an emulated network, and print time, CPU, bytes and memory
+    /// Measure a protocol on this machine
     ///
+    /// Runs all parties on this machine over an emulated network, and prints time, CPU, bytes and memory.
     /// `veilset bench tables` measures the tables of the papers.
     #[command(after_help = "Examples:
   veilset bench --op union --protocol dh --n 65536 --threads 1 --net lan --one-sided --json
   veilset bench --op union --parties 4 --n 65536 --threads 1 --net lan --json
   veilset bench tables --quick")]
     Bench(BenchCommand),
-    /// Run all parties on random inputs, and compare each result with the plain computation
+    /// Run all parties on random inputs, and check the results
+    ///
+    /// Compares each result with the plain computation.
     #[command(after_help = "Example:
   veilset soak --runs 10000")]
     Soak(SoakArgs),
-    /// Print a shell script that completes veilset's commands and options
+    /// Print a shell script that completes commands and options
     #[command(after_help = "Example:
   veilset completions bash > ~/.local/share/bash-completion/completions/veilset")]
     Completions {
@@ -187,6 +193,15 @@ pub enum Command {
     Man {
         /// The folder to write to; it must exist
         folder: PathBuf,
+    },
+    /// Show a page of the guide, or the help of a command
+    #[command(after_help = "Examples:
+  veilset help
+  veilset help first-run
+  veilset help intersect")]
+    Help {
+        /// A page or a command [default: a list of both]
+        topic: Option<String>,
     },
     #[command(hide = true)]
     BenchParty(BenchPartyArgs),
@@ -254,6 +269,18 @@ pub enum IdentityCommand {
         #[arg(long, value_name = "FILE")]
         identity: Option<PathBuf>,
     },
+}
+
+/// The program's command, with its help arranged.
+pub fn command() -> clap::Command {
+    help::arrange(Arguments::command())
+}
+
+impl Arguments {
+    /// What was typed. Errors end the program here, with exit code 2.
+    pub fn typed() -> Arguments {
+        Arguments::from_arg_matches(&command().get_matches()).unwrap_or_else(|e| e.exit())
+    }
 }
 
 fn one_operation() -> impl TypedValueParser<Value = &'static Operation> {
@@ -457,7 +484,7 @@ pub struct FilterArgs {
 
 #[derive(Debug, Args)]
 pub struct OutputArgs {
-    /// Where to write the result [default: standard output]
+    /// Where the result goes [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// The format of the result [default: by the extension of --output, otherwise text, like our file]. A count
@@ -484,22 +511,28 @@ pub struct InputArgs {
 /// Our items.
 #[derive(Debug, Args)]
 pub struct KeyArgs {
-    /// Our file: CSV with a header, Parquet, Arrow, JSON lines, or a list of one item per line, also compressed by gzip or
-    /// Zstandard; - is standard input. Several files with the same columns are read as one table, and so is a folder of them
+    /// Our file: CSV, Parquet, Arrow, JSON lines, or a list
+    ///
+    /// CSV has a header, and a list one item per line. All may be compressed by gzip or Zstandard; - is standard input. Several
+    /// files with the same columns are read as one table, and so is a folder of them
     #[arg(required = true, value_name = "INPUT")]
     pub input: Vec<PathBuf>,
     /// The format of our file [default: parquet for .parquet and .pq, arrow for .arrow, .arrows, .feather and .ipc, jsonl for
     /// .jsonl and .ndjson, list for .txt and .list, otherwise csv]
     #[arg(long, value_parser = format(Format::ALL))]
     pub format: Option<Format>,
-    /// The columns to compare, byte by byte: without --normalize, Ann@x.org is not ann@x.org. Their names may
-    /// differ on the two sides; their order and number must not. A name with a comma is quoted as in CSV: --key
-    /// '"last, first",city'; --key may also be repeated. A list has no columns, and needs no --key
-    #[arg(long, value_name = "COL,..")]
+    /// The columns to compare
+    ///
+    /// They are compared byte by byte: without --normalize, Ann@x.org is not ann@x.org. Their names may differ on the two
+    /// sides; their order and number must not. Several are separated by commas. A name with a comma is quoted as in CSV:
+    /// --key '"last, first",city'; --key may also be repeated. A list has no columns, and needs no --key
+    #[arg(long, value_name = "COLS")]
     pub key: Vec<Columns>,
-    /// How to normalize keys before they are compared: trim (ignore white space at both ends), casefold (ignore
-    /// case), nfc (composed and decomposed letters are equal); the same on both sides
-    #[arg(long, value_name = "STEP,..", value_delimiter = ',')]
+    /// Ignore spaces at the ends, or case: trim,casefold
+    ///
+    /// How keys are normalised before they are compared: one or more of trim (ignore white space at both ends), casefold
+    /// (ignore case) and nfc (composed and decomposed letters are equal), separated by commas; the same on both sides
+    #[arg(long, value_name = "STEPS", value_delimiter = ',')]
     pub normalize: Vec<String>,
     /// The column separator, one character or "tab" [default: tab for .tsv and .tab; otherwise comma, unless only ; or a tab
     /// or | divides the first rows into columns]
@@ -524,21 +557,28 @@ pub struct KeyArgs {
 pub struct CommonArgs {
     #[command(flatten)]
     pub input: InputArgs,
-    /// Our role: the receiver learns the result, the sender contributes (in sum, the sender learns the sum). Not with
-    /// --parties, whose leader learns the result
+    /// The receiver gets the result, the sender contributes
+    ///
+    /// In sum, the sender gets the sum. Not with --parties, whose leader gets the result
     #[arg(long, value_parser = role(), required_unless_present = "parties")]
     pub role: Option<Role>,
-    /// The list of parties, for a run of several: the same TOML file for all of them, with who leads and everybody's
-    /// name, fingerprint and address (union, intersect, count)
+    /// The list of parties, for a run of several
+    ///
+    /// The same TOML file for all of them, with who leads and everybody's name, fingerprint and address (union, intersect,
+    /// count)
     #[arg(long, value_name = "FILE")]
     pub parties: Option<PathBuf>,
     /// Our name in the list of parties
     #[arg(long, value_name = "NAME")]
     pub me: Option<String>,
-    /// Listen for the peer at this address of our machine [with --parties, default: our address in the list]
+    /// Listen for the peer at this address of ours
+    ///
+    /// With --parties, the default is our address in the list
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "connect")]
     pub listen: Option<String>,
-    /// Connect to the peer at its address [default: the one in the address book, unless --listen is given]
+    /// Connect to the peer at its address
+    ///
+    /// The default is the one in the address book, unless --listen is given
     #[arg(long, value_name = "HOST:PORT")]
     pub connect: Option<String>,
     /// Connect through the HTTP proxy at this address, which must allow CONNECT to the peer's address. It resolves the
@@ -550,8 +590,10 @@ pub struct CommonArgs {
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// The peer: its name in the address book, or the fingerprint that its `veilset identity show` prints
-    #[arg(long, value_name = "NAME|FINGERPRINT", required_unless_present_any = ["insecure_plaintext", "parties"])]
+    /// Its name in the address book, or its fingerprint
+    ///
+    /// `veilset peer add` puts it into the address book. Its `veilset identity show` prints its fingerprint
+    #[arg(long, value_name = "PEER", required_unless_present_any = ["insecure_plaintext", "parties"])]
     pub peer: Option<String>,
     /// The protocol; the same on all sides
     #[arg(long, value_parser = protocol_or_auto(), long_help = protocol_help())]
@@ -571,7 +613,9 @@ pub struct CommonArgs {
     /// Replace existing files
     #[arg(long)]
     pub force: bool,
-    /// Write a report: a page to read and file if FILE ends in .html or .htm, otherwise JSON
+    /// Write a report; .html is a page to read
+    ///
+    /// A page to read and file if FILE ends in .html or .htm, otherwise JSON
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Print nothing but errors
@@ -588,8 +632,10 @@ pub struct CommonArgs {
     /// union up to twice --max-row in addition
     #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = items())]
     pub max_peer_items: usize,
-    /// Accept a party that announces fewer than 10 keys, where it learns something of ours: a set of so few asks about each of
-    /// them. min-peer-size in the policy, lower or higher, goes before this
+    /// Accept a peer with fewer than 10 keys
+    ///
+    /// Where another party learns something of ours, a set of so few keys asks about each of them, and is refused without this
+    /// option. min-peer-size in the policy, lower or higher, goes before it
     #[arg(long)]
     pub allow_small: bool,
     /// With `veilset check`: write what was agreed to this file. In a run: be held to the check in this file, so that the

@@ -5,7 +5,7 @@
 //! it could impersonate a peer.
 
 use crate::args::PeerCommand;
-use crate::near::did_you_mean;
+use crate::near::{did_you_mean, known_key, sentence};
 use crate::print;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -50,11 +50,6 @@ fn parsed<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Fingerprint, D::E
     String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
 }
 
-/// Adds a full stop, unless the text is a question.
-fn sentence(text: String) -> String {
-    if text.ends_with('?') { text } else { text + "." }
-}
-
 impl Book {
     /// Reads the book. A missing book is empty.
     pub fn load(named: Option<&Path>) -> Result<Book> {
@@ -65,8 +60,9 @@ impl Book {
             Some(Err(e)) if e.kind() == ErrorKind::NotFound && named.is_none() => String::new(),
             Some(Err(e)) => return Err(unreadable(path.as_deref(), e)),
         };
-        let peers: BTreeMap<String, Entry> =
-            toml::from_str(&text).map_err(|e| unreadable(path.as_deref(), e))?;
+        let peers: BTreeMap<String, Entry> = toml::from_str(&text).map_err(|e| {
+            unreadable(path.as_deref(), format!("{}{}", e.to_string().trim_end(), known_key(&e)))
+        })?;
         for (name, entry) in &peers {
             let wrong = |e: Error| unreadable(path.as_deref(), format!("[{name}]: {e}"));
             name_is_good(name).map_err(wrong)?;
@@ -169,8 +165,8 @@ impl Entry {
 fn unreadable(path: Option<&Path>, e: impl std::fmt::Display) -> Error {
     let shown = path.map(|p| p.display().to_string()).unwrap_or_default();
     Error::Usage(format!(
-        "the address book {shown} cannot be used: {}. Correct it, or name another with --book",
-        e.to_string().trim_end()
+        "the address book {shown} cannot be used: {} Correct it, or name another with --book",
+        sentence(e.to_string().trim_end().into())
     ))
 }
 

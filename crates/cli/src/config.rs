@@ -5,7 +5,7 @@
 
 use crate::args::{Arguments, Command};
 use crate::columns::{self, Columns, Received};
-use crate::near::did_you_mean;
+use crate::near::{did_you_mean, sentence};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, CommandFactory, Parser};
 use std::any::TypeId;
@@ -238,7 +238,10 @@ impl File<'_> {
                 Err(self.wrong(
                     at,
                     OPERATION,
-                    format!("\"{}\" is not an operation{near}. Use one of {all}", name.escape_debug()),
+                    format!(
+                        "{} Use one of {all}",
+                        sentence(format!("\"{}\" is not an operation{near}", name.escape_debug()))
+                    ),
                 ))
             }
             None => Err(self.wrong(
@@ -326,7 +329,8 @@ fn unknown(all: &clap::Command, operation: &clap::Command, key: &str) -> String 
         );
     }
     let keys = operation.get_arguments().filter_map(key_of).chain([OPERATION]);
-    format!("{name} has no such option{}. Correct it or remove it; {next}", did_you_mean(key, keys))
+    let what = sentence(format!("{name} has no such option{}", did_you_mean(key, keys)));
+    format!("{what} Correct it or remove it; {next}")
 }
 
 /// The first part of what clap says.

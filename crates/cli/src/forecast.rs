@@ -70,7 +70,8 @@ pub fn run(a: &PlanArgs) -> Result<()> {
         None => format!("{} and {} items (receiver, sender)", sizes[0], sizes[1]),
     };
     let cut = if terms.shards > 0 { format!(" in {} shards", terms.shards) } else { String::new() };
-    print(format!("{} of {of}{cut}, {threads} threads each, network {}", a.op, a.net.typed))?;
+    let s = if threads == 1 { "" } else { "s" };
+    print(format!("{} of {of}{cut}, {threads} thread{s} each, network {}", a.op, a.net.typed))?;
     print(format!(
         "{:26} {:>9} {:>10} {:>7} {:>16} {:>10}  rests on",
         "", "seconds", "MB", "rounds", "MB held", "dollars"

@@ -14,6 +14,7 @@ mod demo;
 mod filter;
 mod forecast;
 pub mod front;
+mod guide;
 mod identity;
 mod interrupt;
 pub mod make;
@@ -31,7 +32,7 @@ mod soak;
 mod terminal;
 
 use args::{Arguments, Command, PeerCommand};
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use std::any::Any;
 use std::fmt::Display;
 use std::io::Write;
@@ -47,7 +48,7 @@ use veilset_kernels::memory;
 /// Runs the program on this process's arguments, and returns its exit code.
 pub fn main() -> ExitCode {
     // Usage errors exit here, with code 2.
-    let arguments = Arguments::parse();
+    let arguments = Arguments::typed();
     let run = || interrupt::survive_file_limits().and_then(|()| run(arguments.command));
     // A panic has printed its message; what remains is to exit with the right code.
     let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
@@ -76,6 +77,7 @@ fn run(command: Command) -> Result<()> {
         Command::Peer(command) => book::run(&command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::pages(&folder),
+        Command::Help { topic } => guide::show(topic.as_deref()),
         Command::Soak(a) => soak::run(&a),
         Command::Plan(a) => forecast::run(&a),
         Command::Calibrate(a) => calibrate::run(&a),

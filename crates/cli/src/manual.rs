@@ -1,7 +1,6 @@
 //! Shell completions and manual pages, generated from the definition of the arguments.
 
-use crate::args::Arguments;
-use clap::CommandFactory;
+use crate::args;
 use clap_complete::Shell;
 use std::fs::DirEntry;
 use std::io::{self, Write};
@@ -11,7 +10,7 @@ use veilset::error::{Error, Result};
 /// Prints the completion script of a shell.
 pub fn completions(shell: Shell) -> Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "veilset", &mut script);
+    clap_complete::generate(shell, &mut args::command(), "veilset", &mut script);
     std::io::stdout().write_all(&script).map_err(|e| {
         Error::Output(format!("cannot write to standard output: {e}. Send it elsewhere and run again"))
     })
@@ -22,7 +21,7 @@ pub fn pages(folder: &Path) -> Result<()> {
     let failed =
         |e| Error::Output(format!("cannot write to {}: {e}. Name a folder that exists", folder.display()));
     let made = tempfile::tempdir_in(folder).map_err(failed)?;
-    clap_mangen::generate_to(Arguments::command(), &made).map_err(failed)?;
+    clap_mangen::generate_to(args::command(), &made).map_err(failed)?;
     let pages = made.path().read_dir().and_then(|pages| {
         let to = |page: DirEntry| (page.path(), folder.join(page.file_name()));
         pages.map(|page| page.map(to)).collect::<io::Result<Vec<_>>>()

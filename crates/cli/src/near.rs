@@ -20,14 +20,39 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     }
 }
 
+/// The same for a file of TOML with a key that it cannot have; nothing if something else is wrong with it.
+pub fn known_key(error: &toml::de::Error) -> String {
+    let message = error.message();
+    let mut names = message.split('`').skip(1).step_by(2);
+    match (message.starts_with("unknown field"), names.next()) {
+        (true, Some(key)) => did_you_mean(key, names),
+        _ => String::new(),
+    }
+}
+
+/// Adds a full stop, unless the text is a question.
+pub fn sentence(text: String) -> String {
+    if text.ends_with('?') { text } else { text + "." }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use veilset::governance::policy::Rules;
 
     #[test]
     fn near_names_come_nearest_first_and_far_ones_not_at_all() {
         let names = ["hospital-b", "hospital-a", "bank"];
         assert_eq!(did_you_mean("hospitl-b", names), "; did you mean \"hospital-b\" or \"hospital-a\"?");
         assert_eq!(did_you_mean("zzz", names), "");
+    }
+
+    #[test]
+    fn a_key_that_a_file_cannot_have_is_near_one_that_it_can() {
+        let near = |text: &str| known_key(&toml::from_str::<Rules>(text).unwrap_err());
+        assert_eq!(near("min-peer-sizes = 3"), "; did you mean \"min-peer-size\" or \"min-our-size\"?");
+        assert_eq!(near("[peer.a]\nrepeat = \"warn\""), "; did you mean \"repeats\"?");
+        assert_eq!(near("zzz = 3"), "");
+        assert_eq!(near("min-count = \"`max-count`\""), "");
     }
 }

@@ -1,6 +1,7 @@
 //! Runs of several parties: the list of `--parties`, what does not go with it, and parties on this machine.
 
 use crate::args::{CommonArgs, OperationArgs, Wish};
+use crate::near::{known_key, sentence};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,13 +39,14 @@ pub fn load(path: &Path, me: &str) -> Result<Me> {
     let shown = path.display().to_string();
     let unusable = |e: &dyn std::fmt::Display| {
         Error::Usage(format!(
-            "the list of parties {shown} cannot be used: {}. Correct it, for all parties, or name another with \
+            "the list of parties {shown} cannot be used: {} Correct it, for all parties, or name another with \
              --parties",
-            e.to_string().trim_end()
+            sentence(e.to_string().trim_end().into())
         ))
     };
     let text = std::fs::read_to_string(path).map_err(|e| unusable(&e))?;
-    let listed: Listed = toml::from_str(&text).map_err(|e| unusable(&e))?;
+    let wrong = |e: toml::de::Error| unusable(&format!("{}{}", e.to_string().trim_end(), known_key(&e)));
+    let listed: Listed = toml::from_str(&text).map_err(wrong)?;
     Roster::new(listed, &shown)?.me(me)
 }
 

@@ -1,6 +1,7 @@
 //! The policy file.
 
 use crate::book::Book;
+use crate::near::{known_key, sentence};
 use std::io::ErrorKind;
 use std::path::Path;
 use veilset::error::{Error, Result, Seat};
@@ -19,9 +20,9 @@ pub fn load(named: Option<&Path>, others: &[(Seat, Option<Fingerprint>)], book: 
     };
     let unusable = |e: &dyn std::fmt::Display| {
         Error::Usage(format!(
-            "the policy {} cannot be used: {}. Correct it, or name another with --policy",
+            "the policy {} cannot be used: {} Correct it, or name another with --policy",
             path.display(),
-            e.to_string().trim_end()
+            sentence(e.to_string().trim_end().into())
         ))
     };
     let text = match std::fs::read_to_string(&path) {
@@ -30,6 +31,7 @@ pub fn load(named: Option<&Path>, others: &[(Seat, Option<Fingerprint>)], book: 
         Err(e) if e.kind() == ErrorKind::NotFound && named.is_none() => return Ok(Policy::none()),
         Err(e) => return Err(unusable(&e)),
     };
-    let rules: Rules = toml::from_str(&text).map_err(|e| unusable(&e))?;
+    let rules: Rules = toml::from_str(&text)
+        .map_err(|e| unusable(&format!("{}{}", e.to_string().trim_end(), known_key(&e))))?;
     Policy::new(rules, &path.display().to_string(), others, &|name| book.fingerprint(name))
 }

@@ -39,13 +39,13 @@ fn as_page(report: &Report) -> String {
                 (as_options(report.summary())) ". This party was the " (report.role) ", on "
                 time datetime=(report.time) { (report.time) } "."
             }
+            h2 { "What each party learned" }
+            ul { @for sentence in &report.learned { li { (as_options(sentence)) } } }
+            (learned(report))
             h2 { "What ran" }
             div.record { (run(report)) }
             h2 { "With whom" }
             div.record { (parties(report)) }
-            h2 { "What each party learned" }
-            ul { @for sentence in &report.learned { li { (as_options(sentence)) } } }
-            (learned(report))
             h2 { "What this rests on" }
             ul { @for assumption in &report.assumptions { li { (assumption) } } }
             p { "A wrong result has probability at most " (report.failure_bound) "." }

@@ -130,6 +130,8 @@ def test_bad_input_is_an_error_and_nobody_hears_of_it(pair, listener, case):
     # Neither in the message nor in what caused it is a cell of ours.
     shown = f"{error} {error.__cause__}"
     assert SECRET not in shown and "--" not in re.sub("`[^`]*`", "", str(error)), shown
+    # Nor a column that is not the user's.
+    assert "__veilset" not in shown, shown
     assert not listener.heard()
 
 

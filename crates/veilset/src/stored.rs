@@ -1,4 +1,4 @@
-//! A set that is on disk, and in memory only part by part (DESIGN 9).
+//! A set that is on disk, and in memory only part by part.
 //!
 //! It is written once, into 256 buckets by a hash of the item that only this process knows: equal items are in one bucket, so
 //! those that come again are found bucket by bucket ([`Draft::distinct`]). Then each bucket is written again in one piece,

@@ -47,13 +47,15 @@ pub struct JobArgs {
 /// What is sent in rows.
 #[derive(Debug, Args)]
 pub struct RowArgs {
-    /// Our columns to send with our keys (sender): of matching rows in intersect, of new rows in union. Same
-    /// syntax as --key
-    #[arg(long, value_name = "COL,..")]
+    /// Our columns to send with our keys (sender)
+    ///
+    /// They are sent of matching rows in intersect, and of new rows in union. Same syntax as --key
+    #[arg(long, value_name = "COLS")]
     pub send_columns: Vec<Columns>,
-    /// The columns that the sender sends (receiver), by the sender's names and in its order. COL=NAME renames a
-    /// column in our result. Same syntax as --key
-    #[arg(long, value_name = "COL[=NAME],..")]
+    /// The columns that the sender sends (receiver)
+    ///
+    /// By the sender's names and in its order. COL=NAME renames a column in our result. Same syntax as --key
+    #[arg(long, value_name = "COLS")]
     pub receive_columns: Vec<Received>,
     /// The bytes of the longest row that is sent, plus 1 to 3 per column; the same on both sides. In union a row
     /// is the key and the columns sent, in intersect the columns sent. Every row is sent at this width, so that
@@ -64,23 +66,29 @@ pub struct RowArgs {
 
 #[derive(Debug, Args)]
 pub struct BothArgs {
-    /// Give the result to both parties: the receiver sends it on, without the sender's columns; the same on both sides
+    /// Give the result to both; on both sides
+    ///
+    /// The receiver sends it on, without the sender's columns; the same on both sides
     #[arg(long)]
     pub both: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct ValueArgs {
-    /// The column of numbers to add up (sender); its exact name, without quotes
+    /// The column of numbers to add up (sender)
+    ///
+    /// Its exact name, without quotes
     #[arg(long, value_name = "COL")]
     pub values: Option<String>,
-    /// Decimal places of the values; the same on both sides
+    /// Decimal places of the values; on both sides
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=38))]
     pub scale: u32,
     /// Bits of the modulus of the sum, 64 or 128; the same on both sides
     #[arg(long, value_name = "BITS", default_value = "64", value_parser = ["64", "128"])]
     pub modulus: String,
-    /// Withhold count and sum from the sender if fewer items match; the same on both sides
+    /// Withhold the sum if fewer match; on both sides
+    ///
+    /// The sender then learns neither count nor sum; the same on both sides
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub min_count: u64,
 }
@@ -102,8 +110,10 @@ pub struct RevealArgs {
 
 #[derive(Debug, Args)]
 pub struct IdArgs {
-    /// Where to write the sorted list of all identifiers, of both sides, in the format of its extension; the same list on
-    /// both sides [default: nowhere]
+    /// Where the list of all identifiers goes
+    ///
+    /// The sorted list of all identifiers, of both sides, in the format of its extension; the same list on both sides [default:
+    /// nowhere]
     #[arg(long, value_name = "FILE")]
     pub ids: Option<PathBuf>,
     /// The name of the column of identifiers in our result
@@ -113,15 +123,18 @@ pub struct IdArgs {
 
 #[derive(Debug, Args)]
 pub struct ShareArgs {
-    /// The column of numbers to share instead of the keys, modulo 2^64 (sender); its exact name, without quotes. A value
-    /// of 0 that matches looks like no match
+    /// The column of numbers to share (sender)
+    ///
+    /// Instead of the keys, modulo 2^64. Its exact name, without quotes. A value of 0 that matches looks like no match
     #[arg(long, value_name = "COL")]
     pub values: Option<String>,
-    /// Decimal places of the values; the same on both sides
+    /// Decimal places of the values; on both sides
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=38))]
     pub scale: u32,
-    /// Where to write which row of shares belongs to which of our rows (sender): our keys and values, and a column `row`
-    /// [default: nowhere]
+    /// Which share is of which of our rows (sender)
+    ///
+    /// Where to write which row of shares belongs to which of our rows: our keys and values, and a column `row` [default:
+    /// nowhere]
     #[arg(long, value_name = "FILE")]
     pub map: Option<PathBuf>,
     /// The bytes of the longest key when encoded, plus 1 per key column; the same on both sides. A share of a key has this
@@ -154,7 +167,8 @@ impl OperationArgs {
                 operation.about,
                 of_several(operation)
             ))
-            .after_help(help(operation))
+            .after_help(short_help(operation))
+            .after_long_help(help(operation))
     }
 }
 
@@ -239,6 +253,20 @@ impl FromArgMatches for OperationArgs {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+/// An example, and where more is.
+fn short_help(operation: &Operation) -> String {
+    let name = operation.name;
+    let rows = (operation.result)(Role::Receiver, &Terms::default()).has_items();
+    let output = if rows { " --output result.csv" } else { "" };
+    format!(
+        "\
+Example:
+  veilset {name} ours.csv --key email --role receiver --peer hospital-b \\
+      --listen 0.0.0.0:7000{output}
+All options: veilset {name} --help. Guide: veilset help operations"
+    )
 }
 
 /// An example command line for each party, one of several parties, and the exit codes.

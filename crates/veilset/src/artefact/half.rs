@@ -13,7 +13,7 @@
 //! synced to disk; then the part of its file that holds the keys is overwritten, and the file is deleted. Only
 //! `Half::spend` returns the key and the points, so a run cannot skip this. If the program dies in between, the half is
 //! lost. The ledger refuses a restored copy of a spent half, and a half is refused without its own ledger. It is not
-//! noticed if a file is restored together with an older state of its ledger (SECURITY.md).
+//! noticed if a file is restored together with an older state of its ledger (docs/security/prepared-halves.md).
 //!
 //! **Contents.** The file contains the id of the ledger, the seed of the random dummies, a description of the basis,
 //! the key and its inverse, and the points. The description consists of a digest of the set and of what determines the

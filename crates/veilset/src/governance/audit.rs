@@ -392,8 +392,8 @@ impl History {
         };
         Some(format!(
             "this is run {} with {others}, and {what} since the last one ({} of {}). The difference between \
-             two results shows the effect of a change, down to single items (README, \"Audit log\", says \
-             what counts)",
+             two results shows the effect of a change, down to single items (`veilset help policy-and-audit` \
+             says what counts)",
             self.runs + 1,
             last.operation,
             last.time

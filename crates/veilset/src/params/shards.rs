@@ -1,4 +1,4 @@
-//! The size of the shards that a set is cut into (DESIGN 9).
+//! The size of the shards that a set is cut into.
 
 use super::{LAMBDA, share};
 

@@ -1,5 +1,5 @@
 //! What a party that deviates from a protocol can do, where several protocols have that in common: what completes "a receiver
-//! that deviates can", and "a sender that deviates can". SECURITY.md says more.
+//! that deviates can", and "a sender that deviates can". docs/protocols.md says more.
 
 /// A sender that a receiver is protected from ([`super::Offer::malicious_sender`]).
 pub(super) const WITHSTOOD: &str = "choose its set, and change the columns that it sends; it changes nothing else of which keys \

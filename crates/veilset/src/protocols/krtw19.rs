@@ -52,7 +52,7 @@ const DEVIATING: [&str; 2] = [
 pub static KRTW19_PLAIN: Protocol = Protocol {
     name: "krtw19-plain",
     summary: "the same without private equality tests: not for runs that may break off",
-    when: "the same with a little less traffic; never picked, read SECURITY.md first",
+    when: "the same with a little less traffic; never picked, read its section below first",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[

@@ -1,4 +1,4 @@
-//! A job: the run on one set, cut into shards that are run one after another over one connection (DESIGN 9).
+//! A job: the run on one set, cut into shards that are run one after another over one connection.
 //!
 //! ```text
 //! R->S  commitment      to a seed                    } only where the job begins: a job that is resumed has its key

@@ -1,4 +1,4 @@
-//! A job whose shards are run by workers: two parties agree, and then many machines of each compute (DESIGN 9).
+//! A job whose shards are run by workers: two parties agree, and then many machines of each compute.
 //!
 //! ```text
 //! both    the key of the shards is drawn, as in a job on one machine (super::shards)
@@ -22,7 +22,7 @@
 //!
 //! *Time.* A worker leaves its connection before it opens its last result, and ends no sooner than a shard takes after that. So its
 //! end does not show how long that took, unless it is longer than a shard. What an engine does while the peer waits can show more:
-//! to cut the table, to fetch the first rows, and to hand over results (SECURITY.md).
+//! to cut the table, to fetch the first rows, and to hand over results (docs/security/jobs.md).
 //!
 //! *What breaks.* A lane that fails ends with those of its results that are complete; the others run in a later round. Two rounds in
 //! which nothing was gained end the job, which can be resumed. No shard is begun more than 5 times, in one run or several: a

@@ -459,14 +459,17 @@ impl Head<'_> {
     /// The columns there are.
     fn choice(&self) -> String {
         const SHOWN: usize = 20;
-        let mut text: Vec<String> =
-            self.names.iter().take(SHOWN).map(|h| format!("{:?}", shorten(h))).collect();
-        if self.names.len() > SHOWN {
-            text.push(format!("and {} more", self.names.len() - SHOWN));
+        let names: Vec<&String> = self.names.iter().filter(|name| !name.starts_with(OF_FRONT_ENDS)).collect();
+        let mut text: Vec<String> = names.iter().take(SHOWN).map(|h| format!("{:?}", shorten(h))).collect();
+        if names.len() > SHOWN {
+            text.push(format!("and {} more", names.len() - SHOWN));
         }
         format!("The columns are {}", text.join(", "))
     }
 }
+
+/// A front end's own columns begin with this. Users do not know them.
+const OF_FRONT_ENDS: &str = "__veilset_";
 
 /// The line on which each row starts. Almost always it is the line after the row before; only the other rows are
 /// stored, with their lines.

@@ -1,4 +1,4 @@
-//! The tables of protocols in README.md and SECURITY.md are what the entries say. `VEILSET_BLESS=1` writes them afresh.
+//! The tables in docs/protocols.md are what the entries say. `VEILSET_BLESS=1` writes them afresh.
 //! They have what every build has: no protocol that takes a feature.
 
 use std::path::Path;
@@ -111,7 +111,7 @@ fn the_protocols_of_the_readme_are_those_of_the_entries() {
             spell(protocol.when, |setting, _| code(&format!("--{}", setting.replace('_', "-"))))
         );
     }
-    must_stand("README.md", "protocols", &table);
+    must_stand("docs/protocols.md", "protocols", &table);
 }
 
 /// A line of the table: who, what is computed, and what each role can do.
@@ -145,7 +145,7 @@ fn what_a_party_that_deviates_can_do_is_what_the_entries_say() {
         let what: Vec<&str> = what.into_iter().map(|operation| operation.name).collect();
         table += &format!("| {} | {} | {receiver} | {sender} |\n", who.join(", "), what.join(", "));
     }
-    must_stand("SECURITY.md", "deviations", &table);
+    must_stand("docs/protocols.md", "deviations", &table);
 }
 
 /// The order in which protocols are taken where time does not decide, and those that are taken on request only.
@@ -170,5 +170,5 @@ fn the_order_of_the_protocols_is_what_the_entries_say() {
         }
         table += &format!("| {operation} | {line} |\n");
     }
-    must_stand("SECURITY.md", "order", &table);
+    must_stand("docs/protocols.md", "order", &table);
 }

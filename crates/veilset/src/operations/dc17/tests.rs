@@ -131,7 +131,7 @@ fn an_owner_does_not_see_whether_a_malformed_cell_was_used() {
     }
 }
 
-/// As SECURITY.md says.
+/// As docs/protocols.md says.
 #[test]
 fn an_owner_whose_filter_holds_only_zeros_gets_the_whole_set() {
     let x: ItemSet = overlapping(0, 20, 0.0).1;

@@ -1,0 +1,86 @@
+//! `veilset help`: pages of the guide, and the help of commands.
+
+use crate::near::{did_you_mean, sentence};
+use crate::{args, print};
+use veilset::error::{Error, Result};
+
+/// The pages: the name, and the text in Markdown.
+const PAGES: [(&str, &str); 11] = [
+    ("first-run", include_str!("../../../docs/guide/first-run.md")),
+    ("data", include_str!("../../../docs/guide/data.md")),
+    ("operations", include_str!("../../../docs/guide/operations.md")),
+    ("several-parties", include_str!("../../../docs/guide/several-parties.md")),
+    ("policy-and-audit", include_str!("../../../docs/guide/policy-and-audit.md")),
+    ("prepare-and-filters", include_str!("../../../docs/guide/prepare-and-filters.md")),
+    ("large-runs", include_str!("../../../docs/guide/large-runs.md")),
+    ("firewalls", include_str!("../../../docs/guide/firewalls.md")),
+    ("refused", include_str!("../../../docs/guide/refused.md")),
+    ("python", include_str!("../../../docs/guide/python.md")),
+    ("rust", include_str!("../../../docs/guide/rust.md")),
+];
+
+/// Prints the page or the help of the command with this name; without one, what there is.
+pub fn show(topic: Option<&str>) -> Result<()> {
+    let Some(topic) = topic else { return print(contents()) };
+    if let Some((_, page)) = PAGES.iter().find(|(name, _)| *name == topic) {
+        return print(readable(page));
+    }
+    let mut all = args::command();
+    all.build();
+    match all.find_subcommand_mut(topic) {
+        Some(command) => print(command.render_long_help()),
+        None => {
+            let commands = all.get_subcommands().map(clap::Command::get_name);
+            let names = PAGES.iter().map(|(name, _)| *name).chain(commands);
+            let near = did_you_mean(topic, names);
+            let what = sentence(format!("\"{topic}\" is neither a page of the guide nor a command{near}"));
+            Err(Error::Usage(format!("{what} `veilset help` lists them")))
+        }
+    }
+}
+
+/// The pages, with their titles.
+fn contents() -> String {
+    let title = |page: &str| page.lines().next().unwrap_or_default().trim_start_matches("# ").to_string();
+    let pages: Vec<_> = PAGES.iter().map(|(name, page)| format!("  {name:20} {}", title(page))).collect();
+    format!(
+        "Pages of the guide (veilset help PAGE):\n{}\n\nCommands: veilset -h, and veilset help COMMAND",
+        pages.join("\n")
+    )
+}
+
+/// A page without what only its test reads.
+fn readable(page: &str) -> String {
+    let (mut lines, mut hidden) = (Vec::new(), false);
+    for line in page.lines() {
+        hidden |= line.starts_with("<!--");
+        if !hidden {
+            let fence = line.trim_start().starts_with("```");
+            lines.push(if fence { line.split(',').next().unwrap_or(line) } else { line });
+        }
+        hidden &= !line.ends_with("-->");
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_page_of_the_guide_is_there() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide");
+        let files =
+            std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        let files: BTreeSet<String> = files.collect();
+        assert_eq!(files, PAGES.iter().map(|(name, _)| format!("{name}.md")).collect());
+        PAGES.iter().for_each(|(name, page)| assert!(page.starts_with("# "), "{name}"));
+    }
+
+    #[test]
+    fn what_only_a_test_reads_is_not_shown() {
+        let page = "# A\n<!-- sh a\nsecret\n-->\n```console,exit=2\n$ a, b\n```\n<!-- one -->\nb";
+        assert_eq!(readable(page), "# A\n```console\n$ a, b\n```\nb");
+    }
+}
