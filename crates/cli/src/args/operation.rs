@@ -277,8 +277,11 @@ fn help(operation: &Operation) -> String {
         if rows { " --output result.csv" } else { "" }
     };
     let (received, sent) = (result(Role::Receiver), result(Role::Sender));
-    let (scale, values) =
-        if operation.uses.values { (" --scale 2", " --values amount --scale 2") } else { ("", "") };
+    let (scale, values) = if operation.uses.values || operation.uses.shares {
+        (" --scale 2", " --values amount --scale 2")
+    } else {
+        ("", "")
+    };
     let several = match protocols::of_several(operation) {
         None => String::new(),
         Some(_) => format!(

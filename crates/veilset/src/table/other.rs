@@ -92,7 +92,7 @@ pub fn check_input_name(path: &Path) -> Result<()> {
     check_parquet(path, Format::of_input(path))?;
     match by_extension(inside.as_deref().unwrap_or(path)) {
         Some((what, next)) => Err(Error::Usage(format!(
-            "{} is {what}, judging by its name. {next}; or, if it is CSV, Parquet, Arrow or a list nevertheless, \
+            "{} is {what}, judging by its name. {next}; or, if it is CSV, Parquet, Arrow, JSON lines or a list nevertheless, \
              name the format with `format`",
             path.display()
         ))),
