@@ -126,8 +126,9 @@ pub enum Command {
     Prepare(PrepareArgs),
     /// Make an encrypted filter of our set, for many runs
     ///
-    /// It is for runs as the receiver by the protocol dc17. The filter takes time to encrypt, and may then serve any number of runs with any number of partners. Its file is
-    /// encrypted under this identity. Its public part can be given to partners, so that it need not travel in each run.
+    /// It is for runs as the receiver, with the protocol dc17. The filter takes time to encrypt, and may then serve any number
+    /// of runs with any number of partners. Its file is encrypted under this identity. Its public part can be given to
+    /// partners, so that it need not travel in each run.
     #[command(subcommand, after_help = FILTER_HELP)]
     Filter(FilterCommand),
     /// Run an operation with the options in a file
@@ -161,7 +162,8 @@ pub enum Command {
     Plan(PlanArgs),
     /// Measure how fast this machine is
     ///
-    /// Protocols are then chosen by that. It takes some seconds, and the result is kept. Until then, figures of a processor of the same kind are used.
+    /// Runs choose their protocol by these figures. It takes some seconds, and the result is kept. Until then, figures of a
+    /// processor of the same kind are used.
     #[command(after_help = "Example:
   veilset calibrate")]
     Calibrate(CalibrateArgs),

@@ -19,7 +19,7 @@ const LIST: &str = "the keys";
 /// Hashing and sorting them takes time that depends on the data. A [`Peer`](crate::Peer) hears from us after that, because it
 /// is met inside the operation.
 ///
-/// `Debug` shows only how many there are. They are zeroed when dropped.
+/// `Debug` shows only how many keys there are. Keys, values and columns are zeroed when dropped.
 ///
 /// ```
 /// use veilset::Keys;
@@ -40,7 +40,7 @@ pub struct Keys {
     /// How they were normalised and encoded.
     pub(super) compared: String,
     pub(super) encoding: Encoding,
-    pub(super) values: Vec<i128>,
+    pub(super) values: Zeroizing<Vec<i128>>,
     pub(super) sent_columns: Vec<String>,
     pub(super) payloads: Items,
 }
@@ -103,7 +103,9 @@ impl Keys {
             return Err(at(again as usize, what, "Add up the values of equal keys, or keep one of them"));
         }
         // Each key occurs once, so the items are the rows.
-        self.values = values.into_iter().take(self.listed + 1).map(Into::into).collect();
+        // With room for all of them, so that no copy is left behind.
+        self.values = Zeroizing::new(Vec::with_capacity(self.listed + 1));
+        self.values.extend(values.into_iter().take(self.listed + 1).map(Into::into));
         self.of_each_row(self.values.len(), "values")?;
         Ok(self)
     }
@@ -268,7 +270,7 @@ impl KeysBuilder {
             columns: all_columns.unwrap_or(1),
             compared: normalise.name(encoding),
             encoding,
-            values: Vec::new(),
+            values: Zeroizing::default(),
             sent_columns: Vec::new(),
             payloads: Items::new(),
         })

@@ -23,6 +23,7 @@ use crate::table::{
 };
 use crate::threads::Threads;
 use std::path::Path;
+use zeroize::Zeroizing;
 
 /// A table, and the set of its keys.
 #[non_exhaustive]
@@ -105,7 +106,7 @@ pub(super) enum Input {
 
 pub(super) struct InMemory {
     pub(super) keys: Keys,
-    values: Vec<i128>,
+    values: Zeroizing<Vec<i128>>,
     pub(super) payloads: Items,
 }
 
@@ -156,7 +157,7 @@ impl<'a> Data<'a> {
                 }
             }
         }
-        let input = Input::Memory(Box::new(InMemory { keys, values: all, payloads }));
+        let input = Input::Memory(Box::new(InMemory { keys, values: Zeroizing::new(all), payloads }));
         Ok(Data { job, input, output_format })
     }
 
