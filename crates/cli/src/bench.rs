@@ -202,7 +202,7 @@ fn wait(mut parties: Vec<Party>, interrupted: &AtomicBool) -> Result<Vec<Figures
     }
     let figures = |party: &mut Party| {
         let line = party.line()?;
-        serde_json::from_str(&line).map_err(|e| Error::Bug(format!("a party's figures: {e}")))
+        serde_json::from_str(&line).map_err(|e| Error::bug(format!("a party's figures: {e}")))
     };
     parties.iter_mut().map(figures).collect()
 }
@@ -211,7 +211,7 @@ fn wait(mut parties: Vec<Party>, interrupted: &AtomicBool) -> Result<Vec<Figures
 fn failed(status: ExitStatus) -> Error {
     match status.code() {
         Some(code) if code == i32::from(crate::BUG) => Error::Bug("a party of the benchmark failed".into()),
-        _ => Error::Usage(format!(
+        _ => Error::usage(format!(
             "a party of the benchmark ended with {status}. If memory or space in the temporary folder ran \
              out, use a smaller --n, or set TMPDIR to another folder"
         )),
@@ -219,11 +219,11 @@ fn failed(status: ExitStatus) -> Error {
 }
 
 fn unable(e: std::io::Error) -> Error {
-    Error::Bug(format!("the benchmark cannot run its parties: {e}"))
+    Error::bug(format!("the benchmark cannot run its parties: {e}"))
 }
 
 fn unusable(e: std::io::Error) -> Error {
-    Error::Output(format!(
+    Error::output(format!(
         "the temporary folder cannot be used: {e}. Free space in it, or set TMPDIR to another folder"
     ))
 }
@@ -319,7 +319,7 @@ impl Running {
     fn end(&self, threads: usize, bytes: (u64, u64)) -> Result<Figures> {
         let seconds = self.0.elapsed().as_secs_f64();
         let cpu_seconds = cpu_seconds()? - self.1;
-        let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|e| Error::Bug(e.to_string()))?;
+        let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|e| Error::bug(e.to_string()))?;
         let peak_rss_mb = usage.max_rss() as f64 * 1024.0 / 1e6;
         Ok(Figures { threads, seconds, cpu_seconds, sent: bytes.0, received: bytes.1, peak_rss_mb })
     }
@@ -374,7 +374,7 @@ fn item(stream: &Prng, i: usize, bytes: usize) -> Vec<u8> {
 }
 
 fn cpu_seconds() -> Result<f64> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|e| Error::Bug(e.to_string()))?;
+    let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|e| Error::bug(e.to_string()))?;
     let seconds = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
     Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }

@@ -91,9 +91,9 @@ impl Book {
             }),
             // Whatever cannot be a name was meant as a fingerprint.
             Err(e) if name_is_good(typed).is_err() => {
-                Err(Error::Usage(format!("--peer is not a fingerprint: {e}")))
+                Err(Error::usage(format!("--peer is not a fingerprint: {e}")))
             }
-            Err(e) => Err(Error::Usage(format!(
+            Err(e) => Err(Error::usage(format!(
                 "--peer \"{typed}\": {} Add it with `veilset peer add {typed} FINGERPRINT`. If it is meant to be a \
                  fingerprint: {e}",
                 sentence(self.unknown(typed))
@@ -148,7 +148,7 @@ impl Book {
             Ok(())
         };
         write().map_err(|e: std::io::Error| {
-            Error::Output(format!(
+            Error::output(format!(
                 "the address book {} cannot be written: {e}. Free disk space, or name another with --book",
                 path.display()
             ))
@@ -164,7 +164,7 @@ impl Entry {
 
 fn unreadable(path: Option<&Path>, e: impl std::fmt::Display) -> Error {
     let shown = path.map(|p| p.display().to_string()).unwrap_or_default();
-    Error::Usage(format!(
+    Error::usage(format!(
         "the address book {shown} cannot be used: {} Correct it, or name another with --book",
         sentence(e.to_string().trim_end().into())
     ))
@@ -173,13 +173,13 @@ fn unreadable(path: Option<&Path>, e: impl std::fmt::Display) -> Error {
 fn name_is_good(name: &str) -> Result<()> {
     let letters = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
     if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(letters) {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "\"{}\" cannot be a peer's name: use 1 to {LONGEST_NAME} letters, digits, dots, hyphens and underscores",
             name.escape_debug()
         )));
     }
     match name.parse::<Fingerprint>() {
-        Ok(_) => Err(Error::Usage(format!(
+        Ok(_) => Err(Error::usage(format!(
             "\"{name}\" cannot be a peer's name, because it is a fingerprint. Give the name first: `veilset peer add \
              NAME {name}`"
         ))),
@@ -191,7 +191,7 @@ fn address_is_good(address: &str) -> Result<()> {
     // The address is written to the file without escaping.
     match address.bytes().all(|c| c.is_ascii_graphic() && !matches!(c, b'"' | b'\\')) {
         true => Endpoint::connect(address).check(),
-        false => Err(Error::Usage(format!(
+        false => Err(Error::usage(format!(
             "\"{}\" is not an address. Write HOST:PORT, for instance example.org:7000",
             address.escape_debug()
         ))),
@@ -206,7 +206,7 @@ fn is_not_ours(fingerprint: Fingerprint, named: Option<&Path>) -> Result<()> {
         (None, Err(_)) => None,
     };
     match ours {
-        Some((path, identity)) if identity.fingerprint() == fingerprint => Err(Error::Usage(format!(
+        Some((path, identity)) if identity.fingerprint() == fingerprint => Err(Error::usage(format!(
             "this is our own fingerprint, of the identity {}. A peer's is what `veilset identity show` \
              prints on the other party's side. If two parties share this account, name \
              the identity to use with this peer (--identity)",
@@ -223,12 +223,12 @@ pub fn run(command: &PeerCommand) -> Result<()> {
             name_is_good(name)?;
             let fingerprint: Fingerprint = fingerprint
                 .parse()
-                .map_err(|e| Error::Usage(format!("the second argument is not a fingerprint: {e}")))?;
+                .map_err(|e| Error::usage(format!("the second argument is not a fingerprint: {e}")))?;
             address.as_deref().map_or(Ok(()), address_is_good)?;
             is_not_ours(fingerprint, identity.as_deref())?;
             let mut book = Book::load_to_change(book.as_deref())?;
             if let (Some(old), false) = (book.peers.get(name), *force) {
-                return Err(Error::Usage(format!(
+                return Err(Error::usage(format!(
                     "the address book{} already has \"{name}\": {}{}. Use --force to replace the entry, or \
                      choose another name",
                     book.shown(),
@@ -239,7 +239,7 @@ pub fn run(command: &PeerCommand) -> Result<()> {
             let same =
                 |(other, entry): &(&String, &Entry)| *other != name && entry.fingerprint == fingerprint;
             if let Some((other, _)) = book.peers.iter().find(same) {
-                return Err(Error::Usage(format!(
+                return Err(Error::usage(format!(
                     "the address book{} already has this fingerprint, as \"{other}\". A peer has only one \
                      name: use that one, or `veilset peer remove {other}` first",
                     book.shown()
@@ -261,7 +261,7 @@ pub fn run(command: &PeerCommand) -> Result<()> {
             let mut book = Book::load(book.as_deref())?;
             match book.peers.remove(name) {
                 Some(_) => book.save(),
-                None => Err(Error::Usage(format!(
+                None => Err(Error::usage(format!(
                     "\"{}\": {}. `veilset peer list` shows them all",
                     name.escape_debug(),
                     book.unknown(name)

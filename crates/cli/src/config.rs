@@ -40,7 +40,7 @@ pub fn read(mut words: Vec<OsString>) -> Result<Command> {
             io::ErrorKind::NotFound => "Check its name, or write it: `veilset run --help` has an example",
             _ => "Check that it is a text file that you can read",
         };
-        Error::Usage(format!("cannot read {}: {e}. {next}", path.display()))
+        Error::usage(format!("cannot read {}: {e}. {next}", path.display()))
     })?;
     let mut command = File { path: &path, text: &text }.command(words)?;
     if let Command::Operation(a) = &mut command {
@@ -74,15 +74,15 @@ pub fn command(name: &str, options: &[(String, Value)]) -> Result<Command> {
     let mut all = Arguments::command();
     all.build();
     let Some(command) = named(&all, name) else {
-        return Err(Error::Usage(format!("\"{name}\" is not an operation")));
+        return Err(Error::usage(format!("\"{name}\" is not an operation")));
     };
     let mut given = Vec::new();
     for (key, value) in options {
         let key = key.trim_end_matches('_').replace('_', "-");
         let Some(arg) = option(command, &key) else {
-            return Err(Error::Usage(format!("--{key}: {}", unknown(&all, command, &key))));
+            return Err(Error::usage(format!("--{key}: {}", unknown(&all, command, &key))));
         };
-        let values = arg_values(arg, value).map_err(|what| Error::Usage(format!("--{key}: {what}")))?;
+        let values = arg_values(arg, value).map_err(|what| Error::usage(format!("--{key}: {what}")))?;
         given.push((arg, values));
     }
     // Each of those without a name is added in front of the others.
@@ -92,7 +92,7 @@ pub fn command(name: &str, options: &[(String, Value)]) -> Result<Command> {
     let input_at = words.len();
     given.into_iter().for_each(|(arg, values)| add(arg, values, input_at, &mut words));
     let parsed = Arguments::try_parse_from(words);
-    parsed.map(|arguments| arguments.command).map_err(|e| Error::Usage(first_words(&e)))
+    parsed.map(|arguments| arguments.command).map_err(|e| Error::usage(first_words(&e)))
 }
 
 /// The words for a value of an argument, or what is wrong with it. A flag gives one word if it is set, and none otherwise.
@@ -178,7 +178,7 @@ impl File<'_> {
     fn words(&self, typed: &[OsString]) -> Result<(Vec<OsString>, BTreeMap<String, usize>)> {
         let table = DeTable::parse(self.text).map_err(|e| {
             let at = e.span().map(|span| format!(", line {}", self.line(span.start))).unwrap_or_default();
-            Error::Usage(format!(
+            Error::usage(format!(
                 "{}{at}: this is not valid TOML: {}. `veilset run --help` has an example",
                 self.path.display(),
                 e.message()
@@ -189,7 +189,7 @@ impl File<'_> {
         all.build();
         let name = self.operation(table)?;
         let Some(operation) = all.find_subcommand(name) else {
-            return Err(Error::Bug(format!("{name} is not a command")));
+            return Err(Error::bug(format!("{name} is not a command")));
         };
         let typed: BTreeSet<&str> = typed.iter().filter_map(|word| long(word)).collect();
         let is_typed = |arg: &Arg| arg.get_long().is_some_and(|long| typed.contains(long));
@@ -225,7 +225,7 @@ impl File<'_> {
         let Some((key, value)) = table.get_key_value(OPERATION) else {
             let example =
                 format!("Write for instance operation = \"{}\"; the operations are {all}", names[0]);
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "{}: \"{OPERATION}\" is missing. {example}",
                 self.path.display()
             )));
@@ -298,7 +298,7 @@ impl File<'_> {
         {
             return self.wrong(at, key, format!("{what}\nCorrect it, or type --{key} after the file"));
         }
-        Error::Usage(format!(
+        Error::usage(format!(
             "{}, with what was typed after it: {what}\nAdd what is missing to the file (<INPUT> is input = \"FILE\"; an \
              option's key is its name without the hyphens), or type it after the file's name",
             self.path.display()
@@ -306,7 +306,7 @@ impl File<'_> {
     }
 
     fn wrong(&self, line: usize, key: &str, what: impl std::fmt::Display) -> Error {
-        Error::Usage(format!("{}, line {line}, \"{}\": {what}", self.path.display(), key.escape_debug()))
+        Error::usage(format!("{}, line {line}, \"{}\": {what}", self.path.display(), key.escape_debug()))
     }
 
     fn line(&self, at: usize) -> usize {

@@ -16,7 +16,7 @@ use veilset::protocols::{self, Choice};
 pub fn run(a: &PlanArgs) -> Result<()> {
     let threads = threads(a.threads);
     if let Some(path) = a.speeds.as_deref().filter(|path| !path.exists()) {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "{}: there is no such file of speeds. `veilset calibrate --speeds {}` makes it",
             path.display(),
             path.display()
@@ -40,7 +40,7 @@ pub fn run(a: &PlanArgs) -> Result<()> {
     let may = |choice: &Choice| picked.contains(choice);
     let among: Vec<_> = ranked.iter().filter(|(choice, _)| may(choice)).copied().collect();
     let Some((best, _)) = planner::best(&among, a.op, a.prefer) else {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "no protocol computes {} of these sizes under these terms and assumptions. Relax --assume, --group or the terms",
             a.op
         )));
@@ -102,7 +102,7 @@ fn candidates(a: &PlanArgs, wanted: &Wanted, setting: &Setting) -> Result<Vec<(C
         return Ok(wanted.ranked(&wanted.acceptable(), setting, a.prefer));
     };
     let Some(protocol) = protocols::of_several(a.op) else {
-        return Err(Error::Usage(format!("{} is for two parties only. Omit --parties", a.op)));
+        return Err(Error::usage(format!("{} is for two parties only. Omit --parties", a.op)));
     };
     let choice = Choice::of(protocol);
     if choice.beyond(a.op, wanted.assume).is_some() {

@@ -65,7 +65,7 @@ impl PartyPlan {
         match (purpose, &self.checked) {
             // What somebody may have reviewed is not replaced, whatever is forced.
             (Purpose::Check, Some(path)) if path.symlink_metadata().is_ok() => {
-                return Err(Error::Output(format!(
+                return Err(Error::output(format!(
                     "{} exists, and a check is not replaced. Delete it, or give another name",
                     path.display()
                 )));
@@ -81,7 +81,7 @@ impl PartyPlan {
                     |choice: Choice| choice == checked || of_filter && choice.protocol == checked.protocol;
                 self.job.restrict(&|choice| match same(choice) {
                     true => Ok(()),
-                    false => Err(Error::Refused(format!(
+                    false => Err(Error::refused(format!(
                         "the run was checked by {checked} (`checked`, {}), which its options or the policy do not allow now. \
                          Run it as it was checked, or check it again",
                         path.display()

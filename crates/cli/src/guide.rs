@@ -34,7 +34,7 @@ pub fn show(topic: Option<&str>) -> Result<()> {
             let names = PAGES.iter().map(|(name, _)| *name).chain(commands);
             let near = did_you_mean(topic, names);
             let what = sentence(format!("\"{topic}\" is neither a page of the guide nor a command{near}"));
-            Err(Error::Usage(format!("{what} `veilset help` lists them")))
+            Err(Error::usage(format!("{what} `veilset help` lists them")))
         }
     }
 }

@@ -52,7 +52,7 @@ pub fn survive_file_limits() -> Result<()> {
 }
 
 pub fn unwatched(e: std::io::Error) -> Error {
-    Error::Bug(format!("cannot watch for signals: {e}"))
+    Error::bug(format!("cannot watch for signals: {e}"))
 }
 
 /// Whether the program was asked to stop.

@@ -235,7 +235,7 @@ fn as_options(text: &str) -> String {
 /// Writes a line to standard output.
 fn print(line: impl Display) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").map_err(|e| {
-        Error::Output(format!("cannot write to standard output: {e}. Redirect it and run again"))
+        Error::output(format!("cannot write to standard output: {e}. Redirect it and run again"))
     })
 }
 

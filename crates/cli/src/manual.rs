@@ -12,14 +12,14 @@ pub fn completions(shell: Shell) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut args::command(), "veilset", &mut script);
     std::io::stdout().write_all(&script).map_err(|e| {
-        Error::Output(format!("cannot write to standard output: {e}. Send it elsewhere and run again"))
+        Error::output(format!("cannot write to standard output: {e}. Send it elsewhere and run again"))
     })
 }
 
 /// Writes one page for the program and one per command. Pages that are there are replaced, and no other file.
 pub fn pages(folder: &Path) -> Result<()> {
     let failed =
-        |e| Error::Output(format!("cannot write to {}: {e}. Name a folder that exists", folder.display()));
+        |e| Error::output(format!("cannot write to {}: {e}. Name a folder that exists", folder.display()));
     let made = tempfile::tempdir_in(folder).map_err(failed)?;
     clap_mangen::generate_to(args::command(), &made).map_err(failed)?;
     let pages = made.path().read_dir().and_then(|pages| {
@@ -31,7 +31,7 @@ pub fn pages(folder: &Path) -> Result<()> {
     let is_page =
         |path: &Path| std::fs::read(path).is_ok_and(|page| page.windows(12).any(|at| at == b"\n.TH veilset"));
     if let Some((_, other)) = pages.iter().find(|(_, to)| to.exists() && !is_page(to)) {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "{} is there already, and is no page of veilset. Name another folder, or move it",
             other.display()
         )));

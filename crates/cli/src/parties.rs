@@ -38,7 +38,7 @@ pub fn of(a: &OperationArgs) -> Result<Option<Me>> {
 pub fn load(path: &Path, me: &str) -> Result<Me> {
     let shown = path.display().to_string();
     let unusable = |e: &dyn std::fmt::Display| {
-        Error::Usage(format!(
+        Error::usage(format!(
             "the list of parties {shown} cannot be used: {} Correct it, for all parties, or name another with \
              --parties",
             sentence(e.to_string().trim_end().into())
@@ -133,7 +133,7 @@ fn refuse(a: &OperationArgs) -> Result<()> {
 }
 
 fn wrong<T>(what: impl Into<String>) -> Result<T> {
-    Err(Error::Usage(what.into()))
+    Err(Error::usage(what.into()))
 }
 
 /// A list of parties on this machine, at free ports, and where each listens. The first one leads, and the last one only

@@ -117,7 +117,7 @@ fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
     };
     // A failure after the result was written must not look as if there were no result.
     [reported, logged, cleared].into_iter().collect::<Result<()>>().map_err(|e| match e {
-        Error::Output(what) => Error::Output(format!("{}, but {what}", done(job))),
+        Error::Output(what) => Error::output(format!("{}, but {what}", done(job))),
         e => {
             let _ = writeln!(std::io::stderr(), "veilset: {}", done(job));
             e
@@ -166,7 +166,7 @@ pub fn tell(facts: &Facts<'_>, repeated: &str, say: &dyn Fn(&str)) {
 
 /// Starts the threads on which everything is computed.
 pub fn start_threads(threads: usize) -> Result<Threads> {
-    Threads::new(threads).map_err(|e| Error::Usage(format!("{e} (--threads)")))
+    Threads::new(threads).map_err(|e| Error::usage(format!("{e} (--threads)")))
 }
 
 /// A function that prints a line for the user, unless the program is quiet.

@@ -64,7 +64,7 @@ impl PartyPlan {
     pub fn of(command: Command, in_memory: bool) -> Result<PartyPlan> {
         let Command::Operation(a) = command else {
             let names = operations::ALL.map(|o| o.name).join(", ");
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "this is not an operation. Use one of {names}, or run and a file name"
             )));
         };
@@ -232,7 +232,7 @@ fn accept(plan: &mut PartyPlan, Accepted { assume, picks, quiet, prepared }: &Ac
     let Some(prefer) = *picks else {
         let choice = Choice { protocol: job.protocol, group: job.group.unwrap_or(job.protocol.group()) };
         return match choice.beyond(job.operation, allowed) {
-            Some(one) => Err(Error::Usage(format!(
+            Some(one) => Err(Error::usage(format!(
                 "{} by {} rests on {one}, which --assume leaves out. Add it, or use --protocol auto",
                 job.operation, job.protocol
             ))),
@@ -243,7 +243,7 @@ fn accept(plan: &mut PartyPlan, Accepted { assume, picks, quiet, prepared }: &Ac
     if *prepared {
         all.retain(|choice| choice.protocol.offer(job.operation).is_some_and(|offer| offer.prepares));
         if all.is_empty() {
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "no protocol that is allowed computes {} from a prepared half. Omit --prepared",
                 job.operation
             )));
@@ -301,7 +301,7 @@ fn common(
         ("--for-spreadsheets", output.for_spreadsheets),
     ];
     if let Some((option, _)) = given.into_iter().find(|(_, given)| *given && !has_result) {
-        return Err(Error::Usage(match me.as_ref().and_then(|me| me.roster().members().first()) {
+        return Err(Error::usage(match me.as_ref().and_then(|me| me.roster().members().first()) {
             Some(leader) => format!(
                 "only the leader, {leader}, learns the result of {operation}, so there is nothing for {option}. Omit it"
             ),
@@ -317,7 +317,7 @@ fn common(
     }
     let written = output.output_format.unwrap_or_else(|| Format::of_input(&result));
     if has_result && !result_shape.has_items() && written != Format::Csv {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "the result of {operation} is a line of numbers, which is written as CSV, not as {written}. Use \
              --output-format csv, or give --output another name"
         )));
@@ -384,7 +384,7 @@ fn common(
 /// A path that is no stream.
 fn file(path: PathBuf, option: &str) -> Result<PathBuf> {
     match path.as_os_str() == "-" {
-        true => Err(Error::Usage(format!("{option} takes the name of a file, not -. Name one"))),
+        true => Err(Error::usage(format!("{option} takes the name of a file, not -. Name one"))),
         false => Ok(path),
     }
 }
@@ -434,7 +434,7 @@ fn seats(others: &Others) -> Vec<(Seat, Option<Fingerprint>)> {
 
 /// The key columns of a file with this format.
 fn key(a: &KeyArgs, format: Format) -> Result<Vec<String>> {
-    let wrong = |what: String| Err(Error::Usage(what));
+    let wrong = |what: String| Err(Error::usage(what));
     let key: Vec<String> = a.key.iter().flat_map(|columns| columns.0.iter().cloned()).collect();
     match (format, &key[..]) {
         (Format::List, []) => Ok(vec![LIST_COLUMN.into()]),
@@ -512,7 +512,7 @@ fn format_of(inputs: &[PathBuf]) -> Result<Format> {
     let mut formats = files.iter().map(|file| Format::of_input(file));
     let first = formats.next().unwrap_or_default();
     match formats.zip(files.iter().skip(1)).find(|(format, _)| *format != first) {
-        Some((other, file)) => Err(Error::Usage(format!(
+        Some((other, file)) => Err(Error::usage(format!(
             "judging by their names, {} is {first} and {} is {other}. Name files of one format, or give it with --format",
             files[0].display(),
             file.display()
@@ -526,7 +526,7 @@ fn on_this_machine(endpoint: &Endpoint) -> Result<()> {
     let (Endpoint::Listen { address: text, .. } | Endpoint::Connect { address: text, .. }) = endpoint;
     let host = text.rsplit_once(':').map_or("", |(host, _)| host);
     match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
-        Ok(outside) if !outside.to_canonical().is_loopback() => Err(Error::Usage(format!(
+        Ok(outside) if !outside.to_canonical().is_loopback() => Err(Error::usage(format!(
             "--insecure-plaintext is for this machine only, and {text} is not a loopback address. Use 127.0.0.1, or \
              omit the option and give the peer's fingerprint with --peer"
         ))),
@@ -550,7 +550,7 @@ fn delimiter(text: &str) -> Result<u8> {
             "--delimiter cannot be a quote or a line end. Use one character, for instance ; or tab".into(),
         )),
         [byte] => Ok(*byte),
-        _ => Err(Error::Usage(format!(
+        _ => Err(Error::usage(format!(
             "--delimiter \"{text}\" is not a single ASCII character. Use for instance ; or tab"
         ))),
     }

@@ -19,7 +19,7 @@ pub fn load(named: Option<&Path>, others: &[(Seat, Option<Fingerprint>)], book: 
         return Ok(Policy::none());
     };
     let unusable = |e: &dyn std::fmt::Display| {
-        Error::Usage(format!(
+        Error::usage(format!(
             "the policy {} cannot be used: {} Correct it, or name another with --policy",
             path.display(),
             sentence(e.to_string().trim_end().into())

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use veilset::error::{Error, Place};
+use veilset::error::{Error, Place, Reason};
 use veilset::spelling::spell;
 use veilset_cli::exit_code;
 
@@ -56,6 +56,7 @@ pub(crate) fn exception(py: Python<'_>, error: &Error, about: Option<&str>) -> P
         let fields = PyDict::new(py);
         fields.set_item("exit_code", exit_code(error))?;
         fields.set_item("fault", error.fault().map(|fault| fault.name()))?;
+        fields.set_item("reason", error.reason().map(Reason::name))?;
         fields.set_item("party", error.seat().map(|seat| seat.to_string()))?;
         match error {
             Error::Input(e) => {

@@ -180,7 +180,7 @@ impl Hands<'_> {
     fn note(&self, error: PyErr, what: &str) -> Error {
         let message = format!("{what}: {error}");
         self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        Error::Output(message)
+        Error::output(message)
     }
 }
 
@@ -311,7 +311,7 @@ struct Crew {
 impl Workers for Crew {
     fn cut(&self, key: &[u8; HASH]) -> Result<()> {
         let cut = Python::attach(|py| self.crew.call_method1(py, "cut", (PyBytes::new(py, key),)).map(drop));
-        cut.map_err(|e| Error::Output(format!("the workers could not cut the table: {e}")))
+        cut.map_err(|e| Error::output(format!("the workers could not cut the table: {e}")))
     }
 
     fn lanes(&self) -> Lanes {
@@ -321,7 +321,7 @@ impl Workers for Crew {
     }
 
     fn run(&self, tickets: &[Secret<Vec<u8>>], keep: &Kept<'_>) -> Result<Vec<Option<String>>> {
-        let failed = |e: PyErr| Error::Output(format!("the workers could not be used: {e}"));
+        let failed = |e: PyErr| Error::output(format!("the workers could not be used: {e}"));
         // It yields results as they come, what went wrong, and nothing from time to time.
         let results = Python::attach(|py| -> PyResult<Py<PyIterator>> {
             let tickets: Vec<_> = tickets.iter().map(|ticket| PyBytes::new(py, ticket)).collect();
@@ -351,6 +351,6 @@ impl Workers for Crew {
         let taken = Python::attach(|py| {
             self.crew.call_method1(py, "result", (shard, PyBytes::new(py, learned))).map(drop)
         });
-        taken.map_err(|e| Error::Output(format!("the result of a shard could not be handed over: {e}")))
+        taken.map_err(|e| Error::output(format!("the result of a shard could not be handed over: {e}")))
     }
 }

@@ -66,7 +66,7 @@ def test_an_interrupt_in_the_middle_of_a_computation_is_told_to_the_peer(pair):
     assert "KeyboardInterrupt" in interrupted(party)
     thread.join()
     (error,) = outcome
-    assert type(error) is veilset.PeerError and error.fault == "gave-up" and error.exit_code == 5, error
+    assert type(error) is veilset.PeerError and error.fault == "gave-up" and error.reason == "cancelled" and error.exit_code == 5, error
     assert "stopped" in str(error), error
 
 

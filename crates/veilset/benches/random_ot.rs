@@ -16,7 +16,7 @@ const N: usize = 1 << 20;
 /// Runs `work` on a thread pool of one thread.
 fn alone<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    pool.map_err(|e| Error::Bug(e.to_string()))?.install(work)
+    pool.map_err(|e| Error::bug(e.to_string()))?.install(work)
 }
 
 fn main() -> Result<()> {

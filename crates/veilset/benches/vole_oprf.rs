@@ -20,7 +20,7 @@ fn cpu() -> f64 {
 /// Runs `work` on a thread pool of one thread; the CPU seconds it took.
 fn alone<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<(T, f64)> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    pool.map_err(|e| Error::Bug(e.to_string()))?.install(|| {
+    pool.map_err(|e| Error::bug(e.to_string()))?.install(|| {
         let start = cpu();
         Ok((work()?, cpu() - start))
     })

@@ -1,9 +1,11 @@
 //! Errors, classified by whose fault they are. Every message names the cause and the next step.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::num::NonZeroU8;
+use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
+use std::{fmt, io};
 
 /// The result type of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -15,11 +17,11 @@ pub enum Error {
     /// A defect of our input data or of a prepared half. Of the data, at most the size was sent.
     Input(InputError),
     /// Wrong use on our side: options, identity file, addresses.
-    Usage(String),
+    Usage(Description),
     /// Our result could not be written.
-    Output(String),
+    Output(Description),
     /// Our own limits or policy forbid what the peer agreed to. Of the data, at most the size was sent.
-    Refused(String),
+    Refused(Description),
     /// We and another party were asked for different things; nothing but the requests was exchanged.
     Disagreement(Vec<Difference>),
     /// Another party of the run broke the protocol, gave up, or is not the party that we expect.
@@ -30,13 +32,63 @@ pub enum Error {
         fault: Fault,
         /// What it did, and what to do next.
         what: String,
+        /// Why it gave up, as it says, if it did.
+        reason: Option<Reason>,
     },
     /// The connection was refused, closed or cut off, or timed out.
-    Network(String),
+    Network(Description),
     /// Our side was asked to stop.
     Cancelled,
     /// A defect in veilset.
-    Bug(String),
+    Bug(Description),
+}
+
+/// What happened and what to do next, in sentences, with the error of the operating system beneath it, if there is one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    text: String,
+    cause: Option<Cause>,
+}
+
+impl Deref for Description {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl<T: Into<String>> From<T> for Description {
+    fn from(text: T) -> Description {
+        Description { text: text.into(), cause: None }
+    }
+}
+
+/// An error of the operating system. Two are equal if their kinds and texts are.
+#[derive(Debug, Clone)]
+struct Cause(Arc<io::Error>);
+
+impl PartialEq for Cause {
+    fn eq(&self, other: &Cause) -> bool {
+        self.0.kind() == other.0.kind() && self.0.to_string() == other.0.to_string()
+    }
+}
+
+impl Eq for Cause {}
+
+impl From<&io::Error> for Cause {
+    fn from(e: &io::Error) -> Cause {
+        let copy = match e.raw_os_error() {
+            Some(code) => io::Error::from_raw_os_error(code),
+            None => io::Error::new(e.kind(), e.to_string()),
+        };
+        Cause(Arc::new(copy))
+    }
 }
 
 /// A party of the run other than ours. It is displayed as "the peer" in a run of two, and otherwise as "party 3", for
@@ -121,6 +173,47 @@ impl Fault {
     }
 }
 
+/// Why another party gave up, as it says. It tells the kind of reason, and nothing of its data or its policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Its user stopped it.
+    Cancelled,
+    /// Its input or options are wrong.
+    Input,
+    /// It was asked for something else than we were.
+    Disagreement,
+    /// It found messages of ours, or of another party, wrong.
+    Messages,
+    /// Its connection with us or with another party failed.
+    Network,
+    /// It could not write its result or log.
+    Output,
+    /// Its program has a defect.
+    Bug,
+    /// Its policy or its limits refuse the run.
+    Refused,
+    /// It was told that another party gave up.
+    Told,
+}
+
+impl Reason {
+    /// A name for programs: one word, stable across versions.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reason::Cancelled => "cancelled",
+            Reason::Input => "input",
+            Reason::Disagreement => "disagreement",
+            Reason::Messages => "messages",
+            Reason::Network => "network",
+            Reason::Output => "output",
+            Reason::Bug => "bug",
+            Reason::Refused => "refused",
+            Reason::Told => "told",
+        }
+    }
+}
+
 /// Whose fault an error is, and so who can do something about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -151,6 +244,7 @@ pub struct InputError {
     pub what: String,
     /// What to do next.
     pub next: String,
+    cause: Option<Cause>,
 }
 
 /// The position of a row in its file.
@@ -188,6 +282,61 @@ pub struct Difference {
 }
 
 impl Error {
+    /// Wrong use on our side: `text` says what to do instead.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn usage(text: impl Into<String>) -> Self {
+        Error::Usage(text.into().into())
+    }
+
+    /// Something of ours could not be written: `text` says what, why, and what to do next.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn output(text: impl Into<String>) -> Self {
+        Error::Output(text.into().into())
+    }
+
+    /// We refuse the run: `text` says why, and what would have to change.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn refused(text: impl Into<String>) -> Self {
+        Error::Refused(text.into().into())
+    }
+
+    /// The connection failed: `text` says how, and what to do next.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn network(text: impl Into<String>) -> Self {
+        Error::Network(text.into().into())
+    }
+
+    /// A defect in veilset, as `text` describes it.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn bug(text: impl Into<String>) -> Self {
+        Error::Bug(text.into().into())
+    }
+
+    /// The same error, with the error of the operating system beneath it.
+    #[must_use]
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn because(mut self, cause: &io::Error) -> Self {
+        let place = match &mut self {
+            Error::Input(e) => &mut e.cause,
+            Error::Usage(d) | Error::Output(d) | Error::Refused(d) | Error::Network(d) | Error::Bug(d) => {
+                &mut d.cause
+            }
+            Error::Disagreement(_) | Error::Peer { .. } | Error::Cancelled => return self,
+        };
+        *place = Some(cause.into());
+        self
+    }
+
+    /// The same error about another party or the connection, with another sentence.
+    #[must_use]
+    pub(crate) fn and(mut self, sentence: &str) -> Self {
+        if let Error::Peer { what: text, .. } | Error::Network(Description { text, .. }) = &mut self {
+            text.push_str(". ");
+            text.push_str(sentence);
+        }
+        self
+    }
+
     /// The peer sent something that veilset cannot have sent; `what` describes it.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn misbehaves(what: impl fmt::Display) -> Self {
@@ -206,8 +355,9 @@ impl Error {
 
     /// The peer announced that it stops; `what` says why, as far as it told us.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
-    pub fn gave_up(what: impl fmt::Display) -> Self {
-        Error::peer(Fault::GaveUp, format!("{what}. Ask the other party for the cause, then run again"))
+    pub fn gave_up(reason: Option<Reason>, what: impl fmt::Display) -> Self {
+        let what = format!("{what}. Ask the other party for the cause, then run again");
+        Error::Peer { who: Seat::PEER, fault: Fault::GaveUp, what, reason }
     }
 
     /// The peer is not the one that we expect, or does not expect us; `what` says what it showed, and what to do next.
@@ -219,7 +369,7 @@ impl Error {
     /// An error about the peer; `what` must say what to do next.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn peer(fault: Fault, what: impl fmt::Display) -> Self {
-        Error::Peer { who: Seat::PEER, fault, what: what.to_string() }
+        Error::Peer { who: Seat::PEER, fault, what: what.to_string(), reason: None }
     }
 
     /// The same error, attributed to the party at this seat if it is about another party.
@@ -273,6 +423,14 @@ impl Error {
         }
     }
 
+    /// Why the other party gave up, as it says, if it did.
+    pub const fn reason(&self) -> Option<Reason> {
+        match self {
+            Error::Peer { reason, .. } => *reason,
+            _ => None,
+        }
+    }
+
     /// The error of this library that a reader or writer wrapped in an I/O error with [`std::io::Error::other`].
     pub(crate) fn carried_by(e: &std::io::Error) -> Option<Error> {
         e.get_ref().and_then(|e| e.downcast_ref::<Error>()).cloned()
@@ -302,6 +460,7 @@ impl Error {
             column: None,
             what: what.into(),
             next: next.into(),
+            cause: None,
         })
     }
 
@@ -339,7 +498,7 @@ impl fmt::Display for Error {
                 }
                 write!(f, ": {}. {}", e.what, e.next)
             }
-            Error::Usage(m) | Error::Output(m) | Error::Refused(m) => f.write_str(m),
+            Error::Usage(d) | Error::Output(d) | Error::Refused(d) => d.fmt(f),
             Error::Disagreement(differences) => {
                 f.write_str("the two sides ask for different things:")?;
                 for d in differences {
@@ -350,16 +509,37 @@ impl fmt::Display for Error {
                 )
             }
             Error::Peer { who, what, .. } => write!(f, "{who}: {what}"),
-            Error::Network(m) => write!(f, "network: {m}"),
+            Error::Network(d) => write!(f, "network: {d}"),
             Error::Cancelled => f.write_str("stopped on request"),
-            Error::Bug(m) => {
-                write!(f, "this is a defect in veilset, please report it (see SECURITY.md): {m}")
+            Error::Bug(d) => {
+                write!(f, "this is a defect in veilset, please report it (see SECURITY.md): {d}")
             }
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    /// The error of the operating system beneath it, if there is one: an [`io::Error`]. Messages have its text already.
+    ///
+    /// ```
+    /// use std::error::Error;
+    /// use std::io::{self, ErrorKind};
+    ///
+    /// let error = veilset::Identity::load("no-such-file.pem").unwrap_err();
+    /// let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()).unwrap();
+    /// assert_eq!(cause.kind(), ErrorKind::NotFound);
+    /// ```
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let cause = match self {
+            Error::Input(e) => e.cause.as_ref(),
+            Error::Usage(d) | Error::Output(d) | Error::Refused(d) | Error::Network(d) | Error::Bug(d) => {
+                d.cause.as_ref()
+            }
+            Error::Disagreement(_) | Error::Peer { .. } | Error::Cancelled => None,
+        };
+        cause.map(|Cause(cause)| &**cause as _)
+    }
+}
 
 /// Number of characters of the peer's text that we show to our user.
 const SHOWN: usize = 160;
@@ -399,6 +579,26 @@ mod tests {
         let error = error.by(three);
         assert_eq!((error.to_string(), error.seat()), ("party 3: it stopped".into(), Some(three)));
         assert_eq!((Error::Cancelled.by(three).seat(), Seat::PEER.number()), (None, None));
+    }
+
+    #[test]
+    fn an_error_keeps_what_the_operating_system_said() {
+        use std::error::Error as _;
+        let source = |error: &Error| Some(error.source()?.downcast_ref::<io::Error>()?.kind());
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        for error in [Error::output("x"), Error::network("x"), Error::usage("x"), Error::input("a", "b", "c")]
+        {
+            assert_eq!(source(&error), None);
+            let because = error.clone().because(&full);
+            assert_eq!(source(&because), Some(io::ErrorKind::StorageFull));
+            assert_eq!(error.to_string(), because.to_string());
+            assert!(error != because && because == error.because(&full));
+        }
+        assert_eq!(Error::Cancelled.because(&full), Error::Cancelled);
+        // A code of the operating system stays what it is.
+        let code = io::Error::from_raw_os_error(13);
+        let because = Error::output("x").because(&code);
+        assert_eq!(because.source().unwrap().to_string(), code.to_string());
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl Many<'_> {
         let (rng, threads, pairs) = (self.rng.split(), self.threads, &self.pairs);
         let inputs = inputs.into_iter().map(|(party, input)| {
             let session = pairs.get(party).copied();
-            let session = session.ok_or_else(|| Error::Bug(format!("a step with {}", seat(party))))?;
+            let session = session.ok_or_else(|| Error::bug(format!("a step with {}", seat(party))))?;
             Ok((seat(party), (party, input, session, rng.fork(party as u64))))
         });
         let inputs = inputs.collect::<Result<Vec<_>>>()?;

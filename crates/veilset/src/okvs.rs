@@ -129,7 +129,7 @@ impl Rows {
     /// The same of `n` keys, of which `key(i)` is number i: they are made when they are needed.
     fn of(seed: &Seed, n: usize, key: impl Fn(usize) -> Key + Sync, size: usize) -> Result<Rows> {
         if size < WIDTH || u32::try_from(size).is_err() {
-            return Err(Error::Bug(format!("a key-value store of {size} elements")));
+            return Err(Error::bug(format!("a key-value store of {size} elements")));
         }
         let starts = (size - WIDTH + 1) as u128;
         let [first, second]: [[u8; 16]; 2] = {
@@ -325,7 +325,7 @@ fn encode_in(
             return Ok(Encoded { seed, vector, rows });
         }
     }
-    Err(Error::Bug(format!("{n} keys could not be encoded in {TRIES} tries; are they distinct?")))
+    Err(Error::bug(format!("{n} keys could not be encoded in {TRIES} tries; are they distinct?")))
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub fn tag_bits(exponent: u32, queries: usize, elements: usize) -> Result<u32> {
     let t = exponent + ceil_log2(queries) + ceil_log2(elements);
     match t <= 96 {
         true => Ok(t),
-        false => Err(Error::Usage(format!(
+        false => Err(Error::usage(format!(
             "{queries} and {elements} items at an error of 2^-{exponent} need tags of {t} bits, more than the maximum of 96. Use smaller sets"
         ))),
     }

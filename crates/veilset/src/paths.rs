@@ -83,7 +83,7 @@ impl Named {
             (one, two) => one && two,
         };
         match same {
-            true => Err(Error::Usage(format!(
+            true => Err(Error::usage(format!(
                 "{} and {} are both {}. Give each its own file",
                 self.what,
                 other.what,
@@ -100,7 +100,7 @@ impl Named {
             Use::Read | Use::Written => return Ok(()),
         };
         match !self.is_standard_output() && self.place.starts_with(&folder.place) {
-            true => Err(Error::Usage(format!(
+            true => Err(Error::usage(format!(
                 "{} would be in the folder {} ({}), which {why}. Give it another folder",
                 self.what,
                 folder.path.display(),

@@ -35,7 +35,7 @@ impl Folder {
     }
 
     pub(super) fn none(self, what: &str, option: &str) -> Error {
-        Error::Usage(format!(
+        Error::usage(format!(
             "there is no default place for {what}, as neither {} nor HOME is set. Name a file with {option}",
             self.variable()
         ))

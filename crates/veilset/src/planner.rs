@@ -244,7 +244,7 @@ pub fn pickable(
     });
     if all.is_empty() {
         return Err(forbidden.unwrap_or_else(|| {
-            Error::Usage(format!(
+            Error::usage(format!(
                 "no protocol computes {operation} under these terms and assumptions. Relax `assume` or `group`"
             ))
         }));

@@ -82,7 +82,7 @@ impl Prng {
 fn system_seed() -> Result<Zeroizing<[u8; 32]>> {
     let mut seed = Zeroizing::new([0u8; 32]);
     getrandom::fill(seed.as_mut_slice())
-        .map_err(|e| Error::Bug(format!("the operating system gave no random bytes: {e}")))?;
+        .map_err(|e| Error::bug(format!("the operating system gave no random bytes: {e}")))?;
     Ok(seed)
 }
 

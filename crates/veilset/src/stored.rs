@@ -292,7 +292,7 @@ fn nonce(at: u64) -> Nonce {
 
 /// The error for bytes that are not those that were written.
 fn changed(folder: &Path) -> Error {
-    Error::Output(format!(
+    Error::output(format!(
         "a temporary file in {} gives back other bytes than were written to it: its disk is failing, or somebody changed the \
          file. Check the disk, and run again; `job`, or TMPDIR without one, puts the file on another",
         folder.display()
@@ -304,7 +304,8 @@ fn unusable(folder: &Path, e: &io::Error) -> Error {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "Free disk space and run again",
         _ => "Check that it exists and can be written to",
     };
-    Error::Output(format!("a temporary file in {} could not be used: {e}. {next}", folder.display()))
+    Error::output(format!("a temporary file in {} could not be used: {e}. {next}", folder.display()))
+        .because(e)
 }
 
 /// What there is of each item, apart from its position and hash.

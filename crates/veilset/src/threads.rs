@@ -23,7 +23,7 @@ impl Threads {
     pub fn new(n: usize) -> Result<Threads> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build();
         let pool =
-            pool.map_err(|e| Error::Usage(format!("{n} threads cannot be started: {e}. Use fewer")))?;
+            pool.map_err(|e| Error::usage(format!("{n} threads cannot be started: {e}. Use fewer")))?;
         Ok(Threads(Some(Arc::new(pool))))
     }
 

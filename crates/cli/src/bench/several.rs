@@ -76,7 +76,7 @@ fn refuse(a: &BenchArgs) -> Result<()> {
     ];
     match given.into_iter().find(|(_, given, _)| *given) {
         Some((option, _, reason)) => {
-            Err(Error::Usage(format!("{option} does not go with --parties: {reason}. Omit {option}")))
+            Err(Error::usage(format!("{option} does not go with --parties: {reason}. Omit {option}")))
         }
         None => Ok(()),
     }

@@ -429,7 +429,7 @@ impl Case {
             }
         }
         for file in ["none.toml", "policy.toml"] {
-            let unusable = |e: std::io::Error| veilset::error::Error::Output(e.to_string());
+            let unusable = |e: std::io::Error| veilset::error::Error::output(e.to_string());
             std::fs::write(folder.join(file), "").map_err(unusable)?;
         }
         let expected = expected(&terms, &sides, pads, (add, min_count, rename, max_row as usize));

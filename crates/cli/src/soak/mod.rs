@@ -65,7 +65,7 @@ impl People {
 pub fn run(a: &SoakArgs) -> Result<()> {
     let seed = a.seed.map_or_else(|| Ok(u64::from_le_bytes(Prng::from_os()?.bytes())), Ok)?;
     let folder = tempfile::tempdir()
-        .map_err(|e| Error::Output(format!("cannot make a temporary folder: {e}. Set TMPDIR to another")))?;
+        .map_err(|e| Error::output(format!("cannot make a temporary folder: {e}. Set TMPDIR to another")))?;
     let people = People::new(folder.path())?;
     let (next, wrong) = (AtomicU64::new(a.first), AtomicBool::new(false));
     let kinds: Mutex<BTreeMap<String, u64>> = Mutex::default();
@@ -99,10 +99,10 @@ pub fn run(a: &SoakArgs) -> Result<()> {
     if let Some(error) = results.into_iter().find_map(Result::err) {
         let kept = folder.keep();
         let what = match error {
-            Error::Bug(what) => what,
+            Error::Bug(what) => what.to_string(),
             other => other.to_string(),
         };
-        return Err(Error::Bug(format!("{what}\nThe files of the run are in {}", kept.display())));
+        return Err(Error::bug(format!("{what}\nThe files of the run are in {}", kept.display())));
     }
     for (kind, runs) in kinds.into_inner().unwrap_or_else(PoisonError::into_inner) {
         print(format!("{runs:>8} {kind}"))?;
@@ -121,11 +121,11 @@ fn one(folder: &Path, seed: u64, run: u64, max_items: usize, people: &People) ->
     let mut rng = seeded(&whole).fork(run);
     // Left over from an earlier run.
     let _ = std::fs::remove_dir_all(folder);
-    let unusable = |e: std::io::Error| Error::Output(format!("cannot write {}: {e}", folder.display()));
+    let unusable = |e: std::io::Error| Error::output(format!("cannot write {}: {e}", folder.display()));
     std::fs::create_dir_all(folder).map_err(unusable)?;
     let said_wrong = |what: String, lines: &[Vec<String>]| {
         let lines = lines.iter().map(|words| format!("\n  veilset {}", typed(words)));
-        Error::Bug(format!("run {run} of seed {seed} is wrong: {what}{}", lines.collect::<String>()))
+        Error::bug(format!("run {run} of seed {seed} is wrong: {what}{}", lines.collect::<String>()))
     };
     if rng.below(SEVERAL) == 0 {
         let mut case = several::Case::random(&mut rng, folder, max_items, people)?;
@@ -204,7 +204,7 @@ fn of_two(case: &Case, people: &People, over_tls: bool) -> Result<String, String
 /// What was typed.
 fn command(words: &[String]) -> Result<Command> {
     let words = std::iter::once("veilset").chain(words.iter().map(String::as_str));
-    Ok(Arguments::try_parse_from(words).map_err(|e| Error::Bug(e.to_string()))?.command)
+    Ok(Arguments::try_parse_from(words).map_err(|e| Error::bug(e.to_string()))?.command)
 }
 
 /// A party's job, parsed as if it had been typed.

@@ -59,7 +59,7 @@ impl Case {
             named.map(|(i, identity)| (format!("party-{i}"), identity.fingerprint())).collect();
         let (listed, listeners) = on_this_machine(&named)?;
         let unusable =
-            |e: std::io::Error| Error::Output(format!("cannot write in {}: {e}", folder.display()));
+            |e: std::io::Error| Error::output(format!("cannot write in {}: {e}", folder.display()));
         std::fs::write(folder.join("parties.toml"), written(&listed)).map_err(unusable)?;
         for file in ["none.toml", "policy.toml"] {
             std::fs::write(folder.join(file), "").map_err(unusable)?;
@@ -183,6 +183,6 @@ fn expected(operation: &Operation, ours: &Rows, sets: &[Vec<usize>]) -> Result<R
             let matches = own.iter().filter(|number| in_all(number)).count();
             vec![vec![b"matches".to_vec()], vec![matches.to_string().into_bytes()]]
         }
-        other => return Err(Error::Bug(format!("a result of several parties that is {other:?}"))),
+        other => return Err(Error::bug(format!("a result of several parties that is {other:?}"))),
     })
 }

@@ -106,7 +106,7 @@ impl Shuffle<'_> {
     pub fn lead(&mut self, all: &PublicKey, list: &[Ciphertext], tx: &mut Tx) -> Result<FirstMalformed> {
         let Shape { rows, k, .. } = self.shape;
         if list.len() != rows * k {
-            return Err(Error::Bug(format!("a list of {} ciphertexts for {rows} rows of {k}", list.len())));
+            return Err(Error::bug(format!("a list of {} ciphertexts for {rows} rows of {k}", list.len())));
         }
         // 1. P_1 re-randomises ct_j for all j,
         let (rng, threads, per_frame) = (&mut *self.rng, self.threads, self.shape.per_frame());

@@ -87,12 +87,12 @@ pub struct Basis<'a> {
 /// [`Error::Usage`].
 pub fn check_size(n: usize, announced: usize) -> Result<()> {
     if announced < n {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "`pad_to={announced}` is less than our {n} items. Use a number that no set of yours exceeds"
         )));
     }
     if announced > MAX_SET {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "a set of {announced} items is more than this version supports ({MAX_SET})"
         )));
     }
@@ -246,7 +246,7 @@ impl InGroup for Write<'_, '_> {
 }
 
 fn unknown(group: &str) -> Error {
-    Error::Usage(format!("{group} is not a group in which a half can be prepared"))
+    Error::usage(format!("{group} is not a group in which a half can be prepared"))
 }
 
 /// What a half is written from.

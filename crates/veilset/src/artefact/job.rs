@@ -96,7 +96,7 @@ impl Attempts {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = all.iter().filter(|begun| **begun == shard).count();
         if before >= MOST_ATTEMPTS {
-            return Err(Error::Refused(format!(
+            return Err(Error::refused(format!(
                 "shard {shard} was begun {before} times, and never ended on both sides. A peer that breaks off may have a \
                  result each time. Find out why, and begin a new job"
             )));
@@ -139,7 +139,7 @@ impl Folder {
     pub fn open(path: &Path, resume: bool, identity: &Identity) -> Result<Folder> {
         let place = path.display();
         let failed = |e: io::Error| unusable(path, &e);
-        let usage = |what: String| Err(Error::Usage(what));
+        let usage = |what: String| Err(Error::usage(what));
         let state = path.join(HEAD);
         match (resume, state.exists()) {
             (true, false) => {
@@ -250,7 +250,7 @@ impl Folder {
     pub fn begin(&self, head: &Head, identity: &Identity, rng: &mut Prng) -> Result<()> {
         // With room for all of it: a list that grows leaves copies of the key.
         let mut json = Zeroizing::new(Vec::with_capacity(LONGEST));
-        serde_json::to_writer(&mut *json, head).map_err(|e| Error::Bug(format!("a job is not JSON: {e}")))?;
+        serde_json::to_writer(&mut *json, head).map_err(|e| Error::bug(format!("a job is not JSON: {e}")))?;
         self.write(&self.path.join(HEAD), &JOB, identity, rng, |to| {
             to.write(&(json.len() as u32).to_le_bytes())?;
             to.write(&json)
@@ -354,8 +354,9 @@ impl Leftover {
             .and_then(|()| remove(path, |name| name == HEAD))
             .and_then(|()| remove(path, |name| name == ATTEMPTS))
             .and_then(|()| entries(path));
-        let failed = |e| {
-            Error::Output(format!("the folder of the job, {place}, could not be deleted: {e}. Delete it"))
+        let failed = |e: io::Error| {
+            Error::output(format!("the folder of the job, {place}, could not be deleted: {e}. Delete it"))
+                .because(&e)
         };
         let left: Vec<String> =
             removed.map_err(failed)?.iter().map(|entry| entry.file_name().display().to_string()).collect();
@@ -462,10 +463,11 @@ fn read_shard(
 }
 
 fn unusable(path: &Path, e: &io::Error) -> Error {
-    Error::Output(format!(
+    Error::output(format!(
         "the folder of the job, {}, cannot be used: {e}. Free disk space, or name another folder with `job`",
         path.display()
     ))
+    .because(e)
 }
 
 #[cfg(test)]

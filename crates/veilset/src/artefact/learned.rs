@@ -22,7 +22,7 @@ pub fn write(learned: Result<Learned>, put: &mut dyn FnMut(&[u8]) -> Result<()>)
         Ok(Learned::Union(items)) => (3, Vec::new(), items, none()),
         Err(Error::Peer { what, .. }) => (4, Vec::new(), [what].iter().collect(), none()),
         Err(error) => return Err(error),
-        Ok(other) => return Err(Error::Bug(format!("a shard with {other:?}"))),
+        Ok(other) => return Err(Error::bug(format!("a shard with {other:?}"))),
     };
     put(&[kind])?;
     put(&(positions.len() as u64).to_le_bytes())?;

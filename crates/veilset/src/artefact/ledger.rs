@@ -147,14 +147,14 @@ impl Ledger {
             fill(file, part).map_err(|e| self.unusable(&e))?;
         }
         if header == *UNCHECKED {
-            return Err(Error::Output(format!(
+            return Err(Error::output(format!(
                 "the ledger of prepared halves {} is of an earlier version, whose entries have no check. Delete all halves \
                  prepared so far and all copies of them, then the ledger, and prepare again",
                 self.0.display()
             )));
         }
         if header != *HEADER || !is_line(&read) {
-            return Err(Error::Output(format!(
+            return Err(Error::output(format!(
                 "{} is not a ledger of prepared halves, and is left unchanged. Check `prepared_ledger`: name \
                  a ledger that `veilset prepare` made",
                 self.0.display()
@@ -173,7 +173,7 @@ impl Ledger {
             }
             stop()?;
             if start.elapsed() > PATIENCE {
-                return Err(Error::Output(format!(
+                return Err(Error::output(format!(
                     "the ledger of prepared halves {} has been locked by another process for {} seconds. No \
                      half was spent: find out which process holds it, and run again",
                     self.0.display(),
@@ -203,7 +203,7 @@ impl Ledger {
     }
 
     fn missing(&self) -> Error {
-        Error::Output(format!(
+        Error::output(format!(
             "there is no ledger of prepared halves {}. A half is used only with the ledger that it was prepared with: \
              name that one with `prepared_ledger=FILE`, or run without `prepared`. If it is lost, delete the half: \
              `veilset prepare` makes another, and a ledger for it",
@@ -212,16 +212,17 @@ impl Ledger {
     }
 
     fn unusable(&self, e: &io::Error) -> Error {
-        Error::Output(format!(
+        Error::output(format!(
             "the ledger of prepared halves {} cannot be used: {e}. Without it no half is made or used: free \
              disk space, check that you can write to it, or run without `prepared`",
             self.0.display()
         ))
+        .because(e)
     }
 
     /// An entry may be lost, and with it the record that some half is spent.
     fn damaged(&self) -> Error {
-        Error::Output(format!(
+        Error::output(format!(
             "the ledger of prepared halves {} is damaged: not all of it is lines of a ledger, so it no \
              longer tells which halves are spent. Delete all halves prepared so far and \
              all copies of them, then the ledger, and prepare again",

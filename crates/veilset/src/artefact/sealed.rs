@@ -418,13 +418,14 @@ impl Opened {
     pub(super) fn can_be_destroyed(&self) -> Result<()> {
         let tried = beside(&self.place).and_then(NamedTempFile::close);
         tried.and_then(|()| sync_parent(&self.place)).map_err(|e| {
-            Error::Output(format!(
+            Error::output(format!(
                 "the {} {} could not be deleted once it is {}: no file can be created and deleted in its \
                  folder: {e}. Move it to a folder that you can write to",
                 self.kind.name,
                 self.name.display(),
                 self.kind.over()
             ))
+            .because(&e)
         })
     }
 
@@ -446,13 +447,14 @@ impl Opened {
             ));
         }
         overwritten.and(deleted).map(|_| ()).map_err(|e| {
-            Error::Output(format!(
+            Error::output(format!(
                 "the {} {} cannot be deleted: {e}. It is spent: delete it by hand, and prepare another with `{}` in a \
                  folder that you can write to",
                 self.kind.name,
                 self.name.display(),
                 self.kind.made_by
             ))
+            .because(&e)
         })
     }
 

@@ -121,7 +121,7 @@ fn without_a_sound_ledger_no_half_is_used() {
         let mut output = Destination::create("prepared half", Some(&place.path("new")), false).unwrap();
         let rng = &mut Prng::from_os().unwrap();
         let made = prepare(&basis, &place.ledger(), &IDENTITY, &mut output, &|_| Ok(()), rng);
-        for e in [refused(open()), made.unwrap_err().to_string()] {
+        for e in [refused(open()).to_string(), made.unwrap_err().to_string()] {
             assert!(e.contains("is not a ledger") && e.contains("Check `prepared_ledger`"), "{e}");
             assert!(!e.to_lowercase().contains("delete"), "{e}");
         }

@@ -4,32 +4,41 @@
 //! is the number of the party whose failure is the cause, or 0. That is what the sender says, and a party that lies can
 //! accuse anybody. So our message says who says it, and what we saw ourselves takes precedence ([`super::Mesh`]).
 
-use crate::error::{Error, Fault, Seat};
+use crate::error::{Error, Fault, Reason, Seat};
 use std::num::NonZeroU8;
 use std::sync::Arc;
 
-/// Why a party gives up, as told to the peer: the kind of reason, never its text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reason {
-    Cancelled = 1,
-    Input = 2,
-    Disagreement = 3,
-    Peer = 4,
-    Network = 5,
-    Output = 6,
-    Bug = 7,
-    Refused = 8,
-    /// Another party gave up. In a mesh only.
-    Told = 9,
-}
+/// The bytes that tell them, in the order of [`REASONS`], from 1 on.
+const REASONS: [Reason; 9] = [
+    Reason::Cancelled,
+    Reason::Input,
+    Reason::Disagreement,
+    Reason::Messages,
+    Reason::Network,
+    Reason::Output,
+    Reason::Bug,
+    Reason::Refused,
+    // In a mesh only.
+    Reason::Told,
+];
 
 impl Reason {
+    /// The byte that tells it.
+    pub(super) fn code(self) -> u8 {
+        REASONS.iter().zip(1..).find(|(reason, _)| **reason == self).map_or(0, |(_, code)| code)
+    }
+
+    /// What such a byte tells.
+    fn decoded(code: u8) -> Option<Reason> {
+        REASONS.get(usize::from(code).checked_sub(1)?).copied()
+    }
+
     pub(super) fn of(error: &Error) -> Reason {
         match error {
             Error::Cancelled => Reason::Cancelled,
             Error::Input(_) | Error::Usage(_) => Reason::Input,
             Error::Disagreement(_) => Reason::Disagreement,
-            Error::Peer { .. } => Reason::Peer,
+            Error::Peer { .. } => Reason::Messages,
             Error::Network(_) => Reason::Network,
             Error::Output(_) => Reason::Output,
             Error::Bug(_) => Reason::Bug,
@@ -49,22 +58,23 @@ impl Reason {
 
     /// The error that the peer's report of this reason causes on our side.
     pub(super) fn told(code: u8) -> Error {
-        Error::gave_up(format_args!("it {}", words(code)))
+        let reason = Reason::decoded(code);
+        Error::gave_up(reason, format_args!("it {}", words(reason)))
     }
 }
 
-fn words(code: u8) -> &'static str {
-    match code {
-        1 => "was stopped on request",
-        2 => "gave up because of its input or options",
-        3 => "gave up because the two sides ask for different things",
-        4 => "gave up because it found our messages wrong",
-        5 => "gave up because of the network",
-        6 => "gave up because it could not write its result or log",
-        7 => "gave up because of a defect in its program",
+fn words(reason: Option<Reason>) -> &'static str {
+    match reason {
+        Some(Reason::Cancelled) => "was stopped on request",
+        Some(Reason::Input) => "gave up because of its input or options",
+        Some(Reason::Disagreement) => "gave up because the two sides ask for different things",
+        Some(Reason::Messages) => "gave up because it found our messages wrong",
+        Some(Reason::Network) => "gave up because of the network",
+        Some(Reason::Output) => "gave up because it could not write its result or log",
+        Some(Reason::Bug) => "gave up because of a defect in its program",
         // The peer's limits are confidential: which one applied is for its operators to say.
-        8 => "gave up because its policy refuses this run",
-        _ => "gave up without a known reason",
+        Some(Reason::Refused) => "gave up because its policy refuses this run",
+        Some(Reason::Told) | None => "gave up without a known reason",
     }
 }
 
@@ -116,17 +126,19 @@ impl Link {
         let accused = NonZeroU8::new(accused).filter(|&number| number != self.peer);
         let accused = accused.filter(|&number| self.names.get(number).is_some());
         let it = self.names.get(self.peer).filter(|name| !name.is_empty()).unwrap_or("it");
+        let reason = Reason::decoded(code);
         let error = match accused {
-            None => Error::gave_up(format_args!("{it} {}", words(code))),
+            None => Error::gave_up(reason, format_args!("{it} {}", words(reason))),
             Some(number) if number == self.ours => {
-                let why = because(code, "us", "our messages");
-                Error::gave_up(format_args!("{it} gave up because {why}, it says"))
+                let why = because(reason, "us", "our messages");
+                Error::gave_up(reason, format_args!("{it} gave up because {why}, it says"))
             }
             Some(number) => {
                 let whom = self.names.full(number);
-                let why = because(code, &whom, &format!("the messages of {whom}"));
+                let why = because(reason, &whom, &format!("the messages of {whom}"));
                 let next = "Ask both parties for the cause, then run again";
-                Error::peer(Fault::GaveUp, format_args!("{it} gave up because {why}, it says. {next}"))
+                let what = format!("{it} gave up because {why}, it says. {next}");
+                Error::Peer { who: Seat::PEER, fault: Fault::GaveUp, what, reason }
             }
         };
         (error.by(Seat::numbered(self.peer)), accused.filter(|&number| number != self.ours))
@@ -134,11 +146,11 @@ impl Link {
 }
 
 /// The words for a reason that lies with another party, and its messages.
-fn because(code: u8, whom: &str, messages: &str) -> String {
-    match code {
-        4 => format!("it found {messages} wrong"),
-        5 => format!("it has no connection with {whom}"),
-        9 => format!("it was told of a problem with {whom}"),
+fn because(reason: Option<Reason>, whom: &str, messages: &str) -> String {
+    match reason {
+        Some(Reason::Messages) => format!("it found {messages} wrong"),
+        Some(Reason::Network) => format!("it has no connection with {whom}"),
+        Some(Reason::Told) => format!("it was told of a problem with {whom}"),
         _ => format!("of {whom}"),
     }
 }
@@ -181,7 +193,7 @@ mod tests {
                 "east gave up because it has no connection with party 3 (south)",
             ),
             (
-                Error::gave_up("x").by(three),
+                Error::gave_up(None, "x").by(three),
                 "east gave up because it was told of a problem with party 3 (south)",
             ),
             (Error::misbehaves("x").by(one), "east gave up because it found our messages wrong"),

@@ -152,7 +152,7 @@ impl Mesh {
             let at = self.place(seat)?;
             order.push(at);
             if waiting.insert(at, input).is_some() {
-                return Err(Error::Bug(format!("two steps with {seat} at once")));
+                return Err(Error::bug(format!("two steps with {seat} at once")));
             }
         }
         let stoppers = self.links.iter().map(|(seat, channel)| (*seat, channel.stopper()));
@@ -215,7 +215,7 @@ impl Mesh {
     /// Where the channel to this party is.
     fn place(&self, seat: Seat) -> Result<usize> {
         let place = self.seats().position(|other| other == seat);
-        place.ok_or_else(|| Error::Bug(format!("a step with {seat}, to which there is no connection")))
+        place.ok_or_else(|| Error::bug(format!("a step with {seat}, to which there is no connection")))
     }
 
     /// Gives up on everybody, because a step failed with this link.
@@ -261,9 +261,10 @@ pub(crate) fn channels_among(names: Names) -> Vec<Vec<(Seat, Channel)>> {
 
 /// The error if the system gives us no thread.
 pub(crate) fn no_thread(e: &std::io::Error) -> Error {
-    Error::Usage(format!(
+    Error::usage(format!(
         "no thread can be started for a connection: {e}. Allow more of them, then run again"
     ))
+    .because(e)
 }
 
 /// Several steps at once.

@@ -28,8 +28,7 @@ pub use record::{Recording, replay, replay_from};
 pub use stream::{ByteStream, Counted, TICK, Timeouts, WireCount, over};
 pub use wire::Wire;
 
-use crate::error::{Error, Fault, Result, Seat};
-use abort::Reason;
+use crate::error::{Error, Fault, Reason, Result, Seat};
 pub(crate) use abort::{Link, Names};
 use clock::Moment;
 pub(crate) use pipe::CAPACITY;
@@ -79,7 +78,7 @@ const ABORT: u16 = 0xff01;
 pub(crate) const HEADER: usize = 6;
 
 fn header(tag: u16, len: usize) -> Result<[u8; HEADER]> {
-    let len = u32::try_from(len).map_err(|_| Error::Bug(format!("a frame of {len} bytes")))?;
+    let len = u32::try_from(len).map_err(|_| Error::bug(format!("a frame of {len} bytes")))?;
     let ([a, b], [c, d, e, f]) = (tag.to_le_bytes(), len.to_le_bytes());
     Ok([a, b, c, d, e, f])
 }
@@ -338,7 +337,7 @@ impl Ends {
     /// Ends both, after telling the peer the reason and, in a mesh, the party whose failure it is.
     fn stop(&self, why: &End, reason: Reason, culprit: Option<NonZeroU8>) {
         if let Some(pipe) = &self.outgoing {
-            let words = [reason as u8, culprit.map_or(0, NonZeroU8::get)];
+            let words = [reason.code(), culprit.map_or(0, NonZeroU8::get)];
             let words = if self.peer.is_some() { &words[..] } else { &words[..1] };
             let frame = header(ABORT, words.len()).map(|h| [&h[..], words].concat()).ok();
             pipe.end_with(why.clone(), frame);
@@ -646,7 +645,7 @@ pub(crate) fn caught<T>(what: &str, step: impl FnOnce() -> Result<T>) -> Result<
     catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<String>().map(String::as_str);
         let words = words.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        Err(Error::Bug(format!("{what} panicked: {words}")))
+        Err(Error::bug(format!("{what} panicked: {words}")))
     })
 }
 

@@ -3,9 +3,9 @@
 use super::{Sink, Source};
 use crate::error::{Error, Result};
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 /// Bytes that a pipe holds before a writer blocks: 1 MiB, or one frame if that is larger.
 pub(crate) const CAPACITY: usize = 1 << 20;
@@ -35,25 +35,29 @@ impl End {
     /// The error of a connection to `who` that ended like this.
     pub(crate) fn error(&self, who: &Who) -> Error {
         match self {
-            End::Closed => Error::Network(format!(
+            End::Closed => Error::network(format!(
                 "{who} closed the connection before the run was complete. Ask the other party what its \
                  program reported, then run again"
-            )),
-            End::Idle(time) => Error::Network(format!(
+            ))
+            .because(&io::ErrorKind::UnexpectedEof.into()),
+            End::Idle(time) => Error::network(format!(
                 "nothing came from {who} for {} seconds (`idle_timeout`). Ask the other party whether its \
                  program still runs and check the network, then run again",
                 time.as_secs_f64()
-            )),
-            End::Stalled(time) => Error::Network(format!(
+            ))
+            .because(&io::ErrorKind::TimedOut.into()),
+            End::Stalled(time) => Error::network(format!(
                 "{who} is alive but did nothing for the run for {} seconds (ten times `idle_timeout`). Ask the \
                  other party what its program does, then run again",
                 time.as_secs_f64()
-            )),
+            ))
+            .because(&io::ErrorKind::TimedOut.into()),
             End::Broken(why) => {
                 let with = who.0.get().map(|name| format!(" with {name}")).unwrap_or_default();
-                Error::Network(format!(
+                Error::network(format!(
                     "the connection{with} broke ({why}). Check the network, then run again"
                 ))
+                .because(&io::Error::other(why.clone()))
             }
             End::Cancelled => Error::Cancelled,
             End::GaveUp => Error::Network("the connection was given up".into()),

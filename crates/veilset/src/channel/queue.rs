@@ -18,7 +18,7 @@ pub(crate) fn consequence() -> Error {
 /// be a consequence of the other half's error, or of what the peer reported before it left.
 pub(crate) fn weight(error: &Error) -> u8 {
     match error {
-        Error::Bug(what) if what == CONSEQUENCE => 0,
+        Error::Bug(what) if **what == *CONSEQUENCE => 0,
         Error::Network(_) => 1,
         _ => 2,
     }

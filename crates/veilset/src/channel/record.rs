@@ -14,7 +14,7 @@ impl Recording {
     /// Records into a new file.
     pub fn to_file(path: &Path) -> Result<Self> {
         let file = File::create(path)
-            .map_err(|e| Error::Output(format!("cannot record to {}: {e}", path.display())))?;
+            .map_err(|e| Error::output(format!("cannot record to {}: {e}", path.display())).because(&e))?;
         Ok(Recording(Box::new(BufWriter::with_capacity(1 << 18, file))))
     }
 
@@ -24,14 +24,17 @@ impl Recording {
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.0.write_all(bytes).map_err(|e| Error::Output(format!("cannot write the recording: {e}")))
+        self.0
+            .write_all(bytes)
+            .map_err(|e| Error::output(format!("cannot write the recording: {e}")).because(&e))
     }
 }
 
 /// A channel that receives what was recorded in `path` and discards what is sent.
 pub fn replay(path: &Path) -> Result<Channel> {
-    let file = File::open(path)
-        .map_err(|e| Error::Output(format!("cannot open the recording {}: {e}", path.display())))?;
+    let file = File::open(path).map_err(|e| {
+        Error::output(format!("cannot open the recording {}: {e}", path.display())).because(&e)
+    })?;
     Ok(replay_from(BufReader::with_capacity(1 << 18, file)))
 }
 
@@ -53,6 +56,8 @@ struct Replay<R>(R);
 
 impl<R: Read + Send> Source for Replay<R> {
     fn recv(&mut self, out: &mut [u8], _: Option<Instant>) -> Result<()> {
-        self.0.read_exact(out).map_err(|e| Error::Network(format!("the recording ended early: {e}")))
+        self.0
+            .read_exact(out)
+            .map_err(|e| Error::network(format!("the recording ended early: {e}")).because(&e))
     }
 }

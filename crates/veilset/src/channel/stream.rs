@@ -108,8 +108,11 @@ pub struct ByteStream {
 impl ByteStream {
     /// A connection without encryption or authentication, for tests and `--insecure-plaintext`.
     pub fn plain(socket: TcpStream, count: &WireCount) -> Result<ByteStream> {
-        let clone =
-            || socket.try_clone().map_err(|e| Error::Network(format!("cannot share the socket: {e}")));
+        let clone = || {
+            socket
+                .try_clone()
+                .map_err(|e| Error::network(format!("cannot share the socket: {e}")).because(&e))
+        };
         let (read, write) = (Counted(clone()?, count.clone()), Counted(clone()?, count.clone()));
         Ok(ByteStream {
             read: Box::new(read),
@@ -227,7 +230,7 @@ pub fn over(stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
         Ok((Some(socket.try_clone()?), Some(socket.try_clone()?)))
     };
     let (read_socket, write_socket) =
-        setup().map_err(|e| Error::Network(format!("cannot set the socket up: {e}")))?;
+        setup().map_err(|e| Error::network(format!("cannot set the socket up: {e}")).because(&e))?;
     let (incoming, outgoing) = (Pipe::new(), Pipe::new());
     let mut channel = Channel::from_pipes(incoming.clone(), outgoing.clone());
     let idle = timeouts.idle.max(Timeouts::SHORTEST_IDLE);

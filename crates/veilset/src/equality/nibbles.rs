@@ -134,7 +134,7 @@ impl Nibbles {
     /// Checks the width of the strings, and announces the stage.
     fn begin(&self, ch: &Channel, n: usize, bits: u32) -> Result<()> {
         if !(1..=MAX_BITS).contains(&bits) {
-            return Err(Error::Bug(format!("equality of {bits} bits, which are not from 1 to {MAX_BITS}")));
+            return Err(Error::bug(format!("equality of {bits} bits, which are not from 1 to {MAX_BITS}")));
         }
         let (there, back) = self.traffic(n, bits);
         let (setup_there, setup_back) = setup_bytes(self.k, Security::SemiHonest);

@@ -226,7 +226,7 @@ fn run<T>(
     let Ran { outcome, mut report, logged, .. } = learn(operation, peer, role, keys, options)?;
     let result = result(outcome.learned, options.received.len());
     let result =
-        result.unwrap_or_else(|| Err(Error::Bug(format!("{operation} gave what it does not give"))))?;
+        result.unwrap_or_else(|| Err(Error::bug(format!("{operation} gave what it does not give"))))?;
     report.left_out.duplicates = keys.repeated() as u64;
     Ok(Outcome { result, report, logged })
 }
@@ -248,12 +248,12 @@ fn learn(
     };
     match (operation.uses.has_values(role, &terms), values.is_empty()) {
         (true, true) if !set.is_empty() => {
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "the sender of {operation} has values. Add them with Keys::with_values"
             )));
         }
         (false, false) => {
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "the {role} of {operation} has no values. Use keys without any"
             )));
         }

@@ -217,7 +217,7 @@ impl Options {
         operation: &'static Operation,
         terms: &Terms,
     ) -> Result<(Vec<Choice>, bool)> {
-        let usage = |name: String| Error::Usage(name);
+        let usage = |name: String| Error::usage(name);
         let assume = self.assume.iter().map(|name| name.parse::<Assumption>().map_err(usage));
         let assume = assume.collect::<Result<Vec<_>>>()?;
         let assume = (!assume.is_empty()).then_some(&assume[..]);
@@ -231,7 +231,7 @@ impl Options {
         let protocol = protocols::named(name).map_err(usage)?;
         let choice = Choice { protocol, group: group.unwrap_or(protocol.group()) };
         match choice.beyond(operation, assume) {
-            Some(one) => Err(Error::Usage(format!(
+            Some(one) => Err(Error::usage(format!(
                 "{operation} by {protocol} rests on {one}, which `assume` leaves out. Add it, or omit `protocol`"
             ))),
             None => Ok((vec![choice], false)),
@@ -240,7 +240,7 @@ impl Options {
 
     /// Refuses what the operation or the role has no use for.
     pub(super) fn check(&self, operation: &Operation, role: Role) -> Result<()> {
-        let usage = |what: String| Err(Error::Usage(what));
+        let usage = |what: String| Err(Error::usage(what));
         if role == Role::Sender && !self.received.is_empty() {
             return usage(
                 "`receive_columns` is for the receiver. The sender has its columns with its keys".into(),

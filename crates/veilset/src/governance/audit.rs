@@ -443,7 +443,7 @@ impl AuditLog {
 
     fn write(&self, entry: &Entry) -> Result<()> {
         let line = serde_json::to_string(entry)
-            .map_err(|e| Error::Bug(format!("an audit entry is not JSON: {e}")))?;
+            .map_err(|e| Error::bug(format!("an audit entry is not JSON: {e}")))?;
         let line =
             with_check(&line).ok_or_else(|| Error::Bug("an audit entry is not a JSON object".into()))?;
         let mut line = line + "\n";
@@ -499,7 +499,7 @@ impl AuditLog {
                 Err(TryLockError::Error(e)) => return Ok(Err(e)),
                 Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
                 Err(TryLockError::WouldBlock) => {
-                    return Err(Error::Output(format!(
+                    return Err(Error::output(format!(
                         "the audit log {} has been locked by another process for {} seconds. Find out which process holds it, \
                          and run again",
                         self.path.display(),
@@ -657,11 +657,12 @@ fn entry_in(line: &[u8]) -> Option<Entry> {
 }
 
 fn unusable(path: &Path, e: &io::Error) -> Error {
-    Error::Output(format!(
+    Error::output(format!(
         "the audit log {} cannot be used: {e}. No run starts without it: free disk space, name another file \
          with `audit_log=FILE`, or disable the log with `audit_log=none`",
         path.display()
     ))
+    .because(e)
 }
 
 #[cfg(test)]

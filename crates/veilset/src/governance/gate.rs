@@ -230,7 +230,7 @@ impl<'a> Gate<'a> {
     /// Refuses a small set of a party that learns something of our rows.
     fn permits_small(&self, proposal: &Proposal) -> Result<()> {
         match self.small(proposal) {
-            Some(party) if !self.setup.allow_small => Err(Error::Refused(format!(
+            Some(party) if !self.setup.allow_small => Err(Error::refused(format!(
                 "{} announces a set of {}, and sets of fewer than {SMALL} are refused unless you allow it: so few ask about each \
                  of them. If that is meant, give `allow_small`, or have \"min-peer-size\" in the policy, which can be lower or \
                  higher; it refuses sets that are padded, unless it is 0",
@@ -362,7 +362,7 @@ fn not_locked(e: &io::Error) -> String {
 /// The numbers of a report. The sum is written as text: as a number it would lose digits.
 fn numbers(report: &Report) -> Result<serde_json::Value> {
     let mut numbers =
-        serde_json::to_value(&report.result).map_err(|e| Error::Bug(format!("a result is not JSON: {e}")))?;
+        serde_json::to_value(&report.result).map_err(|e| Error::bug(format!("a result is not JSON: {e}")))?;
     if let Some(sum) = &report.result.sum {
         numbers["sum"] = sum.get().into();
     }

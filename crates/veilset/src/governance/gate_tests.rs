@@ -145,7 +145,7 @@ fn the_log_says_whether_the_peer_broke_the_protocol_or_gave_up() {
     let ends = [
         (Error::misbehaves("it lied"), r#""outcome":"peer","fault":"misbehaved""#),
         (Error::misbehaves_unseen("it lied"), r#""outcome":"peer","fault":"misbehaved""#),
-        (Error::gave_up("it stopped"), r#""outcome":"peer","fault":"gave-up""#),
+        (Error::gave_up(None, "it stopped"), r#""outcome":"peer","fault":"gave-up""#),
         (Error::Network("gone".into()), r#""outcome":"network","result""#),
     ];
     for (error, says) in ends {
@@ -319,7 +319,7 @@ fn a_run_of_several_is_judged_logged_and_remembered_with_all_of_them() {
         gate.end(Err(end), 0.5).unwrap();
     };
     let three = || several(&[(2, 5), (3, 6)]);
-    run(three(), &Error::gave_up("it stopped").by(three().iter().last().unwrap().seat));
+    run(three(), &Error::gave_up(None, "it stopped").by(three().iter().last().unwrap().seat));
     let text = std::fs::read_to_string(&log).unwrap();
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -249,7 +249,7 @@ impl Policy {
             match self.parties.iter().find(|rules| rules.seat == party.seat) {
                 Some(rules) => self.judged(rules, rules.permits_size(party.announced, capacity))?,
                 None if self.empty => {}
-                None => return Err(Error::Bug(format!("the policy was not made for {}", party.seat))),
+                None => return Err(Error::bug(format!("the policy was not made for {}", party.seat))),
             }
         }
         Ok(())
@@ -284,7 +284,7 @@ impl Policy {
             "" => String::new(),
             source => format!(" ({source})"),
         };
-        Err(Error::Refused(format!(
+        Err(Error::refused(format!(
             "our policy{source} refuses this run{with} by \"{key}\": {what}. Change the run, or ask the \
              person responsible for the data to change the policy"
         )))
@@ -307,7 +307,7 @@ impl PartyRules {
         fingerprint: Option<Fingerprint>,
         named: &dyn Fn(&str) -> Option<Fingerprint>,
     ) -> Result<PartyRules> {
-        let wrong = |what: String| Error::Usage(format!("the policy {source}: {what}"));
+        let wrong = |what: String| Error::usage(format!("the policy {source}: {what}"));
         let who = |name: &str| {
             let found = named(name).or_else(|| name.parse().ok());
             found.ok_or_else(|| {

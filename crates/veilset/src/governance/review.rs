@@ -97,7 +97,7 @@ impl Review {
     /// [`Error::Usage`] for one that cannot be read, is damaged, or is no check.
     pub fn load(path: &Path) -> Result<Review> {
         let unusable = |why: String| {
-            Error::Usage(format!(
+            Error::usage(format!(
                 "the check {} cannot be used: {why}. `veilset check` with the options of the run, `checked` among them, writes it",
                 path.display()
             ))
@@ -122,7 +122,7 @@ impl Review {
     pub fn choice(&self) -> Result<Choice> {
         let term = |key| self.terms.get(key).map_or("", String::as_str);
         Choice::named(term("protocol"), term("group"))
-            .map_err(|what| Error::Usage(format!("the check has {what}")))
+            .map_err(|what| Error::usage(format!("the check has {what}")))
     }
 
     /// Refuses other columns of ours than those of the check, of which the file is called `name`.
@@ -144,7 +144,7 @@ impl Review {
     }
 
     fn refuses(&self, name: &Path, what: &str) -> Error {
-        Error::Refused(format!(
+        Error::refused(format!(
             "this is not the run that was checked at {} (`checked`, {}): {what}. Run it as it was checked, or check it again",
             self.time,
             name.display()

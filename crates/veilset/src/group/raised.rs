@@ -62,7 +62,7 @@ impl<'s, G: Group> Raised<'s, G> {
 
     fn before(set: &'s Hashed<'s>, offline: &'s Offline) -> Result<Self> {
         if offline.group != G::NAME || offline.points.len() != set.announced() * G::Point::SIZE {
-            return Err(Error::Bug(format!("what was prepared is in {} or of another set", offline.group)));
+            return Err(Error::bug(format!("what was prepared is in {} or of another set", offline.group)));
         }
         Ok(Raised { set, key: prepared(&offline.key)?, points: &offline.points })
     }

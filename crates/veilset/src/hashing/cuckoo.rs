@@ -147,7 +147,7 @@ impl Functions {
         let all = blocks.saturating_mul(bins);
         match bins >= CHOICES && (1..EMPTY as usize).contains(&all) {
             true => Ok(Functions { domain, blocks, bins }),
-            false => Err(Error::Bug(format!("cuckoo hashing into {blocks} blocks of {bins} bins"))),
+            false => Err(Error::bug(format!("cuckoo hashing into {blocks} blocks of {bins} bins"))),
         }
     }
 

@@ -549,7 +549,7 @@ pub(super) fn output_format(job: &Job, table: &Table) -> Result<Format> {
         }
     }
     match job.for_spreadsheets && format != Format::Csv {
-        true => Err(Error::Usage(format!(
+        true => Err(Error::usage(format!(
             "`for_spreadsheets` is for CSV, but the result is written as {format}. Omit it, or add \
              `output_format=csv`"
         ))),

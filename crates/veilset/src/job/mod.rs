@@ -655,7 +655,7 @@ pub fn write_report(report: &Report, mut file: Destination) -> Result<()> {
 }
 
 fn wrong<T>(what: String) -> Result<T> {
-    Err(Error::Usage(what))
+    Err(Error::usage(what))
 }
 
 /// The first name that occurs twice.

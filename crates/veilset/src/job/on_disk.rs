@@ -56,6 +56,7 @@ impl Stamp {
         let of = file.metadata();
         let of = of.map_err(|e| {
             Error::input(file, format!("the file cannot be opened: {e}"), "Check its name and permissions")
+                .because(&e)
         })?;
         #[cfg(unix)]
         let more = {
@@ -268,7 +269,7 @@ impl OnDisk {
                 output.end()
             }
             Learned::Union(items) => write_keys(&self.head, (&self.key, &[]), items, to),
-            other => Err(Error::Bug(format!("a job in shards with {other:?}"))),
+            other => Err(Error::bug(format!("a job in shards with {other:?}"))),
         }
     }
 

@@ -101,7 +101,7 @@ fn begun(
     (request, peer): (&Request<'_>, Option<Fingerprint>),
     (same, set): (&[(String, String)], [u8; 32]),
 ) -> Result<Begun> {
-    let wrong = |what: String| Err(Error::Usage(format!("the job in {} {what}", path.display())));
+    let wrong = |what: String| Err(Error::usage(format!("the job in {} {what}", path.display())));
     for ((what, now), (_, then)) in same.iter().zip(&head.same) {
         if now != then {
             return wrong(format!(
@@ -118,7 +118,7 @@ fn begun(
         );
     }
     let (protocol, group) = &head.choice;
-    let choice = Choice::named(protocol, group).map_err(Error::Usage)?;
+    let choice = Choice::named(protocol, group).map_err(Error::usage)?;
     if !request.candidates().contains(&choice) {
         return wrong(format!("began with {choice}, which is not allowed now. Use `protocol={protocol}`"));
     }

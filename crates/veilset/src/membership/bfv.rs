@@ -56,7 +56,7 @@ pub(crate) struct SecretKey(Element);
 
 /// A defect of ours: the crate refuses polynomials that do not belong together.
 fn mismatch(e: fhe_math::Error) -> Error {
-    Error::Bug(format!("ring arithmetic: {e}"))
+    Error::bug(format!("ring arithmetic: {e}"))
 }
 
 /// The coefficients of a polynomial.

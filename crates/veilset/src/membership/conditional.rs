@@ -79,7 +79,7 @@ impl<M: MembershipOt> ConditionalOprf for FromMot<M> {
         shares: Secrets<bool>,
     ) -> Result<Secrets<Value>> {
         if shares.len() != queries.len() {
-            return Err(Error::Bug(format!("{} shares of {} queries", shares.len(), queries.len())));
+            return Err(Error::bug(format!("{} shares of {} queries", shares.len(), queries.len())));
         }
         // 1. R draws alpha and v_0, and computes v_1.
         let (mut alphas, mut rows) = (Vec::new(), Secrets::with_capacity(queries.len()));

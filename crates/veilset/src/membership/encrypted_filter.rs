@@ -206,7 +206,7 @@ impl Stored {
 fn check(filter: Filter) -> Result<()> {
     match filter.cells <= 1 << 32 && filter.positions as usize <= MOST {
         true => Ok(()),
-        false => Err(Error::Bug(format!("{filter:?} is too large"))),
+        false => Err(Error::bug(format!("{filter:?} is too large"))),
     }
 }
 

@@ -92,7 +92,7 @@ impl Sizes {
         let bits = value_bits(self.exponent, comparisons);
         match bits <= MAX_BITS {
             true => Ok(bits.next_multiple_of(4)),
-            false => Err(Error::Usage(format!(
+            false => Err(Error::usage(format!(
                 "{comparisons} comparisons at an error of 2^-{} need strings of {bits} bits, more than the maximum of \
                  {MAX_BITS}. Use smaller sets, or fewer parties",
                 self.exponent
@@ -163,7 +163,7 @@ impl<P: BinOpprf, E: Equality> Sspmt for Compared<P, E> {
     fn holder(&self, cx: &mut Context, batch: &Batch, set: &[Input]) -> Result<Secrets<bool>> {
         let bits = batch.bits()?;
         if set.len() > batch.most {
-            return Err(Error::Bug(format!(
+            return Err(Error::bug(format!(
                 "a set of {} items where {} were announced",
                 set.len(),
                 batch.most
@@ -216,13 +216,13 @@ impl Compared<Programmed<FromVole<Silent>>, Nibbles> {
 fn queries(cx: &mut Context, batch: &Batch, table: &Table, items: &[Input]) -> Result<Secrets<Query>> {
     let bins = batch.functions.bins();
     if table.bins() != bins {
-        return Err(Error::Bug(format!("a table of {} bins where {bins} were announced", table.bins())));
+        return Err(Error::bug(format!("a table of {} bins where {bins} were announced", table.bins())));
     }
     let mut queries = Secrets::<Query>::zeros(bins);
     cx.rng.fill(queries.as_flattened_mut());
     for (bin, own) in queries.iter_mut().enumerate() {
         if let Some(item) = table.item(bin) {
-            *own = query(items.get(item).ok_or_else(|| Error::Bug(format!("a table without item {item}")))?);
+            *own = query(items.get(item).ok_or_else(|| Error::bug(format!("a table without item {item}")))?);
         }
     }
     Ok(queries)

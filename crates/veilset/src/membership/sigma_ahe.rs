@@ -96,7 +96,7 @@ fn with_roots(roots: &[Scalar]) -> Secrets<Scalar> {
 fn check(of: Sizes) -> Result<()> {
     match of.n_y <= MOST_Y && of.n_x <= MOST_X {
         true => Ok(()),
-        false => Err(Error::Usage(format!(
+        false => Err(Error::usage(format!(
             "membership tests by AHE take sets of at most {MOST_Y} and {MOST_X} items, not {} and {}",
             of.n_y, of.n_x
         ))),

@@ -96,7 +96,7 @@ fn listener(me: &Me, listen: Option<&str>) -> Result<Listener> {
     match (listen, me.own().address()) {
         (Some(address), _) => Listener::bind(address),
         (None, Some(address)) => Listener::bind(address).map_err(|e| match e {
-            Error::Usage(what) => Error::Usage(format!(
+            Error::Usage(what) => Error::usage(format!(
                 "{what}. This is our \"address\" in {source}: if the other parties reach us there through another \
                  machine, say with `listen` where we listen on this one"
             )),
@@ -298,7 +298,7 @@ impl<'a> Assembly<'a> {
                 self.here.sort_by_key(|link| link.seat);
                 return Ok(self.here);
             }
-            (Ok(()), Some(first)) => Cause::failure_of(first.number(), Error::Network(self.who_is_missing())),
+            (Ok(()), Some(first)) => Cause::failure_of(first.number(), Error::network(self.who_is_missing())),
             (Err(cause), _) => cause,
         };
         leave(self.here.into_iter().map(|link| link.channel).collect(), Some(&cause));

@@ -44,11 +44,12 @@ impl fmt::Display for Way<'_> {
 pub(super) fn connect(way: Way<'_>, security: &Protection, watch: &Watch<'_>) -> Result<Connection> {
     reach(way, security, watch)?.map_err(|cause| {
         let proxy = if way.proxy.is_some() { ", `proxy`" } else { "" };
-        Error::Network(format!(
+        Error::network(format!(
             "cannot reach the peer at {way} {}: {cause}. {ABSENT}, and whether it listens there. Check the \
              address{proxy} and firewalls, then run again",
             watch.within()
         ))
+        .because(&std::io::ErrorKind::TimedOut.into())
     })
 }
 
@@ -68,7 +69,7 @@ pub(super) fn reach(
         // The name may only become resolvable when the peer starts.
         let causes = match caller.resolve() {
             Err(cause) if matches!(security, Protection::InsecurePlaintext) => {
-                return Err(Error::Usage(format!(
+                return Err(Error::usage(format!(
                     "{cause}. `insecure_plaintext` is for this machine only: use 127.0.0.1"
                 )));
             }

@@ -305,7 +305,7 @@ pub(super) struct Address<'a> {
 impl<'a> Address<'a> {
     pub(super) fn parse(text: &'a str) -> Result<Self> {
         let wrong = |what: &str| {
-            Err(Error::Usage(format!(
+            Err(Error::usage(format!(
                 "\"{text}\" is not an address: {what}. Write HOST:PORT, for instance 192.0.2.1:7000, \
                  example.org:7000 or [2001:db8::1]:7000"
             )))
@@ -338,7 +338,7 @@ impl<'a> Address<'a> {
     /// An address to connect to: `whose` in messages.
     pub(super) fn parse_of(text: &'a str, whose: &str) -> Result<Self> {
         match Self::parse(text)? {
-            Address { port: 0, .. } => Err(Error::Usage(format!(
+            Address { port: 0, .. } => Err(Error::usage(format!(
                 "\"{text}\" is not {whose} address: nobody listens at port 0. Ask the other party for the port"
             ))),
             address => Ok(address),
@@ -347,7 +347,7 @@ impl<'a> Address<'a> {
 
     /// The addresses to listen at.
     pub(super) fn resolve_own(&self) -> Result<Vec<SocketAddr>> {
-        self.resolve().map_err(|e| Error::Usage(format!("{e}. Name one of this machine's addresses")))
+        self.resolve().map_err(|e| Error::usage(format!("{e}. Name one of this machine's addresses")))
     }
 
     pub(super) fn resolve(&self) -> Result<Vec<SocketAddr>, String> {
@@ -366,7 +366,7 @@ impl Protection {
     pub(super) fn allows(&self, text: &str, addresses: &[SocketAddr]) -> Result<()> {
         let outside = addresses.iter().find(|a| !a.ip().to_canonical().is_loopback());
         match (self, outside) {
-            (Protection::InsecurePlaintext, Some(outside)) => Err(Error::Usage(format!(
+            (Protection::InsecurePlaintext, Some(outside)) => Err(Error::usage(format!(
                 "`insecure_plaintext` is for this machine only, and {text} ({}) is not a loopback address. Use \
                  127.0.0.1, or omit the option and give the peer's fingerprint with `peer`",
                 outside.ip()

@@ -41,7 +41,7 @@ impl Identity {
     /// The key pair with this private key.
     pub(crate) fn of_seed(seed: &[u8; 32]) -> Result<Identity> {
         let pkcs8 = Secret::new([&PKCS8_PREFIX[..], &seed[..]].concat());
-        Self::from_pkcs8(pkcs8).map_err(|e| Error::Bug(format!("a fresh key is not a key: {e}")))
+        Self::from_pkcs8(pkcs8).map_err(|e| Error::bug(format!("a fresh key is not a key: {e}")))
     }
 
     fn from_pkcs8(pkcs8: Secret<Vec<u8>>) -> Result<Identity, String> {
@@ -58,24 +58,27 @@ impl Identity {
     pub fn save(&self, path: &Path) -> Result<()> {
         let shown = path.display();
         private_parent(path).map_err(|e| {
-            Error::Usage(format!(
+            Error::usage(format!(
                 "cannot make the directory of {shown}: {e}. Choose another place with `output`"
             ))
+            .because(&e)
         })?;
         let mut file = private_file(path).map_err(|e| match e.kind() {
-            ErrorKind::AlreadyExists => Error::Usage(format!(
+            ErrorKind::AlreadyExists => Error::usage(format!(
                 "{shown} already exists and is not overwritten, because peers know its fingerprint. Use it \
                  (`veilset identity show`), or choose another place with `output`"
             )),
-            _ => Error::Usage(format!("cannot make {shown}: {e}. Choose another place with `output`")),
+            _ => Error::usage(format!("cannot make {shown}: {e}. Choose another place with `output`"))
+                .because(&e),
         })?;
         let pem = to_pem(&self.pkcs8);
         file.write_all(pem.as_bytes()).and_then(|()| file.sync_all()).map_err(|e| {
             // A partly written identity is useless.
             let _ = std::fs::remove_file(path);
-            Error::Output(format!(
+            Error::output(format!(
                 "cannot write {shown}: {e}. Free disk space, or choose another place with `output`"
             ))
+            .because(&e)
         })
     }
 
@@ -83,16 +86,17 @@ impl Identity {
     pub fn load(path: &Path) -> Result<Identity> {
         let shown = path.display();
         let unreadable = |e: std::io::Error| match e.kind() {
-            ErrorKind::NotFound => Error::Usage(format!(
+            ErrorKind::NotFound => Error::usage(format!(
                 "there is no identity at {shown}. Make one with `veilset identity new` and give its \
                  fingerprint to the other party, or name another file with `identity`"
             )),
-            _ => Error::Usage(format!("cannot read the identity {shown}: {e}. Name another with `identity`")),
+            _ => Error::usage(format!("cannot read the identity {shown}: {e}. Name another with `identity`"))
+                .because(&e),
         };
         let file = File::open(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
         if let Some(mode) = open_to_others(&metadata) {
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "the identity {shown} can be read by others (mode {mode:04o}), who may then pose as you. Run \
                  `chmod 600 {shown}`, or make a new one if somebody may have copied it"
             )));
@@ -100,7 +104,7 @@ impl Identity {
         let mut pem = Zeroizing::new(Vec::with_capacity(metadata.len().min(LARGEST_FILE) as usize));
         file.take(LARGEST_FILE).read_to_end(&mut pem).map_err(unreadable)?;
         let not_a_key = |e: String| {
-            Error::Usage(format!(
+            Error::usage(format!(
                 "{shown} is not an identity ({e}): an Ed25519 private key, PKCS#8 in PEM, was expected. Make \
                  one with `veilset identity new`, or name another file with `identity`"
             ))

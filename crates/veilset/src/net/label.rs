@@ -34,7 +34,7 @@ impl Label {
         if fits && route.chars().all(letters) && !route.starts_with('-') && !route.ends_with('-') {
             return Ok(Label(format!("s{lane:03}.{route}.veilset")));
         }
-        Err(Error::Usage(format!(
+        Err(Error::usage(format!(
             "\"{}\" cannot be the word of a route: use 1 to {LONGEST_ROUTE} lower-case letters (a to z), digits and \
              hyphens, no hyphen at the ends, and the same word on both sides",
             shown(route)
@@ -67,7 +67,7 @@ impl FromStr for Label {
         });
         // No label is written in two ways.
         parsed.filter(|label| label.as_str() == text).ok_or_else(|| {
-            Error::Usage(format!(
+            Error::usage(format!(
                 "\"{}\" is not a label. Write sNNN.ROUTE.veilset: the number of a lane, with three digits or more, and \
                  the word that the two sides chose (1 to {LONGEST_ROUTE} lower-case letters, digits and hyphens)",
                 shown(text)

@@ -65,7 +65,7 @@ impl Listener {
         let first = self.sockets.first().map(TcpListener::local_addr);
         first
             .unwrap_or_else(|| Err(ErrorKind::NotConnected.into()))
-            .map_err(|e| Error::Bug(format!("a listening socket has no address: {e}")))
+            .map_err(|e| Error::bug(format!("a listening socket has no address: {e}")).because(&e))
     }
 
     /// Waits for the peer. Strangers neither end nor delay that: their handshakes run concurrently, each with a
@@ -166,11 +166,11 @@ fn cannot_listen(text: &str, e: &std::io::Error) -> Error {
         }
         _ => "Choose another address or port",
     };
-    Error::Usage(format!("cannot listen on {text}: {e}. {next}"))
+    Error::usage(format!("cannot listen on {text}: {e}. {next}")).because(e)
 }
 
 fn nobody_came(watch: &Watch<'_>, at: SocketAddr, last: &str) -> Error {
-    Error::Network(format!(
+    Error::network(format!(
         "the peer did not connect to {at} {}{last}. {ABSENT}, and whether it connects to this machine's \
          address and port. Check firewalls, then run again",
         watch.within()

@@ -39,7 +39,7 @@ impl<'a> Proxy<'a> {
             ));
         }
         let address = Address::parse_of(text, "a proxy's").map_err(|e| {
-            Error::Usage(format!("`proxy`: {e}. The proxy is an HTTP proxy that allows CONNECT"))
+            Error::usage(format!("`proxy`: {e}. The proxy is an HTTP proxy that allows CONNECT"))
         })?;
         Ok(Proxy { text, address })
     }
@@ -86,7 +86,7 @@ impl<'a> Proxy<'a> {
                 Some(end) => return self.judge(&said[..end], said.len() > end, to),
                 None if !b"HTTP/1.".starts_with(&said[..n.min(7)]) => return Err(self.is_none(said)),
                 None if n == LONGEST => {
-                    return Err(Error::Network(format!(
+                    return Err(Error::network(format!(
                         "{self} answers CONNECT with a header of more than {LONGEST} bytes. Check that `proxy` is an \
                          HTTP proxy"
                     )));
@@ -102,7 +102,7 @@ impl<'a> Proxy<'a> {
         let line = shown(line);
         match status {
             // The peer does not speak first.
-            200..=299 if more => Err(Error::Network(format!(
+            200..=299 if more => Err(Error::network(format!(
                 "{self} sends more than its answer to CONNECT ({line}). Check that `proxy` is an HTTP proxy that allows \
                  CONNECT"
             ))),
@@ -110,15 +110,15 @@ impl<'a> Proxy<'a> {
             408 | 429 | 500 | 502..=504 => {
                 Ok(Err(Failure::Proxy(format!("{self} does not reach {to}, it says ({line})"))))
             }
-            407 => Err(Error::Network(format!(
+            407 => Err(Error::network(format!(
                 "{self} wants a user's name and a password ({line}), which is not supported. Ask whoever runs it to let \
                  connections to {to} through without, or omit `proxy`"
             ))),
-            403 => Err(Error::Network(format!(
+            403 => Err(Error::network(format!(
                 "{self} forbids connections to {to} ({line}). Ask whoever runs it to allow CONNECT to that address, or \
                  omit `proxy`"
             ))),
-            _ => Err(Error::Network(format!(
+            _ => Err(Error::network(format!(
                 "{self} refuses to connect to {to} ({line}). Check that `proxy` is an HTTP proxy that allows CONNECT to \
                  that address"
             ))),
@@ -128,7 +128,7 @@ impl<'a> Proxy<'a> {
     /// The answer is none of an HTTP proxy.
     fn is_none(&self, answer: &[u8]) -> Error {
         let first = answer.split(|&b| b == b'\n').next().unwrap_or_default();
-        Error::Network(format!(
+        Error::network(format!(
             "{self} does not answer as an HTTP proxy does, but with \"{}\". Check `proxy`: its host and port are those of \
              an HTTP proxy that allows CONNECT, reached without TLS",
             shown(String::from_utf8_lossy(first).trim_end())
@@ -143,7 +143,7 @@ impl Target {
     pub(super) fn of(Address { host, port }: &Address<'_>) -> Result<Target> {
         // Anything else could end the line of the request.
         if !host.chars().all(|c| c.is_ascii_graphic()) {
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "a proxy cannot be told the host \"{}\": write its name with ASCII letters (xn--...), or its IP address",
                 shown(host)
             )));

@@ -145,7 +145,7 @@ impl Roster {
 }
 
 fn wrong(source: &str, what: &str) -> Error {
-    Error::Usage(format!("the list of parties {source}: {what}"))
+    Error::usage(format!("the list of parties {source}: {what}"))
 }
 
 /// Checks the parties and numbers them. The error says what is wrong and what to do.

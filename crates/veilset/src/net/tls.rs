@@ -546,7 +546,7 @@ impl Secured {
     /// 32 bytes that only the two ends of this connection know (RFC 8446, 7.5).
     pub(super) fn exporter(&self) -> Result<[u8; 32]> {
         let exported = self.tls.export_keying_material([0u8; 32], EXPORTER, None);
-        exported.map_err(|e| Error::Bug(format!("TLS exports no key: {e}")))
+        exported.map_err(|e| Error::bug(format!("TLS exports no key: {e}")))
     }
 
     /// The count of all bytes on the socket, including the handshake's.
@@ -558,9 +558,10 @@ impl Secured {
     pub(super) fn into_stream(self) -> Result<ByteStream> {
         let Secured { tls, socket: Counted(socket, count) } = self;
         let to_shut_down = socket.try_clone().map_err(|e| {
-            Error::Network(format!(
+            Error::network(format!(
                 "cannot share the socket: {e}. Allow more open files (ulimit -n), then run again"
             ))
+            .because(&e)
         })?;
         let tls = Arc::new(Mutex::new(tls));
         let read = Reader {

@@ -179,7 +179,7 @@ fn run<'a>(
                 of(&new.items, &mut all);
             }
             Learned::Union(union) => of(&union, &mut all),
-            other => return Err(Error::Bug(format!("a union gave {other:?}"))),
+            other => return Err(Error::bug(format!("a union gave {other:?}"))),
         }
         all.sort_unstable();
         let own = identifiers.iter().take(items).filter_map(|item| item.try_into().ok()).collect();

@@ -218,7 +218,7 @@ impl Keys for VoleKeys {
 }
 
 fn no_bin(bin: u32) -> Error {
-    Error::Bug(format!("there is no bin {bin}"))
+    Error::bug(format!("there is no bin {bin}"))
 }
 
 /// The ideal functionality, for tests of its users: the sender sends its key in the clear.

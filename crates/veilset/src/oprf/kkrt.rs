@@ -74,7 +74,7 @@ pub fn width(exponent: u32, pairs: usize) -> Result<usize> {
     let most = (-f64::from(exponent)).exp2() / pairs.max(1) as f64 * (1.0 - 1e-9);
     let widths = (DISTANCE..=MAX_WIDTH).step_by(8);
     widths.into_iter().find(|&width| close(width) <= most).ok_or_else(|| {
-        Error::Usage(format!(
+        Error::usage(format!(
             "{pairs} pairs at an error of 2^-{exponent} need codes of more than {MAX_WIDTH} bits"
         ))
     })
@@ -94,7 +94,7 @@ fn close(width: usize) -> f64 {
 fn check(width: usize) -> Result<()> {
     match width.is_multiple_of(8) && (DISTANCE..=MAX_WIDTH).contains(&width) {
         true => Ok(()),
-        false => Err(Error::Bug(format!("KKRT with codes of {width} bits"))),
+        false => Err(Error::bug(format!("KKRT with codes of {width} bits"))),
     }
 }
 

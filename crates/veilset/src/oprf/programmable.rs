@@ -93,7 +93,7 @@ impl Bounds {
     fn check(self) -> Result<()> {
         match (1..=size_of::<Value>()).contains(&self.bytes) {
             true => Ok(()),
-            false => Err(Error::Bug(format!("a programmable OPRF with values of {} bytes", self.bytes))),
+            false => Err(Error::bug(format!("a programmable OPRF with values of {} bytes", self.bytes))),
         }
     }
 
@@ -241,7 +241,7 @@ impl<F: BinOprf> BinOpprf for Programmed<F> {
         bounds: Bounds,
     ) -> Result<Secrets<Value>> {
         if queries.len() != bounds.receiver {
-            return Err(Error::Bug(format!("{} queries for {} bins", queries.len(), bounds.receiver)));
+            return Err(Error::bug(format!("{} queries for {} bins", queries.len(), bounds.receiver)));
         }
         // 1. F_j at the query of each bin.
         let f = self.0.receiver(cx, purpose, queries)?;
@@ -295,7 +295,7 @@ fn filled(cx: &mut Context, inputs: &[Input], most: usize) -> Result<Secrets<Inp
 }
 
 fn too_many(n: usize, most: usize) -> Error {
-    Error::Bug(format!("a programmable OPRF of {n} keys where {most} were announced"))
+    Error::bug(format!("a programmable OPRF of {n} keys where {most} were announced"))
 }
 
 /// The first halves of values of F.
@@ -337,7 +337,7 @@ fn send_hint_of(
 ) -> Result<()> {
     bounds.check()?;
     if n != values.len() {
-        return Err(Error::Bug(format!("{} values for {n} keys", values.len())));
+        return Err(Error::bug(format!("{} values for {n} keys", values.len())));
     }
     let missing = bounds.sender.checked_sub(n).ok_or_else(|| too_many(n, bounds.sender))?;
     let keys = Secrets::from((0..missing).map(|_| Key::random(cx.rng)).collect::<Vec<_>>());
@@ -367,7 +367,7 @@ pub fn receive_hint(
 ) -> Result<Secrets<Value>> {
     bounds.check()?;
     if keys.len() != f.len() {
-        return Err(Error::Bug(format!("{} values for {} keys", f.len(), keys.len())));
+        return Err(Error::bug(format!("{} values for {} keys", f.len(), keys.len())));
     }
     let size = okvs::size(bounds.sender);
     let seed = cx.ch.rx.recv(SEED, 1)?[0];

@@ -151,7 +151,7 @@ fn not_the_identity(encodings: Secrets<Encoding>) -> Result<Secrets<Encoding>> {
 fn length(bytes: &[u8]) -> Result<[u8; 2]> {
     let length = u16::try_from(bytes.len());
     length.map(u16::to_be_bytes).map_err(|_| {
-        Error::Usage(format!("the DH OPRF takes inputs of 65,535 bytes at most, not {}", bytes.len()))
+        Error::usage(format!("the DH OPRF takes inputs of 65,535 bytes at most, not {}", bytes.len()))
     })
 }
 

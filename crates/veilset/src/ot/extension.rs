@@ -114,7 +114,7 @@ fn depths(k: usize) -> impl Iterator<Item = usize> {
 fn check(k: usize) -> Result<()> {
     match (1..=MAX_K).contains(&k) {
         true => Ok(()),
-        false => Err(Error::Bug(format!("OT extension with k = {k}, which is not from 1 to {MAX_K}"))),
+        false => Err(Error::bug(format!("OT extension with k = {k}, which is not from 1 to {MAX_K}"))),
     }
 }
 
@@ -209,7 +209,7 @@ impl Common {
     fn column_bytes(&self, n: usize) -> Result<usize> {
         match n <= FRAME {
             true => Ok(column_bytes(n, self.security())),
-            false => Err(Error::Bug(format!("{n} OTs in a frame, which holds {FRAME}"))),
+            false => Err(Error::bug(format!("{n} OTs in a frame, which holds {FRAME}"))),
         }
     }
 

@@ -59,7 +59,7 @@ impl Budget {
     /// [`Error::Usage`] for sets larger than [`LARGEST`].
     pub fn new(n_y: usize, n_x: usize) -> Result<Budget> {
         if n_y > LARGEST[0] || n_x > LARGEST[1] {
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "sigma-fhe takes at most {} items of the receiver and {} of the sender, dummies included, not {n_y} \
                  and {n_x}. Use dh or poprf",
                 LARGEST[0], LARGEST[1]
@@ -82,7 +82,7 @@ impl Budget {
         };
         match budget.flood + 1 < budget.room && budget.alike >= each {
             true => Ok(budget),
-            false => Err(Error::Bug(format!("parameters of sigma-fhe that are too small: {budget}"))),
+            false => Err(Error::bug(format!("parameters of sigma-fhe that are too small: {budget}"))),
         }
     }
 }

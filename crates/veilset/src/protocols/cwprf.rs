@@ -115,7 +115,7 @@ pub(super) fn transferred(
     test: Test,
 ) -> Result<Cost> {
     let Test { mut steps, held: test } = test;
-    let none = || Error::Bug(format!("{} without a transfer", deal.operation));
+    let none = || Error::bug(format!("{} without a transfer", deal.operation));
     let transfer = over.transfer.ok_or_else(none)?(deal, n_x);
     let result = (over.held)(deal, n_y, n_x);
     steps.extend([transfer.step, deal.sent_on()]);
@@ -135,6 +135,6 @@ fn held_for_test(forms: usize, n_y: usize, n_x: usize) -> [usize; 2] {
 
 /// How an offered operation is computed from the test.
 pub(super) fn over_mqrpmt(operation: &Operation) -> Result<&OverMqrpmt> {
-    let none = || Error::Bug(format!("{operation} over an mqRPMT"));
+    let none = || Error::bug(format!("{operation} over an mqRPMT"));
     operation.over_mqrpmt.as_ref().ok_or_else(none)
 }

@@ -152,7 +152,7 @@ fn part<C: Cipher>(operation: &Operation) -> Result<Part> {
         Part { operation: &COUNT, shape: |_| count::SHAPE, held: |_, _, _| [0; 2], run: count::run::<C> },
     ];
     let found = all.into_iter().find(|part| part.operation == operation);
-    found.ok_or_else(|| Error::Bug(format!("{operation} by {DC17}")))
+    found.ok_or_else(|| Error::bug(format!("{operation} by {DC17}")))
 }
 
 fn cost<C: Cipher>(deal: &Deal) -> Result<Cost> {

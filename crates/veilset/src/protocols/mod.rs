@@ -294,7 +294,7 @@ impl Protocol {
     pub fn cost(&self, deal: &Deal) -> Result<Cost> {
         let Runs::Two { cost, .. } = self.runs else { return Err(self.not_of(2)) };
         let (receiver, sender) = self.sizes(deal);
-        self.check_sizes(deal.operation, [receiver, sender]).map_err(Error::Usage)?;
+        self.check_sizes(deal.operation, [receiver, sender]).map_err(Error::usage)?;
         let mut cost = match &deal.operation.over_union {
             Some(over) => (over.cost)(deal, cost(&(over.union)(deal))?),
             None => cost(deal)?,
@@ -319,7 +319,7 @@ impl Protocol {
     }
 
     fn not_of(&self, parties: usize) -> Error {
-        Error::Bug(format!("{self} in a run of {parties} parties"))
+        Error::bug(format!("{self} in a run of {parties} parties"))
     }
 
     /// Whether it computes the operation.
@@ -364,7 +364,7 @@ impl Protocol {
 
     /// The error for a group that it does not work in.
     pub(crate) fn refuse_group(&self, group: &str) -> Error {
-        Error::Usage(format!(
+        Error::usage(format!(
             "{self} does not work in {group}. Omit `group`, or use one of its own: {}",
             self.works_in().collect::<Vec<_>>().join(", ")
         ))
@@ -466,7 +466,7 @@ pub fn run_of_several<'a>(
     let Runs::Several { run, .. } = &protocol.runs else { return Err(protocol.not_of(bounds.len())) };
     let Task { operation, role, group, set, terms, .. } = *task;
     if let Some(largest) = bounds.iter().find(|bound| **bound > MAX_SET) {
-        return Err(Error::Usage(format!("a set of {largest} items: {MAX_SET} is the most")));
+        return Err(Error::usage(format!("a set of {largest} items: {MAX_SET} is the most")));
     }
     if !protocol.groups.contains(&group) {
         return Err(protocol.refuse_group(group));
@@ -479,7 +479,7 @@ pub fn run_of_several<'a>(
         && protocol.computes(operation);
     match fits {
         true => run(task, many, bounds),
-        false => Err(Error::Bug(format!("{operation} by {protocol} as the {role}, party {}", many.me + 1))),
+        false => Err(Error::bug(format!("{operation} by {protocol} as the {role}, party {}", many.me + 1))),
     }
 }
 
@@ -487,7 +487,7 @@ impl Protocol {
     /// Refuses a task whose parts do not belong together. Returns the size of the peer's set in the protocol.
     fn check(&self, task: &Task, peer: Announced) -> Result<usize> {
         let Some(offer) = self.offer(task.operation) else {
-            return Err(Error::Bug(format!("{} by {self}", task.operation)));
+            return Err(Error::bug(format!("{} by {self}", task.operation)));
         };
         if !self.works_in().any(|name| name == task.group) {
             return Err(self.refuse_group(task.group));
@@ -498,17 +498,17 @@ impl Protocol {
         let n = peer.size + inserted;
         let largest = n.max(task.set.len());
         if largest > MAX_SET {
-            return Err(Error::Usage(format!("a set of {largest} items: {MAX_SET} is the most")));
+            return Err(Error::usage(format!("a set of {largest} items: {MAX_SET} is the most")));
         }
         let sizes = if task.role == Role::Receiver { [task.set.len(), n] } else { [n, task.set.len()] };
-        self.check_sizes(task.operation, sizes).map_err(Error::Usage)?;
+        self.check_sizes(task.operation, sizes).map_err(Error::usage)?;
         let payloads =
             if task.terms.payload && task.role == Role::Sender { task.set.items().len() } else { 0 };
         if task.terms.malicious_sender && !offer.malicious_sender {
-            return Err(Error::Bug(format!("{self} against a malicious sender")));
+            return Err(Error::bug(format!("{self} against a malicious sender")));
         }
         if task.terms.reveal_count != offer.reveals_count {
-            return Err(Error::Bug(format!(
+            return Err(Error::bug(format!(
                 "{} by {self}, in which the sender {} how many items match",
                 task.operation,
                 if offer.reveals_count { "would learn unasked" } else { "cannot learn" }
@@ -527,7 +527,7 @@ impl Protocol {
         let (kind, due) = (operation.dummies(role), self.inserted(operation, peer));
         let due = if role == Role::Receiver { due } else { 0 };
         if set.dummies().is_some_and(|dummies| dummies != kind) {
-            return Err(Error::Bug(format!(
+            return Err(Error::bug(format!(
                 "the {role} of {operation} by {self} pads with dummies of another kind: {}",
                 match kind {
                     Dummies::Random => "random ones (Hashed::padded)",
@@ -537,7 +537,7 @@ impl Protocol {
         }
         match set.inserted() == due {
             true => Ok(()),
-            false => Err(Error::Bug(format!(
+            false => Err(Error::bug(format!(
                 "the {role} of {operation} by {self} inserts {due} listed dummies for a peer's set of {} \
                  (Hashed::insert_listed, Protocol::inserted), not {}",
                 peer.size,

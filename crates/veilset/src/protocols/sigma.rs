@@ -13,7 +13,7 @@ use crate::work::Step;
 
 /// How an offered operation is computed.
 fn over_sigma(operation: &Operation) -> Result<&OverSigma> {
-    operation.over_sigma.as_ref().ok_or_else(|| Error::Bug(format!("{operation} over a Sigma-mqPMT")))
+    operation.over_sigma.as_ref().ok_or_else(|| Error::bug(format!("{operation} over a Sigma-mqPMT")))
 }
 
 /// Runs one party of an offered operation. The peer's set has `n` items in the protocol.

@@ -225,7 +225,7 @@ pub(super) fn meet(
     rng: &mut Prng,
 ) -> Result<Met> {
     if our_size > MAX_SET {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "our set of {our_size} items is more than this version supports ({MAX_SET}). Split it"
         )));
     }
@@ -236,13 +236,7 @@ pub(super) fn meet(
 
     // 1. Versions: two different ones understand nothing else of each other.
     // Without TLS these are the first bytes that show which protocol the peer speaks.
-    versions(channel).map_err(|e| match (e, connection.peer) {
-        (Error::Peer { who, fault, what }, None) => {
-            Error::Peer { who, fault, what: format!("{what}. {BOTH_PLAIN}") }
-        }
-        (Error::Network(what), None) => Error::Network(format!("{what}. {BOTH_PLAIN}")),
-        (e, _) => e,
-    })?;
+    versions(channel).map_err(|e| if connection.peer.is_none() { e.and(BOTH_PLAIN) } else { e })?;
 
     // 2. Hellos.
     // Theirs answers our version, which it waited for.
@@ -505,7 +499,7 @@ impl Letter {
     }
 
     pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
-        let bytes = serde_json::to_vec(self).map_err(|e| Error::Bug(format!("a hello is not JSON: {e}")))?;
+        let bytes = serde_json::to_vec(self).map_err(|e| Error::bug(format!("a hello is not JSON: {e}")))?;
         match bytes.len() <= MAX_HELLO {
             true => Ok(bytes),
             false => Err(Error::Usage(

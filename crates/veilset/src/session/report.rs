@@ -176,7 +176,7 @@ impl Report {
     /// The report as pretty-printed JSON, one object.
     pub fn to_json(&self) -> Result<String> {
         let json = serde_json::to_string_pretty(self);
-        json.map_err(|e| Error::Bug(format!("a report is not JSON: {e}")))
+        json.map_err(|e| Error::bug(format!("a report is not JSON: {e}")))
     }
 
     /// The report in a few lines for people; the first one states the result.
@@ -400,7 +400,7 @@ fn numbers(request: &Request, outcome: &Outcome) -> Result<Numbers> {
         Learned::Sum(Some(s)) => {
             let text = decimal(s.sum, request.value_scale);
             let raw =
-                RawValue::from_string(text).map_err(|e| Error::Bug(format!("a sum is not a number: {e}")))?;
+                RawValue::from_string(text).map_err(|e| Error::bug(format!("a sum is not a number: {e}")))?;
             Numbers { matches: Some(s.matches as usize), sum: Some(raw), below_minimum: Some(false), ..none }
         }
     })

@@ -252,7 +252,7 @@ fn approved(
         // What comes to us, and what we look up, follows from the capacity.
         let capacity = met.filter.as_ref().filter(|(_, agreed)| !agreed.held).map(|(facts, _)| facts.capacity);
         if let Some(capacity) = capacity.filter(|n| request.role == Role::Sender && *n > request.max_peer_items) {
-            return Err(Error::Refused(format!(
+            return Err(Error::refused(format!(
                 "the peer's filter is for {capacity} items, but `max_peer_items` is {}. Raise it if you want to spend the \
                  time",
                 request.max_peer_items
@@ -280,7 +280,7 @@ fn approved(
 
 /// This party's set is larger than we accept.
 pub(super) fn too_large(party: &Party, request: &Request) -> Error {
-    Error::Refused(format!(
+    Error::refused(format!(
         "{}'s set has {} items, but `max_peer_items` is {}. Raise it if you want to spend the time and \
          memory",
         party.seat, party.announced.size, request.max_peer_items
@@ -292,21 +292,21 @@ fn within_limits(proposal: &Proposal) -> Result<()> {
     let (protocol, deal) = proposal.deal();
     let (n_receiver, n_sender) = protocol.sizes(&deal);
     if n_receiver.max(n_sender) > MAX_SET {
-        return Err(Error::Refused(format!(
+        return Err(Error::refused(format!(
             "with dummies the sets have {n_receiver} and {n_sender} items, more than this version supports \
              ({MAX_SET}). Agree on smaller values for `pad_to`"
         )));
     }
-    protocol.check_sizes(deal.operation, [n_receiver, n_sender]).map_err(Error::Refused)?;
+    protocol.check_sizes(deal.operation, [n_receiver, n_sender]).map_err(Error::refused)?;
     let Some(Facts { capacity, queries, .. }) = proposal.hello.filter else { return Ok(()) };
     if n_receiver > capacity {
-        return Err(Error::Refused(format!(
+        return Err(Error::refused(format!(
             "the receiver has {n_receiver} items, and its filter is for {capacity}. Use a filter that was made with a \
              larger `capacity`"
         )));
     }
     if n_sender > queries {
-        return Err(Error::Refused(format!(
+        return Err(Error::refused(format!(
             "the sender has {n_sender} items, and the receiver's filter is for {queries}. Use a filter that was made with \
              a larger `for`"
         )));

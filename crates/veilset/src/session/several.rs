@@ -146,7 +146,7 @@ impl Gathering {
         let hello = request.hello(check);
         let ours = Announced { size: request.announced(), padded: hello.padded };
         if ours.size > MAX_SET {
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "our set of {} items is more than this version supports ({MAX_SET}). Split it",
                 ours.size
             )));
@@ -255,7 +255,7 @@ impl Gathering {
         let pairs = &self.pairs;
         let confirmed = self.mesh.each(|seat, channel| match pairs.get(number(seat)) {
             Some(session) => confirm(channel, session),
-            None => Err(Error::Bug(format!("no session with {seat}"))),
+            None => Err(Error::bug(format!("no session with {seat}"))),
         })?;
         let confirmed = confirmed.into_iter().next();
         Ok((sealed, confirmed.ok_or_else(|| Error::Bug("a run without other parties".into()))?))

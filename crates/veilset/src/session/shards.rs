@@ -143,7 +143,7 @@ impl Begun {
             return Ok(());
         }
         let (then, now) = (self.theirs.words(), peer.announced.words());
-        Err(Error::Refused(format!(
+        Err(Error::refused(format!(
             "the job began with {then} items of {}, and now there are {now}. A job goes on with the same sets only: let the \
              other party use the input and `pad_to` of then, or begin a new job on both sides",
             peer.seat
@@ -198,7 +198,7 @@ impl Keep for InMemory {
 
     fn take(&self, shard: u32) -> Result<Learned> {
         let kept = locked(&self.results).get_mut(shard as usize).and_then(Option::take);
-        kept.unwrap_or_else(|| Err(Error::Bug(format!("the result of shard {shard} was not kept"))))
+        kept.unwrap_or_else(|| Err(Error::bug(format!("the result of shard {shard} was not kept"))))
     }
 }
 
@@ -517,7 +517,7 @@ fn merged(parts: impl Iterator<Item = Result<Learned>>, [ours, theirs]: [usize; 
                     Learned::Union(items.chosen(&order))
                 }
             }
-            other => return Err(Error::Bug(format!("a shard with {other:?}"))),
+            other => return Err(Error::bug(format!("a shard with {other:?}"))),
         });
     }
     let form = form.ok_or_else(|| Error::Bug("a job without shards".into()))?;
@@ -542,7 +542,7 @@ pub(super) fn check_peer(peer: &Party, request: &Request) -> Result<()> {
     let all = if number == 0 { 0 } else { number as usize * bound(announced, number) };
     match all <= request.max_peer_items {
         true => Ok(()),
-        false => Err(Error::Refused(format!(
+        false => Err(Error::refused(format!(
             "in {number} shards {}'s set of {announced} items has up to {all} with dummies, but `max_peer_items` is {}. \
              Raise it, or use fewer shards",
             peer.seat, request.max_peer_items
@@ -552,7 +552,7 @@ pub(super) fn check_peer(peer: &Party, request: &Request) -> Result<()> {
 
 /// Refuses what cannot be cut into shards.
 pub(super) fn check(number: u32, operation: &Operation, protocol: &Protocol) -> Result<()> {
-    let wrong = |what: String| Err(Error::Usage(what));
+    let wrong = |what: String| Err(Error::usage(what));
     if !(2..=MAX_SHARDS).contains(&number) {
         return wrong(format!("`shards={number}` is not possible. Use 2 to {MAX_SHARDS}, or omit it"));
     }

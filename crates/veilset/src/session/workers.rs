@@ -106,7 +106,7 @@ impl Ticket {
         // With room for all of it: a list that grows leaves copies.
         let mut json = Vec::with_capacity(2048 + 8 * self.shards.len());
         serde_json::to_writer(&mut json, self)
-            .map_err(|e| Error::Bug(format!("a ticket is not JSON: {e}")))?;
+            .map_err(|e| Error::bug(format!("a ticket is not JSON: {e}")))?;
         Ok(Secret::new(json))
     }
 
@@ -135,7 +135,7 @@ impl Ticket {
 
     /// Whom the worker meets, and as whom.
     fn protection(&self) -> Result<Protection> {
-        let wrong = |e| Error::Usage(format!("the ticket names no worker of the other side: {e}"));
+        let wrong = |e| Error::usage(format!("the ticket names no worker of the other side: {e}"));
         let peer = self.peer.parse().map_err(wrong)?;
         Ok(Protection::Tls { identity: Arc::new(Identity::of_seed(&self.seed)?), peer })
     }
@@ -196,7 +196,7 @@ impl Lane<'_> {
             .announced
             .map(|(size, padded)| Announced { size: usize::try_from(size).unwrap_or(usize::MAX), padded });
         let (protocol, group) = &ticket.choice;
-        let choice = Choice::named(protocol, group).map_err(Error::Usage)?;
+        let choice = Choice::named(protocol, group).map_err(Error::usage)?;
         let proposal = Proposal {
             hello: request.hello(false),
             choice,
@@ -364,7 +364,7 @@ pub(super) fn run<'s>(
             let now = tell_kept(open.channel()?, &locked(&kept))?;
             fruitless = if grown(&both, &now)? { 0 } else { fruitless + 1 };
             if fruitless == FRUITLESS {
-                return Err(Error::Refused(format!(
+                return Err(Error::refused(format!(
                     "no worker completed a shard. The job can be resumed on both sides when this is mended: {}",
                     failed.unwrap_or_else(|| "those of the other side failed".into())
                 )));
@@ -418,7 +418,7 @@ impl Round<'_> {
         let keep = |shard: u32, bytes: &[u8]| {
             let learned = learned::of_bytes(bytes)?.map_err(|error| error.by(seat));
             if !given.contains(&shard) {
-                return Err(Error::Usage(format!("a worker returned shard {shard}, which it was not given")));
+                return Err(Error::usage(format!("a worker returned shard {shard}, which it was not given")));
             }
             // A shard that ran again because the other side lacked it has a result here already.
             if std::mem::replace(&mut locked(kept)[shard as usize], true) {

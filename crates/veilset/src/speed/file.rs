@@ -85,7 +85,7 @@ pub fn save(path: &Path, speeds: &Speeds) -> Result<()> {
     let picoseconds = Primitive::ALL.map(|p| (p.name().to_string(), speeds.picoseconds(p))).into();
     let speed = Speed { version: VERSION.into(), machine: Machine::this(), picoseconds };
     let text =
-        serde_json::to_string_pretty(&speed).map_err(|e| Error::Bug(format!("speeds as JSON: {e}")))?;
+        serde_json::to_string_pretty(&speed).map_err(|e| Error::bug(format!("speeds as JSON: {e}")))?;
     let written = places::private_parent(path).and_then(|()| {
         let mut new = places::beside(path)?;
         writeln!(new, "{text}")?;
@@ -102,7 +102,7 @@ pub fn save(path: &Path, speeds: &Speeds) -> Result<()> {
 pub fn check_place(path: &Path) -> Result<()> {
     if path.is_file() && !has_speeds(path) {
         let path = path.display();
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "{path} is no file of speeds, or a damaged one. Name another file, or delete it"
         )));
     }
@@ -133,7 +133,8 @@ fn has_speeds(path: &Path) -> bool {
 
 fn unwritable(path: &Path, e: &io::Error) -> Error {
     let path = path.display();
-    Error::Output(format!(
+    Error::output(format!(
         "the speeds cannot be written to {path}: {e}. Make it writable, or name another file"
     ))
+    .because(e)
 }

@@ -131,7 +131,7 @@ impl Bench<'_> {
             }
         }
         for name in names {
-            let facts = group::facts(name).ok_or_else(|| Error::Bug(format!("the speed of {name}")))?;
+            let facts = group::facts(name).ok_or_else(|| Error::bug(format!("the speed of {name}")))?;
             self.begin(facts.multiplication);
             let seconds = group::with(name, Multiply(&self.one, &mut self.rng)).unwrap_or_default();
             self.set(facts.multiplication, seconds, 2 * POINTS);

@@ -38,7 +38,7 @@ impl Network {
     /// [`Error::Bug`] for less than one level, more than 24, or more outputs than positions.
     pub fn new(levels: u32, outputs: usize) -> Result<Network> {
         if !(1..=24).contains(&levels) || outputs > 1 << levels {
-            return Err(Error::Bug(format!("a network of {levels} levels with {outputs} outputs")));
+            return Err(Error::bug(format!("a network of {levels} levels with {outputs} outputs")));
         }
         let mut network = Network { levels, outputs, switches: Vec::new() };
         network.switches = network.all().filter(|switch| network.is_wanted(switch)).collect();
@@ -136,7 +136,7 @@ impl Network {
             }
         });
         if from.len() != n || !seen.iter().all(|&seen| seen) {
-            return Err(Error::Bug(format!("no permutation of {n} inputs")));
+            return Err(Error::bug(format!("no permutation of {n} inputs")));
         }
         let mut wires = Secrets::<u32>::zeros(n);
         from.iter().enumerate().for_each(|(output, &input)| wires[self.place(output)] = input);

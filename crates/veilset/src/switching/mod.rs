@@ -79,7 +79,7 @@ impl Switching {
     /// Announces the stage, in which the permuter sends the corrections.
     fn begin(&self, ch: &Channel, corrections: usize) -> Result<()> {
         if !(1..=size_of::<Value>()).contains(&self.bytes) {
-            return Err(Error::Bug(format!("switching of values of {} bytes", self.bytes)));
+            return Err(Error::bug(format!("switching of values of {} bytes", self.bytes)));
         }
         ch.stage("switching", Unit::Bytes, corrections + self.bytes * self.switches());
         Ok(())
@@ -92,7 +92,7 @@ impl Switching {
     /// Those of the channel, and [`Error::Bug`] for another number of inputs.
     pub fn masker(&self, ch: &mut Channel, ot: &mut Sender, inputs: &[Value]) -> Result<Secrets<Value>> {
         if inputs.len() != self.blocks * self.network.size() {
-            return Err(Error::Bug(format!("{} inputs of {} blocks", inputs.len(), self.blocks)));
+            return Err(Error::bug(format!("{} inputs of {} blocks", inputs.len(), self.blocks)));
         }
         self.begin(ch, ot.correction_bytes(self.switches()))?;
         let (threads, mut first) = (ot.threads().clone(), 0);
@@ -126,7 +126,7 @@ impl Switching {
     /// Those of the channel, and [`Error::Bug`] for another number of choices.
     pub fn permuter(&self, ch: &mut Channel, ot: &mut Receiver, choices: &[bool]) -> Result<Secrets<Value>> {
         if choices.len() != self.switches() {
-            return Err(Error::Bug(format!("{} choices for {} switches", choices.len(), self.switches())));
+            return Err(Error::bug(format!("{} choices for {} switches", choices.len(), self.switches())));
         }
         self.begin(ch, ot.correction_bytes(choices.len()))?;
         let threads = ot.threads().clone();

@@ -182,7 +182,7 @@ impl<'a> ArrowSink<'a> {
     fn write(&mut self, columns: Vec<ArrayRef>, rows: usize) -> Result<()> {
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
-            .map_err(|e| Error::Bug(format!("a batch of rows does not fit its schema: {e}")))?;
+            .map_err(|e| Error::bug(format!("a batch of rows does not fit its schema: {e}")))?;
         match &mut self.to {
             Container::Parquet(writer) => writer.write(&batch)?,
             Container::File(writer) => writer.write(&batch).map_err(unencoded)?,
@@ -225,6 +225,6 @@ fn push(buffer: &mut Buffer, cell: Option<&[u8]>) -> Result<()> {
 fn unencoded(e: ArrowError) -> Error {
     match e {
         ArrowError::IoError(_, e) => unwritable("result", &e),
-        e => Error::Bug(format!("the result could not be encoded as Arrow: {e}")),
+        e => Error::bug(format!("the result could not be encoded as Arrow: {e}")),
     }
 }

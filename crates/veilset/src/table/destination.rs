@@ -86,7 +86,7 @@ impl Destination {
         let directory = directory(&self.path);
         if let Err(e) = file.place(directory, &self.path, self.force) {
             let (what, path, cause) = (self.what, self.path.display(), e.cause);
-            return Err(Error::Output(match e.kept {
+            return Err(Error::output(match e.kept {
                 Some(kept) => format!(
                     "the {what} is complete but could not be renamed to {path}: {cause}. It is in {}; move it by hand",
                     kept.display()
@@ -94,7 +94,8 @@ impl Destination {
                 None => format!(
                     "the {what} could not be saved as {path}: {cause}; check the destination and run again"
                 ),
-            }));
+            })
+            .because(&cause));
         }
         there();
         // The file is in place. Whether its name survives a power failure is not worth failing for.
@@ -182,7 +183,7 @@ fn unbuffered_output() -> io::Result<io::Stdout> {
 
 /// Refuses a name that a result cannot have.
 fn check_name(path: &Path, force: bool) -> Result<()> {
-    let refuse = |what: &str, next: &str| Err(Error::Output(format!("{} {what}; {next}", path.display())));
+    let refuse = |what: &str, next: &str| Err(Error::output(format!("{} {what}; {next}", path.display())));
     if path.file_name().is_none() {
         return refuse("does not name a file", "give a file name");
     }
@@ -202,12 +203,13 @@ fn temporary(path: &Path, force: bool) -> Result<Temporary> {
     Temporary::create(directory).map_err(|e| {
         // The library's message names the temporary file, which means nothing to the user.
         let cause = e.raw_os_error().map_or_else(|| e.to_string(), |c| io::Error::from_raw_os_error(c).to_string());
-        Error::Output(format!(
+        Error::output(format!(
             "{} cannot be written: no file can be created in {}: {cause}; check that the directory exists and \
              can be written to, or choose another place",
             path.display(),
             directory.display()
         ))
+        .because(&e)
     })
 }
 
@@ -227,7 +229,7 @@ pub(crate) fn unwritable(what: &str, e: &io::Error) -> Error {
         io::ErrorKind::FileTooLarge => "raise the file size limit (ulimit -f) and run again",
         _ => "check the destination and run again",
     };
-    Error::Output(format!("the {what} could not be written: {e}; {next}"))
+    Error::output(format!("the {what} could not be written: {e}; {next}")).because(e)
 }
 
 #[cfg(test)]

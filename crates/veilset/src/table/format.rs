@@ -106,7 +106,7 @@ impl FromStr for Format {
         let found = Format::ALL.iter().find(|f| f.name() == name);
         found.copied().ok_or_else(|| {
             let all: Vec<_> = Format::ALL.iter().map(|f| f.name()).collect();
-            Error::Usage(format!("\"{name}\" is not a format of this build. Use one of {}", all.join(", ")))
+            Error::usage(format!("\"{name}\" is not a format of this build. Use one of {}", all.join(", ")))
         })
     }
 }
@@ -151,7 +151,7 @@ pub fn check_output(table: &Table, sent: &[String], format: Format) -> Result<()
     check_names(table, sent)?;
     let columns = table.header().len() + sent.len();
     if format == Format::List && columns != 1 {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "the result has {columns} columns, but a list has one; use `output_format=csv` or \
              `output_format=parquet`"
         )));
@@ -186,7 +186,7 @@ pub fn check_names(table: &Table, names: &[String]) -> Result<()> {
         let ours = table.header().contains(name);
         if ours || names[..i].contains(name) {
             let with = if ours { "one of our columns" } else { "another sent column" };
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "the sent column \"{name}\" has the same name as {with}; give it another name with \
                  `receive_columns={}=OTHER`",
                 quoted(name)

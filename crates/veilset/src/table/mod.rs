@@ -181,6 +181,7 @@ impl Table {
         }
         let file = std::fs::File::open(path).map_err(|e| {
             Error::input(path, format!("the file cannot be opened: {e}"), "Check its name and permissions")
+                .because(&e)
         })?;
         match options.format.unwrap_or_else(|| Format::of_input(path)) {
             // Only a regular file has an end to start from.
@@ -264,7 +265,7 @@ impl Table {
                 }
             }
             Store::Batches(batches) => {
-                batches.write(&mut digest).map_err(|e| Error::Bug(format!("a digest of batches: {e}")))?;
+                batches.write(&mut digest).map_err(|e| Error::bug(format!("a digest of batches: {e}")))?;
             }
         }
         Ok(*digest.finalize().as_bytes())

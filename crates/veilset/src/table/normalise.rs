@@ -93,7 +93,7 @@ impl FromStr for Normalise {
                 "casefold" => normalise.casefold = true,
                 "nfc" => normalise.nfc = true,
                 _ => {
-                    return Err(Error::Usage(format!(
+                    return Err(Error::usage(format!(
                         "`normalize` does not know \"{step}\". Give it one or more of trim, casefold and nfc, \
                          separated by commas"
                     )));

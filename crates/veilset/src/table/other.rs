@@ -91,7 +91,7 @@ pub fn check_input_name(path: &Path) -> Result<()> {
     let inside = compressed::inner(path);
     check_parquet(path, Format::of_input(path))?;
     match by_extension(inside.as_deref().unwrap_or(path)) {
-        Some((what, next)) => Err(Error::Usage(format!(
+        Some((what, next)) => Err(Error::usage(format!(
             "{} is {what}, judging by its name. {next}; or, if it is CSV, Parquet, Arrow, JSON lines or a list nevertheless, \
              name the format with `format`",
             path.display()
@@ -109,7 +109,7 @@ pub fn check_output_name(path: &Path) -> Result<()> {
     check_parquet(path, Format::of_input(path))?;
     let read_only = READ_ONLY.iter().find(|(extensions, _)| extensions.contains(&extension.as_str()));
     match by_extension(path).map(|(what, _)| what).or(read_only.map(|(_, what)| *what)) {
-        Some(what) => Err(Error::Usage(format!(
+        Some(what) => Err(Error::usage(format!(
             "judging by its name, `output` {} asks for {what}, but veilset writes CSV, Parquet, Arrow and lists. \
              Give `output` another name, or choose the format with `output_format`",
             path.display()
@@ -121,7 +121,7 @@ pub fn check_output_name(path: &Path) -> Result<()> {
 /// Refuses Parquet if this build has none.
 fn check_parquet(path: &Path, format: Format) -> Result<()> {
     match format == Format::Parquet && !HAS_PARQUET {
-        true => Err(Error::Usage(format!(
+        true => Err(Error::usage(format!(
             "{} is Parquet, judging by its name, and this build of veilset has no Parquet. Use CSV or Arrow, or a build \
              with the feature parquet",
             path.display()

@@ -122,6 +122,7 @@ fn pieces_of(
     let open = || {
         File::open(path).map_err(|e| {
             Error::input(path, format!("the file cannot be opened: {e}"), "Check its name and permissions")
+                .because(&e)
         })
     };
     let name = path.display().to_string();

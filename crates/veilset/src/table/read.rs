@@ -377,7 +377,7 @@ pub(super) fn unreadable(name: &str, e: &std::io::Error) -> Error {
     if let Some(ours) = Error::carried_by(e) {
         return ours;
     }
-    Error::input(name, format!("reading failed: {e}"), "Check that it is a readable file")
+    Error::input(name, format!("reading failed: {e}"), "Check that it is a readable file").because(e)
 }
 
 fn utf16(name: &str) -> Error {

@@ -19,7 +19,7 @@ impl<'a> SentColumns<'a> {
     /// text where ours is text, which is the peer's fault.
     pub(super) fn check(&self, rows: usize, encoding: Encoding) -> Result<()> {
         if self.payloads.len() != rows {
-            return Err(Error::Bug(format!("{} payloads for {rows} rows", self.payloads.len())));
+            return Err(Error::bug(format!("{} payloads for {rows} rows", self.payloads.len())));
         }
         check_items(self.payloads, self.names.len(), encoding, "columns it sent are")
     }

@@ -30,18 +30,19 @@ pub fn input_files(inputs: &[PathBuf]) -> Result<Vec<PathBuf>> {
         files.iter().map(|file| (file.canonicalize().unwrap_or_else(|_| file.clone()), file)).collect();
     places.sort();
     if let Some(two) = places.windows(2).find(|two| two[0].0 == two[1].0) {
-        return Err(Error::Usage(format!("the input {} is there twice. Name it once", two[0].1.display())));
+        return Err(Error::usage(format!("the input {} is there twice. Name it once", two[0].1.display())));
     }
     Ok(files)
 }
 
 fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
-    let unreadable = |e| {
+    let unreadable = |e: std::io::Error| {
         Error::input(
             folder,
             format!("the folder cannot be read: {e}"),
             "Check its permissions, or name the files",
         )
+        .because(&e)
     };
     let mut files = Vec::new();
     for entry in folder.read_dir().map_err(unreadable)? {

@@ -14,7 +14,7 @@ const MAX_SCALE: u32 = 38;
 /// Columns of floating-point numbers are refused: their sums are not exact.
 pub fn values(table: &Table, keyed: &KeyedSet, column: usize, scale: u32) -> Result<Vec<i128>> {
     if scale > MAX_SCALE {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "a scale of {scale} is too large; give `scale` a number up to {MAX_SCALE}, on both sides"
         )));
     }

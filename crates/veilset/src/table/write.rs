@@ -248,7 +248,7 @@ pub fn write_cells<'a, const N: usize>(
 /// but the pieces before may be on standard output.
 fn check_lines<'a>(mut cells: impl Iterator<Item = Option<&'a [u8]>>, whose: &str) -> Result<()> {
     if cells.any(|cell| cell.is_some_and(|cell| cell.iter().any(|b| matches!(b, b'\r' | b'\n')))) {
-        return Err(Error::Output(format!(
+        return Err(Error::output(format!(
             "{whose} contains a line break, so it cannot be an item of a list. No file was written, and what is on \
              standard output is not the whole result; run again with `output_format=csv`"
         )));
@@ -378,7 +378,7 @@ impl<'a> Sink<'a> {
                 Ok(sink)
             }
             Format::List if columns.len() == 1 => Ok(Sink::List { out }),
-            Format::List => Err(Error::Usage(format!(
+            Format::List => Err(Error::usage(format!(
                 "the result has {} columns, but a list has one; use `output_format=csv` or \
                  `output_format=parquet`",
                 columns.len()

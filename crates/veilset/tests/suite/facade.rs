@@ -1,11 +1,13 @@
 //! The front door, used as a user of the library does: nothing but what is re-exported at its root.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::error::Error as _;
+use std::io::ErrorKind;
 use std::net::{Shutdown, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
-use veilset::error::{Fault, Place};
+use veilset::error::{Fault, Place, Reason};
 use veilset::outcome::Sharing;
 use veilset::{Authenticated, Error, Identity, Keys, Options, Outcome, Peer, Result, Role, Stop};
 use veilset_testing::Draw;
@@ -392,7 +394,7 @@ fn a_small_set_is_refused_unless_it_is_allowed() {
     let (r, s) = run(&few, [Options::new(), Options::new()]);
     let (r, s) = (r.unwrap_err(), s.unwrap_err());
     assert!(matches!(&s, Error::Refused(what) if what.contains("`allow_small`")), "{s}");
-    assert_eq!(r.fault(), Some(Fault::GaveUp), "{r}");
+    assert_eq!((r.fault(), r.reason()), (Some(Fault::GaveUp), Some(Reason::Refused)), "{r}");
     // The receiver of a count learns something of the sender's rows, and not the other way round.
     assert_eq!(run(&few, [Options::new(), small()]).0.unwrap().result, Some(9));
     assert_eq!(run(&many, [Options::new(), Options::new()]).0.unwrap().result, Some(9));
@@ -510,9 +512,12 @@ fn a_peer_over_streams_that_is_gone_or_silent_or_wrong_is_an_error() {
     drop(there);
     let error = run(here, &small());
     assert!(matches!(&error, Error::Network(what) if what.contains("closed the connection")), "{error}");
+    let beneath = |error: &Error| Some(error.source()?.downcast_ref::<std::io::Error>()?.kind());
+    assert_eq!(beneath(&error), Some(ErrorKind::UnexpectedEof));
     let (here, _there) = UnixStream::pair().unwrap();
     let error = run(here, &small().idle_timeout(Duration::from_secs(1)));
     assert!(matches!(&error, Error::Network(what) if what.contains("nothing came")), "{error}");
+    assert_eq!(beneath(&error), Some(ErrorKind::TimedOut));
     let (here, mut there) = UnixStream::pair().unwrap();
     std::io::Write::write_all(&mut there, &[0xee; 4096]).unwrap();
     let error = run(here, &small());

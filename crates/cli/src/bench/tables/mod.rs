@@ -115,7 +115,7 @@ fn conclude(folder: &Path, report: &report::Report<'_>, count: &Count) -> Result
     ))?;
     print(format!("written: {0}/tables.md, {0}/tables.html", folder.display()))?;
     match failed.first() {
-        Some(first) => Err(Error::Usage(format!(
+        Some(first) => Err(Error::usage(format!(
             "{} could not be measured, the first of them by veilset {first}. The message above says why. What was \
              measured is kept; the same command measures the rest",
             failed.len()
@@ -145,13 +145,13 @@ fn programs(beside: Option<&Path>) -> Result<Vec<Program>> {
                 });
             }
             Ok(_) => {
-                return Err(Error::Usage(format!(
+                return Err(Error::usage(format!(
                     "--beside {}: this is no veilset program. Name one, for instance ./veilset-avx2",
                     path.display()
                 )));
             }
             Err(e) => {
-                return Err(Error::Usage(format!(
+                return Err(Error::usage(format!(
                     "--beside {}: the program cannot be started: {e}. Name a program by its path",
                     path.display()
                 )));
@@ -258,7 +258,7 @@ fn refuse_unknown(a: &TablesArgs, papers: &[Paper]) -> Result<()> {
         .collect();
     let names: Vec<&str> = tables.iter().map(|(_, table)| table.name.as_str()).collect();
     if let Some(unknown) = a.table.iter().find(|name| !names.contains(&name.as_str())) {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "there is no table {unknown}. These are there: {}",
             names.join(", ")
         )));
@@ -278,7 +278,7 @@ fn refuse_unknown(a: &TablesArgs, papers: &[Paper]) -> Result<()> {
     let sizes: BTreeSet<u32> =
         chosen.flat_map(|(_, table)| table.rows.iter().flat_map(|row| table.sizes(row))).copied().collect();
     let sizes: Vec<String> = sizes.iter().map(u32::to_string).collect();
-    Err(Error::Usage(format!(
+    Err(Error::usage(format!(
         "no table has such a point. Their sizes are --log-n {}, their networks --net {}; omit one of the options",
         sizes.join(","),
         networks.into_iter().collect::<Vec<_>>().join(",")
@@ -316,7 +316,7 @@ fn measure(program: &Program, command: &str, interrupted: &AtomicBool) -> Result
     }
     match (status.success(), serde_json::from_str(&text)) {
         (true, Ok(figures)) => Ok(Some(figures)),
-        (true, Err(e)) => Err(Error::Bug(format!("the figures of a benchmark: {e}"))),
+        (true, Err(e)) => Err(Error::bug(format!("the figures of a benchmark: {e}"))),
         (false, _) => Ok(None),
     }
 }

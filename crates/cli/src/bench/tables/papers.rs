@@ -114,7 +114,7 @@ pub struct Other {
 /// All papers.
 pub fn all() -> Result<Vec<Paper>> {
     let parsed =
-        |(name, text)| toml::from_str(text).map_err(|e| Error::Bug(format!("tables of {name}: {e}")));
+        |(name, text)| toml::from_str(text).map_err(|e| Error::bug(format!("tables of {name}: {e}")));
     FILES.into_iter().map(parsed).collect()
 }
 

@@ -90,6 +90,6 @@ pub fn parsed(words: &[String]) -> Result<BenchArgs> {
     match Arguments::try_parse_from(words).map(|all| all.command) {
         Ok(Command::Bench(a)) => a.single.ok_or_else(|| Error::Bug("a point without options".into())),
         Ok(_) => Err(Error::Bug("a point that is no benchmark".into())),
-        Err(e) => Err(Error::Bug(format!("a point that cannot be run: {e}"))),
+        Err(e) => Err(Error::bug(format!("a point that cannot be run: {e}"))),
     }
 }

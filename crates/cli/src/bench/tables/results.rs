@@ -81,7 +81,7 @@ impl Results {
     pub fn load(folder: &Path, paper: &Paper, table: &Table, machine: &Machine) -> Result<Results> {
         let path = file(folder, paper, table);
         let refused = |why: String| {
-            Err(Error::Usage(format!(
+            Err(Error::usage(format!(
                 "{}: {why}. Name another folder with --out, or move the file away and measure anew",
                 path.display()
             )))
@@ -143,7 +143,7 @@ impl Results {
     pub fn save(&self, folder: &Path) -> Result<()> {
         let path = folder.join(format!("{}-{}.json", self.paper, self.table));
         let text =
-            serde_json::to_string_pretty(self).map_err(|e| Error::Bug(format!("results as JSON: {e}")))?;
+            serde_json::to_string_pretty(self).map_err(|e| Error::bug(format!("results as JSON: {e}")))?;
         write(&path, &text)
     }
 }
@@ -167,7 +167,7 @@ pub fn prepare(folder: &Path) -> Result<File> {
     let made = made.map_err(|e| unwritable(folder, &e))?;
     match made.try_lock() {
         Ok(()) => Ok(made),
-        Err(TryLockError::WouldBlock) => Err(Error::Usage(format!(
+        Err(TryLockError::WouldBlock) => Err(Error::usage(format!(
             "another run of veilset measures into {}. Wait for its end, or name another folder with --out",
             folder.display()
         ))),
@@ -181,7 +181,7 @@ fn file_in(folder: &Path) -> std::io::Result<NamedTempFile> {
 }
 
 fn unwritable(path: &Path, e: &std::io::Error) -> Error {
-    Error::Output(format!(
+    Error::output(format!(
         "the results cannot be written to {}: {e}. Make the folder writable, or name another with --out",
         path.display()
     ))

@@ -103,18 +103,18 @@ pub fn build(
     rng: &mut Prng,
 ) -> Result<()> {
     if !groups::CIPHERS.iter().any(|(_, name)| *name == cipher) {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "there are no filters encrypted by {cipher}. Use another `cipher`"
         )));
     }
     let n = draft.set.len();
     if n > capacity {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "`capacity={capacity}` is less than our {n} items. Use a number that the set will not exceed"
         )));
     }
     if capacity > MOST_ITEMS || queries > MOST_ITEMS {
-        return Err(Error::Usage(format!("a filter is for at most {MOST_ITEMS} items of either party")));
+        return Err(Error::usage(format!("a filter is for at most {MOST_ITEMS} items of either party")));
     }
     Destination::check(Some(output), force)?;
     let hashed = draft.hashed();
@@ -277,11 +277,12 @@ fn has_name(file: &File, path: &Path) -> bool {
 
 /// The error for a part that cannot be read or written.
 fn unwritten(part: &Path, e: &io::Error) -> Error {
-    Error::Output(format!(
+    Error::output(format!(
         "the filter could not be written to {}: {e}. Free disk space, or check that you can write there; then the same \
          command goes on where it stopped",
         part.display()
     ))
+    .because(e)
 }
 
 /// Writes what the part holds, or else the new contents, and encrypts the cells that are missing.

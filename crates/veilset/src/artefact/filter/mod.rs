@@ -438,8 +438,9 @@ impl Cells for OwnCells {
 /// Those of `step`, which is called with the number of bytes read since its last call.
 pub fn open_public(path: &Path, step: &dyn Fn(usize) -> Result<()>) -> Result<Opened> {
     let next = "Ask its owner for it again (`veilset filter export`)";
-    let unreadable =
-        |e: std::io::Error| Error::input(path, format!("the public filter cannot be read: {e}"), next);
+    let unreadable = |e: std::io::Error| {
+        Error::input(path, format!("the public filter cannot be read: {e}"), next).because(&e)
+    };
     // Checked before opening the file: opening a pipe would block forever.
     if !path.metadata().map_err(unreadable)?.is_file() {
         return Err(unreadable(std::io::Error::other("it is not a regular file")));

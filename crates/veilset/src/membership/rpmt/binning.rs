@@ -60,7 +60,7 @@ impl Binning {
         let exponent = share(LAMBDA, if private { 2 } else { 1 });
         let bits = exponent + ceil_log2(slots * coefficients);
         let too_large = || {
-            Error::Usage(format!(
+            Error::usage(format!(
                 "sets of {n_r} and {n_s} items are too large for krtw19, which would need a field of {bits} bits"
             ))
         };

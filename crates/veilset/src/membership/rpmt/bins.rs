@@ -64,7 +64,7 @@ pub(in crate::membership) fn agree<T>(
         match (made, theirs) {
             (Some(made), true) => return Ok(made),
             (None, _) if attempt + 1 == TRIES => {
-                return Err(Error::Bug(format!("our items did not fit into the bins {TRIES} times")));
+                return Err(Error::bug(format!("our items did not fit into the bins {TRIES} times")));
             }
             _ => (),
         }

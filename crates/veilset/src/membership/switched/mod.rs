@@ -101,7 +101,7 @@ impl<P: BinOpprf, F: BinOprf> InBins for Switched<P, F> {
     fn receiver(&self, cx: &mut Context, y: &[Input]) -> Result<Secrets<bool>> {
         let plan = &self.plan;
         if y.len() != plan.n_y {
-            return Err(Error::Bug(format!("{} items of {}", y.len(), plan.n_y)));
+            return Err(Error::bug(format!("{} items of {}", y.len(), plan.n_y)));
         }
         plan.announce(cx.ch);
         // 1. The function.

@@ -30,7 +30,7 @@ pub(crate) fn coding(terms: &Terms, n_x: usize, n_y: usize) -> Result<Coding> {
     let bits = matrix::tag_bits(terms.exponent(), n_x, n_y, terms.malicious_sender);
     match bits <= LONGEST {
         true => Ok(Coding::new(if terms.payload { bits.max(128) } else { bits }, n_x)),
-        false => Err(Error::Usage(format!("{n_x} and {n_y} items need tags of more than {LONGEST} bits"))),
+        false => Err(Error::usage(format!("{n_x} and {n_y} items need tags of more than {LONGEST} bits"))),
     }
 }
 

@@ -223,7 +223,7 @@ impl Sum {
                 traffic: vec![vec![0; parties]; parties],
                 parties: vec![Default::default(); parties],
             }),
-            false => Err(Error::Bug(format!("the cost of a run of {parties} parties"))),
+            false => Err(Error::bug(format!("the cost of a run of {parties} parties"))),
         }
     }
 

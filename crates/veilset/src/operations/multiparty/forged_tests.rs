@@ -155,7 +155,7 @@ fn shows_nothing<T: Send>(
             match end {
                 // What a leader that deviates makes of its own result.
                 _ if party == 0 && owner == 0 => {}
-                Err(Error::Peer { fault: Fault::Misbehaved, who, what }) if party == notices && got => {
+                Err(Error::Peer { fault: Fault::Misbehaved, who, what, .. }) if party == notices && got => {
                     assert_eq!(*who, blames);
                     assert!(what.contains(words) && what.contains("do not tell"), "{what}");
                 }

@@ -44,7 +44,7 @@ fn hashed(many: &Many, set: &Hashed) -> Secrets<ItemHash> {
 fn check(many: &Many, bounds: &[usize]) -> Result<()> {
     match many.parties() > 1 && bounds.len() == many.parties() {
         true => Ok(()),
-        false => Err(Error::Bug(format!("{} bounds for a run of {} parties", bounds.len(), many.parties()))),
+        false => Err(Error::bug(format!("{} bounds for a run of {} parties", bounds.len(), many.parties()))),
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn accept(
     })?;
     match rows.len() == k * n {
         true => Ok(rows),
-        false => Err(Error::Bug(format!("{} ciphertexts for {n} rows of {k}", rows.len()))),
+        false => Err(Error::bug(format!("{} ciphertexts for {n} rows of {k}", rows.len()))),
     }
 }
 

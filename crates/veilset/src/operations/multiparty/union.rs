@@ -109,7 +109,7 @@ impl Public {
         let elements = usize::saturating_mul(rows, self.k());
         match u32::try_from(rows).is_ok() && encoding::error_exponent(elements) >= EXPONENT {
             true => Ok(rows),
-            false => Err(Error::Usage(format!(
+            false => Err(Error::usage(format!(
                 "the sets of all but the leader make {rows} rows, more than this version supports. Use smaller sets, or \
                  fewer parties"
             ))),

@@ -15,7 +15,7 @@ impl Request<'_> {
     /// # Errors
     /// [`Error::Usage`] if the terms contradict each other, or the data does not fit them.
     pub fn check(&self) -> Result<()> {
-        let wrong = |what: String| Err(Error::Usage(what));
+        let wrong = |what: String| Err(Error::usage(what));
         let Request { operation, ref terms, .. } = *self;
         let payload = !self.sent_columns.is_empty();
         self.check_parties()?;
@@ -45,7 +45,7 @@ impl Request<'_> {
                 }
             };
             let sizes = if self.role == Role::Receiver { [ours, 0] } else { [0, ours] };
-            protocol.check_sizes(operation, sizes).map_err(Error::Usage)?;
+            protocol.check_sizes(operation, sizes).map_err(Error::usage)?;
         }
         if terms.shards > 0 && self.parties.is_some() {
             return wrong("jobs in shards are of two parties. Omit `shards`, or `parties`".into());
@@ -88,7 +88,7 @@ impl Request<'_> {
 
     /// Refuses what is not for as many parties as take part.
     fn check_parties(&self) -> Result<()> {
-        let wrong = |what: String| Err(Error::Usage(what));
+        let wrong = |what: String| Err(Error::usage(what));
         let operation = self.operation;
         let Some(me) = self.parties else {
             return match self.candidates().iter().find(|choice| choice.protocol.is_of_several()) {
@@ -115,7 +115,7 @@ impl Request<'_> {
             }
         }
         if self.role != Role::of_several(me.leads()) {
-            return Err(Error::Bug(format!("the role of {} in {}", self.role, me.own())));
+            return Err(Error::bug(format!("the role of {} in {}", self.role, me.own())));
         }
         let Terms { both, malicious_sender, reveal_count, .. } = self.terms;
         let not_offered = [
@@ -156,7 +156,7 @@ impl Request<'_> {
                  `reveal_count_to_sender` on both sides, or use another protocol"
             ),
         };
-        Err(Error::Usage(wrong))
+        Err(Error::usage(wrong))
     }
 
     /// Refuses rows longer than the agreed maximum.
@@ -184,7 +184,7 @@ impl Request<'_> {
         let key = |i| if keys_travel { set.get(i).len() } else { 0 };
         let sent = |i| if self.payloads.is_empty() { 0 } else { self.payloads.get(i).len() };
         match (0..set.len()).map(|i| key(i) + sent(i)).max() {
-            Some(longest) if longest > max_row && (keys_travel || payload) => Err(Error::Usage(format!(
+            Some(longest) if longest > max_row && (keys_travel || payload) => Err(Error::usage(format!(
                 "one of our rows takes {longest} bytes, but `max_row` is {max_row}. Use a larger value on \
                  both sides"
             ))),
@@ -212,7 +212,7 @@ impl Request<'_> {
         let uses = |protocol: &Protocol| protocol.offer(self.operation).is_some_and(|offer| offer.filters);
         match self.candidates()[..] {
             [Choice { protocol, .. }] if uses(protocol) => Ok(()),
-            _ => Err(Error::Usage(format!(
+            _ => Err(Error::usage(format!(
                 "`filter` is for {those} only, and no other protocol may be allowed. Omit `filter` or `protocol`"
             ))),
         }
@@ -226,13 +226,13 @@ impl Request<'_> {
         self.check_in_one_piece()?;
         for Choice { protocol, group } in self.candidates() {
             if !protocol.offer(self.operation).is_some_and(|offer| offer.prepares) {
-                return Err(Error::Usage(format!(
+                return Err(Error::usage(format!(
                     "`protocol={protocol}` cannot use a prepared half. Omit `prepared` or `protocol`"
                 )));
             }
             // A half consists of points of one group.
             if group != self.group() {
-                return Err(Error::Usage(format!(
+                return Err(Error::usage(format!(
                     "a half is prepared in one group, but the allowed protocols work in {} and {group}. \
                      Allow only one",
                     self.group()

@@ -91,5 +91,5 @@ fn failed(e: ParquetError) -> Error {
         },
         e => e.to_string(),
     };
-    Error::Bug(format!("the result could not be encoded as Parquet: {e}"))
+    Error::bug(format!("the result could not be encoded as Parquet: {e}"))
 }
