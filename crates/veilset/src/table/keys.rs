@@ -164,8 +164,8 @@ pub fn payloads(table: &Table, keyed: &KeyedSet, columns: &[usize]) -> Result<It
     Ok(payloads)
 }
 
-/// Refuses rows that are longer, encoded, than the parties agreed. A row is the key if it travels, and the payload if
-/// there is one.
+/// Refuses rows that are longer, encoded, than the parties agreed, and says how long the longest is. A row is the key if it
+/// travels, and the payload if there is one.
 pub fn check_max_row(
     table: &Table,
     keyed: &KeyedSet,
@@ -175,7 +175,8 @@ pub fn check_max_row(
 ) -> Result<()> {
     let key = |i: usize| if key_travels { keyed.set.get(i).len() } else { 0 };
     let payload = |i: usize| if payloads.is_empty() { 0 } else { payloads.get(i).len() };
-    match (0..keyed.set.len()).find(|&i| key(i) + payload(i) > max_row) {
+    let row = |i: usize| key(i) + payload(i);
+    match (0..keyed.set.len()).find(|&i| row(i) > max_row) {
         None => Ok(()),
         Some(i) => {
             let what = match (key_travels, payloads.is_empty()) {
@@ -183,11 +184,21 @@ pub fn check_max_row(
                 (false, _) => "the columns to be sent have",
                 (true, false) => "the key and the columns to be sent have",
             };
-            let what = format!(
-                "{what} {} bytes when encoded, but the agreed maximum is {max_row}",
-                key(i) + payload(i)
-            );
-            let next = "Raise `max_row` on both sides, or shorten the row";
+            let what = format!("{what} {} bytes when encoded, but the agreed maximum is {max_row}", row(i));
+            // Of equal ones the first.
+            let longest = (i..keyed.set.len()).rev().max_by_key(|&i| row(i)).unwrap_or(i);
+            let most = row(longest);
+            let others = match most > row(i) {
+                true => {
+                    let place = table.whereabouts(keyed.rows[longest] as usize);
+                    format!("Other rows have up to {most}, the first of them on {place}. ")
+                }
+                false => String::new(),
+            };
+            let next = match most <= MAX_ITEM {
+                true => format!("{others}Raise `max_row` to {most} on both sides, or shorten the rows"),
+                false => format!("{others}Shorten the rows: the largest `max_row` is {MAX_ITEM}"),
+            };
             Err(table.error_in(keyed.rows[i] as usize, what, next))
         }
     }

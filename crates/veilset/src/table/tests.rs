@@ -421,7 +421,38 @@ fn keys_that_cannot_be_used_are_refused() {
     check_max_row(&table, &keyed, false, &payloads, 59).unwrap_err();
     let error = check_max_row(&table, &keyed, true, &Items::new(), 100).unwrap_err();
     let what = "65536 bytes when encoded, but the agreed maximum is 100";
-    assert_input(&error, Some(4), None, what, "`max_row` on both sides", "max-row");
+    assert_input(&error, Some(4), None, what, "Raise `max_row` to 65536 on both sides", "max-row");
+}
+
+/// Whoever asks for what the first bad row needs would be refused again by the next one.
+#[test]
+fn what_all_rows_need_is_said_with_the_first_that_is_refused() {
+    let set = |table: &Table| keyed_set(table, &[0], EmptyKeys::Error, Duplicates::Add).unwrap();
+    let many = format!("id,v\na,1.5\nb,0.{}1\n", "0".repeat(38));
+    // (file, scale, line, next)
+    let cases: &[(&str, u32, u64, &str)] = &[
+        ("id,v\na,1\nb,1.5\nc,2.50\n", 0, 3, "Use `scale=1` on both sides, or round the value"),
+        (
+            "id,v\na,1\nb,1.5\n\nc,2.125\nd,0.001\ne,.25\n",
+            0,
+            3,
+            "Other values have up to 3, the first of them on line 5. Use `scale=3` on both sides, or round the values",
+        ),
+        // A row whose value is added to that of an earlier one, and a row that comes before.
+        ("id,v\na,1.25\nb,3\na,1.0625\n", 1, 2, "up to 4, the first of them on line 4. Use `scale=4`"),
+        ("id,v\na,1.25\nb,bad\nc,\nd,1.125\n", 1, 2, "up to 3, the first of them on line 5. Use `scale=3`"),
+        (&many, 0, 2, "up to 39, the first of them on line 3. Round the values: the largest `scale` is 38"),
+    ];
+    for (csv, scale, line, next) in cases {
+        let table = read(csv);
+        let error = values(&table, &set(&table), 1, *scale).unwrap_err();
+        assert_input(&error, Some(*line), Some("v"), "but the agreed scale is", next, csv);
+    }
+    // Rows that are too long. A key has a byte more than its text.
+    let table = read("id\na\nbbbb\ncccccc\ndddddd\neeeee\n");
+    let error = check_max_row(&table, &set(&table), true, &Items::new(), 4).unwrap_err();
+    let next = "Other rows have up to 7, the first of them on line 4. Raise `max_row` to 7 on both sides";
+    assert_input(&error, Some(3), None, "5 bytes when encoded, but the agreed maximum is 4", next, "rows");
 }
 
 #[test]

@@ -24,9 +24,12 @@ pub fn values(table: &Table, keyed: &KeyedSet, column: usize, scale: u32) -> Res
         .map_err(|unfit| table.error(unfit.what, unfit.next).at_column(table.label(column)))?;
     let mut cursor = table.cursor([column]);
     let mut value = |row: u32| {
-        let row = row as usize;
-        let cell = cursor.at(row).cell(0).unwrap_or_default();
-        decimal(cell, scale).map_err(|bad| table.error_at(row, column, bad.what, bad.next))
+        let cell = cursor.at(row as usize).cell(0).unwrap_or_default();
+        decimal(cell, scale).map_err(|bad| {
+            let others = bad.digits.and_then(|digits| finer(table, keyed, column, digits));
+            let next = others.unwrap_or(bad.next);
+            table.error_at(row as usize, column, bad.what, next)
+        })
     };
     let mut values = keyed.rows.iter().map(|&row| value(row)).collect::<Result<Vec<_>>>()?;
     for &(row, position) in keyed.added() {
@@ -37,6 +40,29 @@ pub fn values(table: &Table, keyed: &KeyedSet, column: usize, scale: u32) -> Res
         })?;
     }
     Ok(values)
+}
+
+/// What to do about a value with so many fractional digits, if another one has more, or `scale` has no room for them.
+fn finer(table: &Table, keyed: &KeyedSet, column: usize, digits: usize) -> Option<String> {
+    let mut cursor = table.cursor([column]);
+    let (mut most, mut first) = (digits, None);
+    for &row in keyed.rows.iter().chain(keyed.added().iter().map(|(row, _)| row)) {
+        let cell = cursor.at(row as usize).cell(0).unwrap_or_default();
+        // What else is wrong with a value is said when it is its turn.
+        if let Ok(Parts { fraction, .. }) = parts(cell)
+            && fraction.len() > most
+        {
+            (most, first) = (fraction.len(), Some(row));
+        }
+    }
+    let others = first.map(|row| {
+        format!("Other values have up to {most}, the first of them on {}. ", table.whereabouts(row as usize))
+    });
+    if most > MAX_SCALE as usize {
+        let others = others.unwrap_or_default();
+        return Some(format!("{others}Round the values: the largest `scale` is {MAX_SCALE}"));
+    }
+    others.map(|others| format!("{others}Use `scale={most}` on both sides, or round the values"))
 }
 
 /// Refuses values whose sum could leave the signed range of the modulus ([`fits`]).
@@ -70,16 +96,26 @@ const PLAIN: &str = "Write it with digits and a decimal point only, like -1234.5
 struct Bad {
     what: String,
     next: String,
+    /// How many fractional digits it has, if they are too many: what helps depends on the other values, too.
+    digits: Option<usize>,
 }
 
 impl Bad {
     fn new(what: impl Into<String>, next: impl Into<String>) -> Self {
-        Bad { what: what.into(), next: next.into() }
+        Bad { what: what.into(), next: next.into(), digits: None }
     }
 }
 
-/// A decimal number times 10^scale, where `scale <= MAX_SCALE`.
-fn decimal(cell: &[u8], scale: u32) -> Result<i128, Bad> {
+/// The digits of a decimal number.
+struct Parts<'a> {
+    negative: bool,
+    whole: &'a [u8],
+    /// Without zeros at the end, which do not count.
+    fraction: &'a [u8],
+}
+
+/// Reads a decimal number.
+fn parts(cell: &[u8]) -> Result<Parts<'_>, Bad> {
     let text = cell.trim_ascii();
     if text.is_empty() {
         return Err(Bad::new("the value is empty", "Fill it in, with 0 if there is none"));
@@ -95,17 +131,24 @@ fn decimal(cell: &[u8], scale: u32) -> Result<i128, Bad> {
     if whole.len() + fraction.len() == 0 || !all_digits(whole) || !all_digits(fraction) {
         return Err(Bad::new(not_a_number(digits), PLAIN));
     }
-    // Trailing zeros do not count as fractional digits.
     let precise = fraction.iter().rposition(|&b| b != b'0').map_or(0, |last| last + 1);
+    Ok(Parts { negative, whole, fraction: &fraction[..precise] })
+}
+
+/// A decimal number times 10^scale, where `scale <= MAX_SCALE`.
+fn decimal(cell: &[u8], scale: u32) -> Result<i128, Bad> {
+    let Parts { negative, whole, fraction } = parts(cell)?;
+    let precise = fraction.len();
     if precise > scale as usize {
         let digits = if precise == 1 { "digit" } else { "digits" };
         let what = format!("the value has {precise} fractional {digits}, but the agreed scale is {scale}");
-        return Err(Bad::new(what, format!("Use `scale={precise}` on both sides, or round the value")));
+        let next = format!("Use `scale={precise}` on both sides, or round the value");
+        return Err(Bad { what, next, digits: Some(precise) });
     }
     let zeros = std::iter::repeat_n(&b'0', scale as usize - precise);
     whole
         .iter()
-        .chain(&fraction[..precise])
+        .chain(fraction)
         .chain(zeros)
         .try_fold(0i128, |n, &digit| {
             let digit = i128::from(digit - b'0');
