@@ -41,9 +41,14 @@ const PREDICTION: Message<u64> = Message::new(9, "milliseconds of work, as one s
 
 /// The terms that may differ merely because the operations differ; they are not reported then.
 const OF_OPERATION: [&str; 6] =
-    [MAX_ROW, "min_count", "value_scale", "modulus_bits", "malicious_sender", "reveal_count_to_sender"];
+    [MAX_ROW, "min_count", "value_scale", "modulus_bits", "malicious_sender", REVEAL_COUNT];
 const MAX_ROW: &str = "max_row";
 const SENT_COLUMNS: &str = "sent_columns";
+const REVEAL_COUNT: &str = "reveal_count_to_sender";
+const SHARDS: &str = "shards";
+const JOB: &str = "job";
+/// The value of a number that does not apply.
+const NONE: &str = "0";
 
 const MAGIC: &[u8; 8] = b"veilset\0";
 /// A hint for failures on a connection without TLS.
@@ -128,7 +133,7 @@ impl Hello {
         let modulus_bits = if self.operation.uses.values { modulus.bits() } else { 0 };
         let by = if self.workers { ", run by workers" } else { "" };
         let job = match (shards, &self.job) {
-            (0, _) => "0".into(),
+            (0, _) => NONE.into(),
             (_, None) => format!("a new one{by}"),
             (_, Some(session)) => hexadecimal(session.as_bytes()) + by,
         };
@@ -146,9 +151,9 @@ impl Hello {
             ("value_scale", "decimal places of the values (`scale`)", self.value_scale.to_string()),
             ("modulus_bits", "bits of the sum's modulus (`modulus`)", modulus_bits.to_string()),
             ("malicious_sender", "`malicious_sender`", yes(malicious_sender)),
-            ("reveal_count_to_sender", "`reveal_count_to_sender`", yes(reveal_count)),
-            ("shards", "`shards`", shards.to_string()),
-            ("job", "the job that goes on (`resume`)", job),
+            (REVEAL_COUNT, "`reveal_count_to_sender`", yes(reveal_count)),
+            (SHARDS, "`shards`", shards.to_string()),
+            (JOB, "the job that goes on (`resume`)", job),
         ];
         terms.into_iter().map(|(key, words, value)| Term { key, words, value }).collect()
     }
@@ -553,16 +558,22 @@ pub(super) fn differences(
     };
     // A difference that only follows from another would name options that nobody typed.
     let operation = differ("operation");
-    let no_rows = |value: &str| value == "0";
     for (term, (_, theirs)) in terms.iter().zip(&theirs.terms) {
-        let width = term.key == MAX_ROW && differ(SENT_COLUMNS) && (no_rows(&term.value) || no_rows(theirs));
-        let follows = operation && OF_OPERATION.contains(&term.key) || width;
+        let of_one = term.value == NONE || theirs == NONE;
+        // Where one side has no rows, or no job.
+        let lacks = match term.key {
+            MAX_ROW => of_one && differ(SENT_COLUMNS),
+            JOB => of_one && differ(SHARDS),
+            _ => false,
+        };
+        let follows = lacks || operation && OF_OPERATION.contains(&term.key);
         if term.value != *theirs && !follows {
             let Term { key, words, value } = term.clone();
             differences.push(Difference { who, term: key, what: words, ours: value, theirs: shown(theirs) });
         }
     }
-    if nothing_common && !operation {
+    // A protocol either tells the sender the count or does not, so no list has one for both.
+    if nothing_common && !operation && !differ(REVEAL_COUNT) {
         let list = |all: &[Choice]| all.iter().map(Choice::to_string).collect::<Vec<_>>().join(", ");
         let grouped = |choice: &Choice| choice.group != choice.protocol.group();
         let what = match ours.candidates.iter().chain(their_candidates).any(grouped) {

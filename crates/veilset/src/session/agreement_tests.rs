@@ -4,7 +4,7 @@ use crate::error::Fault;
 use crate::net::tests::{connect, identity, listen, seconds, tls};
 use crate::operations::sum::Modulus;
 use crate::operations::{COUNT, INTERSECT, SHARE, SUM, UNION};
-use crate::protocols::{CM20, CWPRF, DC17, DH_PSI, Protocol, VOLE};
+use crate::protocols::{CM20, CWPRF, DC17, DH_PSI, Protocol, SIGMA_DH, VOLE};
 use crate::testing::{self, Shared, split_frames, told};
 use std::thread;
 
@@ -128,7 +128,7 @@ fn only_the_sender_of_share_says_what_is_shared() {
 fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
     type Change = (&'static str, &'static str, fn(&mut Hello), &'static str, &'static str);
     let other_list = "abababababababababababababababababababababababababababababababab";
-    let changes: [Change; 13] = [
+    let changes: [Change; 14] = [
         ("operation", "operation", |h| h.operation = &COUNT, "sum", "count"),
         ("purpose", "check or run (`veilset check`)", |h| h.check = true, "run", "check"),
         (
@@ -160,8 +160,13 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
         ),
         ("malicious_sender", "`malicious_sender`", |h| h.terms.malicious_sender = true, "no", "yes"),
         ("reveal_count_to_sender", "`reveal_count_to_sender`", |h| h.terms.reveal_count = true, "no", "yes"),
+        // That there is no job without shards follows.
+        ("shards", "`shards`", |h| h.terms.shards = 4, "0", "4"),
     ];
     let base = |role| Hello { operation: &SUM, ..hello(role) };
+    // What the table lacks has a test of its own.
+    let all_terms = base(Role::Receiver).terms().into_iter().map(|term| term.key);
+    assert!(all_terms.eq(changes.iter().map(|c| c.0).chain([JOB])));
     let receiver = base(Role::Receiver);
     let mut all = base(Role::Sender);
     for (term, what, change, ours, theirs) in changes {
@@ -194,6 +199,54 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
     (none.terms.max_row, some.sent_columns) = (0, vec!["a".into()]);
     for e in both(&none, &some, [1, 2], connections()).map(Result::unwrap_err) {
         assert!(matches!(&e, Error::Disagreement(d) if d.len() == 1 && d[0].term == "sent_columns"), "{e}");
+    }
+}
+
+/// A job of one side only has one cause, the shards; where both have shards, the job is a difference of its own.
+#[test]
+fn a_job_that_differs_is_reported_unless_one_side_has_no_shards() {
+    let begun = |shards, begun: Option<u8>, workers| {
+        let job = begun.map(|byte| SessionId::of([byte; 32]));
+        move |role| {
+            let mut hello = Hello { job, workers, ..hello(role) };
+            hello.terms.shards = shards;
+            hello
+        }
+    };
+    let new = |shards| begun(shards, None, false);
+    let cases = [
+        (new(4), new(0), &["shards"][..]),
+        (begun(4, Some(1), false), new(0), &["shards"]),
+        (begun(4, None, true), new(0), &["shards"]),
+        (new(4), new(8), &["shards"]),
+        (begun(4, Some(1), false), new(4), &["job"]),
+        (begun(4, Some(1), false), begun(4, Some(2), false), &["job"]),
+        (begun(4, None, true), new(4), &["job"]),
+        (begun(4, Some(1), false), new(8), &["shards", "job"]),
+    ];
+    for (ours, theirs, expected) in cases {
+        let [receiver, sender] = [ours(Role::Receiver), theirs(Role::Sender)];
+        for e in both(&receiver, &sender, [1, 2], connections()).map(Result::unwrap_err) {
+            let Error::Disagreement(differences) = e else { panic!("{e:?}") };
+            assert_eq!(differences.iter().map(|d| d.term).collect::<Vec<_>>(), expected);
+        }
+    }
+}
+
+/// No protocol is for both, so which ones the two sides allow says nothing more.
+#[test]
+fn the_protocols_are_not_reported_if_only_one_side_reveals_the_count() {
+    let hello = |role, reveal_count, protocol: &'static Protocol| {
+        let mut hello = Hello { candidates: vec![Choice::of(protocol)], ..hello(role) };
+        hello.terms.reveal_count = reveal_count;
+        hello
+    };
+    for (reveals, expected) in [(true, "reveal_count_to_sender"), (false, "protocol")] {
+        let hellos = [hello(Role::Receiver, reveals, &SIGMA_DH), hello(Role::Sender, false, &CWPRF)];
+        for e in both(&hellos[0], &hellos[1], [1, 2], connections()).map(Result::unwrap_err) {
+            let Error::Disagreement(differences) = e else { panic!("{e:?}") };
+            assert_eq!(differences.iter().map(|d| d.term).collect::<Vec<_>>(), [expected]);
+        }
     }
 }
 
