@@ -202,6 +202,7 @@ mod tests {
             (Error::Network("x".into()), "east gave up because of the network"),
             (Error::Output("x".into()), "east gave up because it could not write its result"),
             (Error::Cancelled, "east was stopped on request"),
+            (Error::Refused("x".into()), "east gave up because its policy refuses this run"),
         ];
         for (error, words) in cases {
             let (mut ours, theirs) = pair();
@@ -210,6 +211,7 @@ mod tests {
             assert!(told.to_string().starts_with(&format!("party 2: {words}")), "{told}");
             assert!(told.to_string().contains("for the cause, then run again"), "{told}");
             assert_eq!((told.fault(), told.seat()), (Some(Fault::GaveUp), Some(Seat::numbered(number(2)))));
+            assert_eq!(told.reason() == Some(Reason::Refused), matches!(error, Error::Refused(_)), "{told}");
             let accused = (error.seat() == Some(three)).then(|| number(3));
             assert_eq!(ours.accuses(), accused, "{error:?}");
         }

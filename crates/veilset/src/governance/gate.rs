@@ -55,6 +55,8 @@
 //! # }
 //! ```
 
+pub use crate::params::SMALL_SET as SMALL;
+
 use super::audit::{AuditLog, End, Entry, Event, Run, digest};
 use super::policy::{Intent, Policy, Repeats};
 use super::review::Review;
@@ -101,10 +103,6 @@ impl<'a> Setup<'a> {
         }
     }
 }
-
-/// With fewer items, a set asks about each of them. It is a bound for the careless: whoever wants to ask about a few items fills
-/// a set up with others, and nobody sees that.
-pub const SMALL: usize = 10;
 
 const MAX_FILTER_RUNS: &str = "max-filter-runs";
 

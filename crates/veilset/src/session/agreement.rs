@@ -46,7 +46,6 @@ const MAX_ROW: &str = "max_row";
 const SENT_COLUMNS: &str = "sent_columns";
 const REVEAL_COUNT: &str = "reveal_count_to_sender";
 const SHARDS: &str = "shards";
-const JOB: &str = "job";
 /// The value of a number that does not apply.
 const NONE: &str = "0";
 
@@ -153,7 +152,7 @@ impl Hello {
             ("malicious_sender", "`malicious_sender`", yes(malicious_sender)),
             (REVEAL_COUNT, "`reveal_count_to_sender`", yes(reveal_count)),
             (SHARDS, "`shards`", shards.to_string()),
-            (JOB, "the job that goes on (`resume`)", job),
+            ("job", "the job that goes on (`resume`)", job),
         ];
         terms.into_iter().map(|(key, words, value)| Term { key, words, value }).collect()
     }
@@ -563,7 +562,7 @@ pub(super) fn differences(
         // Where one side has no rows, or no job.
         let lacks = match term.key {
             MAX_ROW => of_one && differ(SENT_COLUMNS),
-            JOB => of_one && differ(SHARDS),
+            "job" => of_one && differ(SHARDS),
             _ => false,
         };
         let follows = lacks || operation && OF_OPERATION.contains(&term.key);

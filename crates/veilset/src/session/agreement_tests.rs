@@ -166,7 +166,7 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
     let base = |role| Hello { operation: &SUM, ..hello(role) };
     // What the table lacks has a test of its own.
     let all_terms = base(Role::Receiver).terms().into_iter().map(|term| term.key);
-    assert!(all_terms.eq(changes.iter().map(|c| c.0).chain([JOB])));
+    assert!(all_terms.eq(changes.iter().map(|c| c.0).chain(["job"])));
     let receiver = base(Role::Receiver);
     let mut all = base(Role::Sender);
     for (term, what, change, ours, theirs) in changes {

@@ -11,11 +11,11 @@ use super::{Approval, Hello, Parties, Party, Proposal, confirm, several, workers
 use crate::artefact::filter::Facts;
 use crate::channel::{Account, MessageBytes, StageTime};
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result};
 use crate::hash::SessionId;
 use crate::net::{Connected, Connection, Fingerprint};
 use crate::operations::{Announced, Confirmed, Learned, Role, Sealed, Task, Terms};
-use crate::params::MAX_SET;
+use crate::params::{MAX_SET, SMALL_SET};
 use crate::protocols::{self, Choice, Protocol};
 use crate::rng::Prng;
 use std::sync::Mutex;
@@ -69,9 +69,23 @@ pub fn run_if(
     approval: &mut dyn Approval,
     rng: &mut Prng,
 ) -> Result<Outcome> {
-    match connected.into() {
+    let few = prepared.request().announces_few();
+    let ran = match connected.into() {
         Connected::Peer(connection) => run_of_two(*connection, prepared, approval, rng),
         Connected::Parties(connections) => several::run_if(connections, prepared, approval, rng),
+    };
+    ran.map_err(|error| explained(error, few))
+}
+
+/// The error, with what may be the cause on our side if another party refuses the run: that we have announced so `few`.
+fn explained(error: Error, few: Option<Announced>) -> Error {
+    match few {
+        Some(few) if error.reason() == Some(Reason::Refused) => error.and(&format!(
+            "We announced a set of {}, which may be the cause: sets of fewer than {SMALL_SET} are refused unless the other party \
+             gives `allow_small`, or has a lower \"min-peer-size\" in its policy",
+            few.words()
+        )),
+        _ => error,
     }
 }
 
@@ -175,12 +189,21 @@ pub fn check(
     rng: &mut Prng,
 ) -> Result<Checked> {
     let request = prepared.request();
-    let mut connection = match connected.into() {
-        Connected::Peer(connection) => *connection,
-        Connected::Parties(connections) => {
-            return several::check(connections, request, approval, milliseconds, rng);
-        }
+    let checked = match connected.into() {
+        Connected::Peer(connection) => check_of_two(*connection, prepared, approval, milliseconds, rng),
+        Connected::Parties(connections) => several::check(connections, request, approval, milliseconds, rng),
     };
+    checked.map_err(|error| explained(error, request.announces_few()))
+}
+
+fn check_of_two(
+    mut connection: Connection,
+    prepared: &Prepared,
+    approval: &mut dyn Approval,
+    milliseconds: &dyn Fn(&Proposal) -> Result<u64>,
+    rng: &mut Prng,
+) -> Result<Checked> {
+    let request = prepared.request();
     let hello = prepared.hello(true);
     let owner = prepared.filter.as_ref().map(|filter| filter.head.owner);
     let begun = prepared.keep.and_then(Keep::begun);

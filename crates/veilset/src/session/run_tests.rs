@@ -464,6 +464,60 @@ fn a_refusal_ends_both_sides_and_nothing_of_our_data_goes_out() {
     }
 }
 
+/// Says no at once.
+struct Never;
+
+impl Approval for Never {
+    fn approve(&mut self, _: &Proposal) -> Result<()> {
+        Err(Error::Refused("no".into()))
+    }
+}
+
+/// Whoever is refused hears what its own side knows of the cause: that its set is small, where it would learn something.
+#[test]
+fn a_small_set_is_named_if_the_peer_refuses() {
+    let (y, x) = overlapping(3, 10, 0.5);
+    let [few, enough] = [&y, &x].map(|set| request(&COUNT, Role::Receiver, set, &[]));
+    let cases = [
+        (few, Some("a set of 3,")),
+        (Request { pad_to: Some(9), ..few }, Some("a set of at most 9,")),
+        (Request { pad_to: Some(10), ..few }, None),
+        (enough, None),
+        // It learns nothing but a size.
+        (Request { role: Role::Sender, ..few }, None),
+    ];
+    for (ours, said) in cases {
+        let theirs = Request { role: ours.role.other(), ..enough };
+        for checks in [false, true] {
+            let (here, there) = Channel::pair();
+            let refused = std::thread::scope(|s| {
+                let theirs = &theirs;
+                s.spawn(move || {
+                    let rng = &mut Prng::from_seed(&SEEDS[1]);
+                    let prepared = theirs.prepare(rng).unwrap();
+                    match checks {
+                        true => check(connection(there), &prepared, &mut Never, &|_| Ok(1), rng).map(drop),
+                        false => run_if(connection(there), prepared, &mut Never, rng).map(drop),
+                    }
+                });
+                let rng = &mut Prng::from_seed(&SEEDS[0]);
+                let prepared = ours.prepare(rng).unwrap();
+                match checks {
+                    true => check(connection(here), &prepared, &mut (), &|_| Ok(1), rng).map(drop),
+                    false => run_if(connection(here), prepared, &mut (), rng).map(drop),
+                }
+            });
+            let text = refused.unwrap_err().to_string();
+            assert!(text.contains("its policy refuses this run"), "{text}");
+            assert_eq!(text.contains("`allow_small`"), said.is_some(), "{text}");
+            assert!(text.contains(said.unwrap_or_default()), "{text}");
+        }
+    }
+    // Of other errors it is not the cause.
+    let other = Error::gave_up("it was stopped on request");
+    assert_eq!(explained(other.clone(), few.announces_few()), other);
+}
+
 #[test]
 fn a_check_tells_both_sides_the_sizes_and_how_long_the_other_takes() {
     let (y, x) = overlapping(3, 5, 0.5);

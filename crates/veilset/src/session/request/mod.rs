@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::hashed::{Dummies, Hashed};
 use crate::item::Items;
 use crate::net::Me;
-use crate::operations::{Operation, Role, Rows, Task, Terms, Uses};
-use crate::params::MAX_SET;
+use crate::operations::{Announced, Operation, Role, Rows, Task, Terms, Uses};
+use crate::params::{MAX_SET, SMALL_SET};
 use crate::protocols::{self, Choice, Protocol};
 use crate::stored::{Form, Set};
 use crate::threads::Threads;
@@ -97,6 +97,13 @@ impl<'a> Request<'a> {
     /// The size that we announce to the peer.
     pub fn announced(&self) -> usize {
         self.pad_to.unwrap_or(self.set.len())
+    }
+
+    /// What we announce, if that is a small set and we learn something of the other party's rows: many refuse it.
+    pub(super) fn announces_few(&self) -> Option<Announced> {
+        let announced = Announced { size: self.announced(), padded: self.pad_to.is_some() };
+        let learns = self.operation.shows(self.role, &self.terms());
+        (announced.size < SMALL_SET && learns).then_some(announced)
     }
 
     /// Whether our items have payloads.
