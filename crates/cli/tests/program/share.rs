@@ -57,6 +57,24 @@ fn values_are_shared_instead_if_the_sender_has_any() {
     assert!(world.read("map.csv").starts_with("id,cost,row\n"), "{}", world.read("map.csv"));
 }
 
+/// A file of shares has columns of its own, whatever our file has. The map has ours.
+#[test]
+fn shares_have_a_header_though_our_file_has_none() {
+    let world = World::new();
+    let files = [world.write("r.csv", "1\n2\n3\n"), world.write("s.csv", "Oslo,2\nRome,3\nBern,9\n")];
+    let receiver: Words = &["--output", "ours.csv", "--no-header", "--key", "1"];
+    let sender: Words = &["--output", "theirs.csv", "--no-header", "--key", "2", "--map", "map.csv"];
+    world.good("share", [&files[0], &files[1]].map(PathBuf::as_path), [receiver, sender]);
+    for name in ["ours.csv", "theirs.csv"] {
+        assert_eq!(world.read(name).lines().next(), Some("row,share"), "{name}");
+    }
+    let [ours, theirs] = ["ours.csv", "theirs.csv"].map(|name| read_shares(&world.path(name)).unwrap());
+    assert_eq!(open_keys(&ours, &theirs).unwrap().iter().flatten().count(), 2);
+    let map = world.read("map.csv");
+    let keys: Vec<&str> = map.lines().map(|line| line.split(',').next().unwrap()).collect();
+    assert_eq!(keys, ["2", "3", "9"]);
+}
+
 #[test]
 fn what_cannot_be_is_refused_before_the_peer_hears_of_us() {
     let world = World::new();

@@ -128,7 +128,7 @@ pub struct Participant {
     pub seat: Seat,
     /// Its fingerprint; `None` on an unprotected connection.
     pub peer: Option<String>,
-    /// Its name in our address book.
+    /// Its name in our address book; in a run of several, that in the list of the parties.
     #[serde(rename = "peer_name")]
     pub name: Option<String>,
     /// Size of its set, as announced; also 0 if the run ended before it announced one.

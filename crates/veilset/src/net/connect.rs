@@ -90,8 +90,8 @@ pub struct Connection {
     pub seat: Seat,
     /// The peer's fingerprint, proven; `None` without TLS.
     pub peer: Option<Fingerprint>,
-    /// What our side calls the peer, for the log and the report; `None` unless the front end fills it in. It is never
-    /// sent.
+    /// What our side calls the peer, for the log and the report. In a run of two the front end fills it in, or it is `None`; in
+    /// a run of several it is the name in the list. It is never sent.
     pub peer_name: Option<String>,
     /// Our fingerprint; `None` without TLS.
     pub our: Option<Fingerprint>,

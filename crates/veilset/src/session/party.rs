@@ -12,7 +12,7 @@ pub struct Party {
     pub seat: Seat,
     /// Its fingerprint, proven in the TLS handshake; `None` without TLS.
     pub fingerprint: Option<Fingerprint>,
-    /// Our own name for it, if there is one. It is never sent.
+    /// Our own name for it, if there is one; in a run of several, that in the list of the parties. It is never sent.
     pub name: Option<String>,
     /// What it announced about its set. The size is 0 until it has sent one.
     pub announced: Announced,

@@ -313,7 +313,7 @@ struct PartyFields<'a> {
     party: Option<NonZeroU8>,
     /// Its fingerprint; `None` on an unprotected connection.
     peer: Option<String>,
-    /// Its name in our address book.
+    /// Its name in our address book; in a run of several, that in the list of the parties.
     peer_name: Option<&'a str>,
     /// Size of its set; an upper bound if the set is padded.
     items: usize,
