@@ -2,9 +2,10 @@
 //!
 //! Protocols run between two parties in memory, over random items. Then each party runs once more, alone, on one thread,
 //! with what it received the first time, and is timed. From that the times of primitives that are known already are taken
-//! off; what is left is the time of the one that is not.
+//! off; what is left is the time of the one that is not. On a busy machine that can be nothing: it is believed within a bound
+//! only.
 
-use super::Speeds;
+use super::{FARTHEST, Speeds};
 use crate::channel::{Channel, Message, Recording, Timeouts, replay_from};
 use crate::context::Context;
 use crate::equality::Equality;
@@ -81,6 +82,12 @@ pub(super) fn picoseconds(seconds: f64, n: usize) -> u64 {
     ((seconds * 1e12 / n.max(1) as f64).round() as u64).max(1)
 }
 
+/// Of one, if `n` and others that take `known` seconds take so many seconds together. A difference of two measurements is no
+/// better than either, so it is at least the [`FARTHEST`] part of the time that is built in.
+pub(super) fn left(seconds: f64, known: f64, n: usize, built_in: u64) -> u64 {
+    picoseconds(seconds - known, n).max((built_in as f64 / FARTHEST).ceil() as u64)
+}
+
 /// What is measured so far.
 struct Bench<'b> {
     speeds: Speeds,
@@ -95,6 +102,12 @@ impl Bench<'_> {
     /// The time of `n` of this primitive.
     fn set(&mut self, primitive: Primitive, seconds: f64, n: usize) {
         self.speeds.picoseconds[primitive as usize] = picoseconds(seconds, n);
+    }
+
+    /// The time of `n` of this primitive, if they and what is known take so many seconds, of which so many are known.
+    fn set_left(&mut self, primitive: Primitive, (seconds, known): (f64, f64), n: usize) {
+        let built_in = Speeds::built_in(1).picoseconds(primitive);
+        self.speeds.picoseconds[primitive as usize] = left(seconds, known, n, built_in);
     }
 
     fn begin(&mut self, primitive: Primitive) {
@@ -160,7 +173,7 @@ impl Bench<'_> {
                 transfer::send(cx.ch, &mut ot, SOME, true, ROW, |_, _| ())
             },
         )?;
-        self.set(Primitive::Ot, mean(times) - self.speeds.seconds(&base_ots()), SOME);
+        self.set_left(Primitive::Ot, (mean(times), self.speeds.seconds(&base_ots())), SOME);
         Ok(())
     }
 
@@ -197,7 +210,7 @@ impl Bench<'_> {
             |cx| equality.receiver(cx, &strings, BITS).map(drop),
             |cx| equality.sender(cx, &strings, BITS).map(drop),
         )?;
-        self.set(Primitive::Compared, mean(times) - self.speeds.seconds(&base_ots()), SOME);
+        self.set_left(Primitive::Compared, (mean(times), self.speeds.seconds(&base_ots())), SOME);
         Ok(())
     }
 
@@ -259,8 +272,7 @@ impl Bench<'_> {
     /// What is left of `seconds` of this work for a primitive, the times of all others being known.
     fn rest(&mut self, seconds: f64, work: &Work, primitive: Primitive) {
         self.speeds.picoseconds[primitive as usize] = 0;
-        let left = seconds - self.speeds.seconds(work);
-        self.set(primitive, left.max(0.0), work.count(primitive) as usize);
+        self.set_left(primitive, (seconds, self.speeds.seconds(work)), work.count(primitive) as usize);
     }
 
     /// The times of two parties, each alone with a recording of what it received.

@@ -106,6 +106,29 @@ fn this_machine_is_measured() {
     }
 }
 
+/// Measurements of a machine that was busy with something else: what was known took longer than the whole.
+#[test]
+fn a_difference_is_never_nothing() {
+    let built_in = 24_000;
+    for (seconds, known, n, one) in [
+        // As it should be: a thousand of them take a millisecond.
+        (5e-3, 4e-3, 1000, 1_000_000),
+        (5e-3, 4e-3, 100_000, 10_000),
+        // An eighth of what is built in, whatever is left.
+        (4.2e-3, 4e-3, 100_000, 3000),
+        (4e-3, 4e-3, 100_000, 3000),
+        (1e-3, 4e-3, 100_000, 3000),
+        (0.0, 4e-3, 0, 3000),
+    ] {
+        assert_eq!(measure::left(seconds, known, n, built_in), one, "{seconds} {known} {n}");
+    }
+    for primitive in Primitive::ALL {
+        assert!(measure::left(1.0, 2.0, 1, Speeds::built_in(1).picoseconds(primitive)) > 0, "{primitive:?}");
+    }
+    // Of a primitive that takes two nanoseconds, a calibration prints more than 0.00.
+    assert!(measure::left(1.0, 2.0, 1, 2000) >= 250);
+}
+
 #[test]
 fn times_are_of_one_in_picoseconds() {
     for (seconds, n, one) in
