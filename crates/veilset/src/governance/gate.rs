@@ -135,6 +135,9 @@ impl<'a> Gate<'a> {
         let mut choices = request.candidates().into_iter();
         choices.try_for_each(|choice| policy.permits_choice(request.operation, choice))?;
         policy.permits_our_size(request.set.len())?;
+        if let Some(text) = single_value(request, policy) {
+            (setup.warn)(&text);
+        }
         let log = audit_log.map(AuditLog::open).transpose()?;
         if log.is_none() && policy.repeats() == Repeats::Refuse {
             policy
@@ -340,6 +343,20 @@ fn spent(policy: &Policy, most: u64, runs: u64, name: &str) -> Result<()> {
 
 fn uncounted(policy: &Policy) -> Result<()> {
     policy.refuses(MAX_FILTER_RUNS, "without the audit log (`audit_log=none`) nobody counts the runs")
+}
+
+/// What the receiver of a sum is to know, if the sender would learn the sum over a single match: that is a value of its own,
+/// which tells it what matches. Nothing, if the policy says how many must match.
+fn single_value(request: &Request<'_>, policy: &Policy) -> Option<String> {
+    let Request { operation, role, ref terms, .. } = *request;
+    let shown = operation.uses.values && role == Role::Receiver && terms.min_count <= 1;
+    (shown && policy.min_count().is_none()).then(|| {
+        format!(
+            "`min_count` is {}, so the peer learns the sum even if a single item matches, and can tell which. Give a larger one on \
+             both sides, `min_count=10` for instance, or have \"min-count\" in the policy",
+            terms.min_count
+        )
+    })
 }
 
 /// The other party that learns something of our rows, if one does: the peer, or the leader of several.

@@ -3,7 +3,7 @@ use super::super::policy::Rules;
 use super::*;
 use crate::governance::review::{Columns, Review};
 use crate::item::ItemSet;
-use crate::operations::{COUNT, INTERSECT, Role, SUM, UNION};
+use crate::operations::{COUNT, INTERSECT, Role, SUM, Terms, UNION};
 use crate::protocols::{Assumption, CWPRF, Choice, DC17, DH_PSI, VOLE};
 use crate::session::{Hello, Parties, Party};
 use crate::testing::{self, hello, party};
@@ -641,4 +641,36 @@ fn the_log_has_what_was_allowed_and_by_whom() {
     let any = Review::of(None, Columns::default(), &proposal(7, 1));
     let line = start(50, Setup { checked: Some((&any, Path::new("c"))), policy: &policy, ..setup }, None);
     assert_eq!((line.get("allow_small"), &line["checked"]), (None, &true.into()));
+}
+
+/// A sum over a single match is a value of the sender, and tells it which item the receiver has. The receiver is warned, unless
+/// a number is agreed or the policy has one.
+#[test]
+fn the_receiver_of_a_sum_is_warned_of_a_sum_over_one_match() {
+    let set: ItemSet = ["a"].iter().collect();
+    let none = Rules::default;
+    let least = |least| Rules { min_count: Some(least), ..Rules::default() };
+    let cases = [
+        (&SUM, Role::Receiver, 0, none(), true),
+        (&SUM, Role::Receiver, 1, none(), true),
+        (&SUM, Role::Receiver, 2, none(), false),
+        // Whoever answers for the data has thought of it.
+        (&SUM, Role::Receiver, 0, least(0), false),
+        (&SUM, Role::Receiver, 1, least(1), false),
+        // It learns the sum itself, or there is none.
+        (&SUM, Role::Sender, 0, none(), false),
+        (&COUNT, Role::Receiver, 0, none(), false),
+    ];
+    for (operation, role, min_count, rules, warned) in cases {
+        let said = RefCell::<Vec<String>>::default();
+        let warn = |text: &str| said.borrow_mut().push(text.into());
+        let request = Request::new(operation, role, &set);
+        let request = Request { terms: Terms { min_count, ..request.terms }, ..request };
+        let policy = Policy::new(rules, "p.toml", &[(Seat::PEER, None)], &|_| None).unwrap();
+        Gate::new(&request, Setup::new(&policy, &warn)).unwrap();
+        let said = said.borrow();
+        assert_eq!(said.len(), usize::from(warned), "{operation} {role} {min_count}: {said:?}");
+        let start = format!("`min_count` is {min_count}, so the peer learns the sum");
+        assert!(said.iter().all(|text| text.starts_with(&start)), "{said:?}");
+    }
 }

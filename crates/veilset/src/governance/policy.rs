@@ -260,6 +260,11 @@ impl Policy {
         self.parties.iter().find(|party| party.seat == seat).and_then(|party| party.rules.min_peer_size)
     }
 
+    /// How many items must match at least for the sender of a sum to learn it, if the rules say so.
+    pub fn min_count(&self) -> Option<u64> {
+        self.parties.iter().filter_map(|party| party.rules.min_count).max()
+    }
+
     /// How many runs we may answer to the filter of the peer of a run of two, if that is limited.
     pub fn max_filter_runs(&self) -> Option<u64> {
         self.parties.iter().filter_map(|party| party.rules.max_filter_runs).min()
