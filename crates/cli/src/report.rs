@@ -71,17 +71,13 @@ fn called(party: &Party) -> String {
 fn run(report: &Report) -> Markup {
     let yes = |yes: bool| if yes { "yes" } else { "no" }.to_string();
     let optional = |name: Option<&String>| name.map_or("none", String::as_str).to_string();
-    let picked = report
-        .picked
-        .as_deref()
-        .map_or("It is the first, in the receiver's order, that all parties allow".into(), as_options);
     let mut rows = vec![
         ("Operation", report.operation.to_string()),
         ("This party's role", report.role.to_string()),
         ("Began", report.time.clone()),
         ("Took", format!("{:.3} seconds", report.seconds)),
         ("Protocol", format!("{} over {}", report.protocol, report.group)),
-        ("Why this protocol", picked),
+        ("Why this protocol", as_options(report.why())),
         ("This party's data", optional(report.input.as_ref())),
         ("This party's result", optional(report.output.as_ref())),
     ];

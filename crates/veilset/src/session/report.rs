@@ -173,6 +173,11 @@ impl Report {
         &self.summary
     }
 
+    /// Why this protocol, in words.
+    pub fn why(&self) -> &str {
+        self.picked.as_deref().unwrap_or("the first that all parties allow, in the receiver's order")
+    }
+
     /// The report as pretty-printed JSON, one object.
     pub fn to_json(&self) -> Result<String> {
         let json = serde_json::to_string_pretty(self);
@@ -193,12 +198,9 @@ impl Report {
             self.sizes.ours,
             theirs.join(", ")
         );
-        if let Some(picked) = &self.picked {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "  {}: {picked}", self.protocol);
-        }
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {}: {}", self.protocol, self.why());
         for sentence in &self.learned {
-            // Writing to a string cannot fail.
             let _ = writeln!(text, "  {sentence}");
         }
         let prepared = if self.prepared { " with a prepared offline half" } else { "" };

@@ -184,6 +184,27 @@ fn report_with(parties: impl Into<Parties>) -> (String, String) {
     (json, report.to_text().lines().nth(1).unwrap().into())
 }
 
+/// Of every operation, whether one of several was picked or there was one only.
+#[test]
+fn the_text_says_why_this_protocol() {
+    let set: ItemSet = ["a", "b"].iter().collect();
+    let request = Request::new(&COUNT, Role::Receiver, &set);
+    let lines = |why: Option<&str>| {
+        let outcome = Outcome { why: why.map(Into::into), ..outcome(Learned::Matches(1), peer(5, false)) };
+        let report = Report::new(&request, &outcome, 0.5).unwrap();
+        assert_eq!(report.picked.as_deref(), why);
+        report.to_text().lines().skip(1).take(2).map(String::from).collect::<Vec<_>>()
+    };
+    let picked = lines(Some("the best"));
+    assert_eq!(picked[1], format!("  {}: the best", CWPRF.name));
+    let only = lines(None);
+    assert_eq!(only[0], picked[0]);
+    assert_eq!(
+        only[1],
+        format!("  {}: the first that all parties allow, in the receiver's order", CWPRF.name)
+    );
+}
+
 /// Programs read it: fields, their order and their names stay.
 #[test]
 fn the_json_of_a_run_of_two_is_the_same_in_every_version() {
