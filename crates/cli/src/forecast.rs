@@ -41,7 +41,7 @@ pub fn run(a: &PlanArgs) -> Result<()> {
     let among: Vec<_> = ranked.iter().filter(|(choice, _)| may(choice)).copied().collect();
     let Some((best, _)) = planner::best(&among, a.op, a.prefer) else {
         return Err(Error::usage(format!(
-            "no protocol computes {} of these sizes under these terms and assumptions. Relax --assume, --group or the terms",
+            "no protocol that is allowed computes {} of these sizes. Use smaller ones, or relax --assume, --group or the terms",
             a.op
         )));
     };
@@ -99,14 +99,19 @@ pub fn run(a: &PlanArgs) -> Result<()> {
 /// What computes it, the best first.
 fn candidates(a: &PlanArgs, wanted: &Wanted, setting: &Setting) -> Result<Vec<(Choice, Prediction)>> {
     let Some(parties) = a.parties else {
-        return Ok(wanted.ranked(&wanted.acceptable(), setting, a.prefer));
+        let all = wanted.acceptable();
+        if all.is_empty() {
+            let whatever = Wanted { assume: None, ..*wanted };
+            return Err(planner::nothing(&whatever.acceptable(), a.op, wanted.assume));
+        }
+        return Ok(wanted.ranked(&all, setting, a.prefer));
     };
     let Some(protocol) = protocols::of_several(a.op) else {
         return Err(Error::usage(format!("{} is for two parties only. Omit --parties", a.op)));
     };
     let choice = Choice::of(protocol);
     if choice.beyond(a.op, wanted.assume).is_some() {
-        return Ok(Vec::new());
+        return Err(planner::nothing(&[choice], a.op, wanted.assume));
     }
     let cost = protocol.cost_of_several(&wanted.terms, &vec![a.n; usize::from(parties)])?;
     Ok(vec![(choice, Prediction::of_several(&cost, setting))])

@@ -22,7 +22,7 @@ use veilset::operations::sum::Modulus;
 use veilset::operations::{self, Operation, Role, Terms};
 use veilset::paths::{Paths, Use};
 use veilset::places::Folder;
-use veilset::planner::{self, Preference};
+use veilset::planner::{self, Choices, Preference};
 use veilset::protocols::{self, Assumption, Choice};
 use veilset::session::Planning;
 use veilset::table::{
@@ -239,7 +239,8 @@ fn accept(plan: &mut PartyPlan, Accepted { assume, picks, quiet, prepared }: &Ac
             None => policy.permits_choice(job.operation, choice),
         };
     };
-    let mut all = planner::acceptable(job.operation, &job.terms, job.group, allowed);
+    let acceptable = |allowed| planner::acceptable(job.operation, &job.terms, job.group, allowed);
+    let mut all = acceptable(allowed);
     if *prepared {
         all.retain(|choice| choice.protocol.offer(job.operation).is_some_and(|offer| offer.prepares));
         if all.is_empty() {
@@ -255,10 +256,9 @@ fn accept(plan: &mut PartyPlan, Accepted { assume, picks, quiet, prepared }: &Ac
     let terms = Terms { payload: !job.sent_columns.is_empty(), ..job.terms };
     let permits = |choice| policy.permits_choice(job.operation, choice);
     let all = planner::pickable(all, job.operation, &terms, &permits)?;
-    let Some((first, others)) = all.split_first() else {
-        return Err(Error::Bug("no protocol, and no word of it".into()));
-    };
-    (job.protocol, job.group, job.alternatives) = (first.protocol, Some(first.group), others.to_vec());
+    let all = all.ok_or_else(|| planner::nothing(&acceptable(None), job.operation, allowed))?;
+    let Choices { first, others } = all;
+    (job.protocol, job.group, job.alternatives) = (first.protocol, Some(first.group), others);
     let speeds = speeds(None, *threads, &sayer(*quiet));
     job.planning = Some(Planning { speeds, prefer });
     Ok(())

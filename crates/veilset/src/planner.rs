@@ -223,17 +223,27 @@ pub fn unasked(all: Vec<Choice>, operation: &Operation, terms: &Terms) -> Vec<Ch
     }
 }
 
+/// Choices of which one is picked: there is at least one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choices {
+    /// The first, in the order of the offers.
+    pub first: Choice,
+    /// The others, in their order.
+    pub others: Vec<Choice>,
+}
+
 /// Those of these choices that may be picked where the user named no protocol: all that are permitted and may be picked unasked; or
-/// all that are permitted, if none of them may be, because then nothing else meets what was asked for.
+/// all that are permitted, if none of them may be, because then nothing else meets what was asked for. `None` if there were no
+/// choices: [`nothing`] says what they lack.
 ///
 /// # Errors
-/// If none is permitted: why the first is not, or [`Error::Usage`] if there was none.
+/// If none is permitted: why the first is not.
 pub fn pickable(
     mut all: Vec<Choice>,
     operation: &Operation,
     terms: &Terms,
     permits: &dyn Fn(Choice) -> Result<()>,
-) -> Result<Vec<Choice>> {
+) -> Result<Option<Choices>> {
     let mut forbidden = None;
     all.retain(|choice| match permits(*choice) {
         Ok(()) => true,
@@ -242,14 +252,37 @@ pub fn pickable(
             false
         }
     });
-    if all.is_empty() {
-        return Err(forbidden.unwrap_or_else(|| {
-            Error::usage(format!(
-                "no protocol computes {operation} under these terms and assumptions. Relax `assume` or `group`"
-            ))
-        }));
+    match unasked(all, operation, terms).split_first() {
+        Some((first, others)) => Ok(Some(Choices { first: *first, others: others.to_vec() })),
+        None => forbidden.map_or(Ok(None), Err),
     }
-    Ok(unasked(all, operation, terms))
+}
+
+/// The error where nothing is acceptable. `all` is what would be acceptable if everything might be assumed.
+pub fn nothing(all: &[Choice], operation: &Operation, assume: Option<&[Assumption]>) -> Error {
+    let mut lacking: Vec<(String, Vec<String>)> = Vec::new();
+    for choice in all {
+        let mut rests = choice.rests_on(operation);
+        rests.retain(|one| assume.is_some_and(|allowed| !allowed.contains(one)));
+        let rests = rests.into_iter().map(Assumption::name).collect::<Vec<_>>().join(" and ");
+        if rests.is_empty() {
+            continue;
+        }
+        match lacking.iter_mut().find(|(same, _)| *same == rests) {
+            Some((_, choices)) => choices.push(choice.to_string()),
+            None => lacking.push((rests, vec![choice.to_string()])),
+        }
+    }
+    Error::usage(if lacking.is_empty() {
+        format!("no protocol computes {operation} under these terms. Relax them, or `group`")
+    } else {
+        let lacking = lacking.iter().map(|(rests, choices)| format!("by {} on {rests}", choices.join(", ")));
+        format!(
+            "no protocol computes {operation} by what `assume` allows. It leaves out what {operation} rests on: {}. Add to \
+             `assume` what one of them needs, or relax `group` or the terms",
+            lacking.collect::<Vec<_>>().join("; ")
+        )
+    })
 }
 
 /// What a user wants computed, and accepts.

@@ -108,6 +108,56 @@ fn what_may_not_be_picked_unasked_is_not_unless_nothing_else_is_left() {
     assert_eq!(names(&INTERSECT, plain, None, Some(&[Assumption::Ddh])), ["dh-psi", "cm20", "dh"]);
 }
 
+/// Of what is permitted, what may be picked unasked; or the first reason why nothing is; or nothing, if nothing was there.
+#[test]
+fn what_is_picked_from_is_permitted_and_never_empty() {
+    let terms = Terms::default();
+    let forbid = |forbidden: &[&'static protocols::Protocol]| {
+        let permits = |choice: Choice| match forbidden.contains(&choice.protocol) {
+            true => Err(Error::refused(format!("{choice} is forbidden"))),
+            false => Ok(()),
+        };
+        let all = acceptable(&INTERSECT, &terms, None, None);
+        pickable(all, &INTERSECT, &terms, &permits)
+    };
+    let names = |choices: Choices| -> Vec<&str> {
+        [choices.first].iter().chain(&choices.others).map(|choice| choice.protocol.name).collect()
+    };
+    assert_eq!(names(forbid(&[]).unwrap().unwrap()), ["dh-psi", "vole", "cm20", "dh"]);
+    assert_eq!(names(forbid(&[&DH_PSI, &CM20]).unwrap().unwrap()), ["vole", "dh"]);
+    assert_eq!(names(forbid(&[&DH_PSI, &CM20, &CWPRF]).unwrap().unwrap()), ["vole"]);
+    let all = acceptable(&INTERSECT, &terms, None, None);
+    let none = |choice: Choice| -> Result<()> { Err(Error::refused(format!("{choice} is forbidden"))) };
+    let refused = pickable(all, &INTERSECT, &terms, &none).unwrap_err();
+    assert_eq!(refused, Error::Refused("dh-psi is forbidden".into()));
+    assert_eq!(pickable(Vec::new(), &INTERSECT, &terms, &none), Ok(None));
+}
+
+#[test]
+fn what_no_protocol_can_do_without_is_named() {
+    let said = |operation: &'static Operation, terms: Terms, group, assume: &[Assumption]| {
+        assert!(acceptable(operation, &terms, group, Some(assume)).is_empty(), "{operation}");
+        nothing(&acceptable(operation, &terms, group, None), operation, Some(assume)).to_string()
+    };
+    let plain = Terms::default();
+    // Each rests on it, the one by itself and the other by what an identifier is made of.
+    let id = said(&operations::ID, plain, None, &[Assumption::Ddh]);
+    assert!(id.contains("by dh, osn, krtw19, krtw19-plain on lpn."), "{id}");
+    let id = said(&operations::ID, plain, None, &[]);
+    assert!(id.contains("by dh, osn, krtw19, krtw19-plain on ddh and lpn."), "{id}");
+    let union = said(&operations::UNION, plain, None, &[]);
+    assert!(
+        union.contains("by dh,") && union.contains(" on ddh; by ") && union.contains("ddh and lpn"),
+        "{union}"
+    );
+    // Where it is no assumption that is missing, none is named.
+    let sum = said(&SUM, Terms { malicious_sender: true, ..plain }, None, &[Assumption::Ddh]);
+    assert!(sum.contains("no protocol computes sum under these terms") && !sum.contains("assume"), "{sum}");
+    // Of several parties.
+    let several = nothing(&[Choice::of(&MPSU)], &operations::UNION, Some(&[Assumption::Ddh])).to_string();
+    assert!(several.contains("by mpsu on lpn."), "{several}");
+}
+
 #[test]
 fn the_best_is_picked_for_sizes_and_links() {
     let slow =

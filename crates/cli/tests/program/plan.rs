@@ -89,7 +89,8 @@ fn jobs_and_several_parties_are_planned_too() {
         assert!(text.contains(words), "{text}");
     }
     run(&mut plan(&world, "--op sum --parties 3 --n 10")).bad(2, &["two parties only", "--parties"]);
-    run(&mut plan(&world, "--op union --parties 3 --n 10 --assume ddh")).bad(2, &["no protocol", "--assume"]);
+    run(&mut plan(&world, "--op union --parties 3 --n 10 --assume ddh"))
+        .bad(2, &["no protocol computes union", "by mpsu on lpn. Add to --assume"]);
     run(&mut plan(&world, "--op union --parties 3 --n 10 --n-peer 5")).bad(2, &["--n-peer", "--parties"]);
     run(&mut plan(&world, "--op sum --n 10 --shards 4")).bad(2, &["no protocol computes sum"]);
 }
@@ -99,7 +100,14 @@ fn what_cannot_be_planned_is_said() {
     let world = World::new();
     run(&mut plan(&world, "--op sum --n 10 --speeds none.json")).bad(2, &["none.json", "veilset calibrate"]);
     let nothing = "--op id --n 100 --assume ddh";
-    run(&mut plan(&world, nothing)).bad(2, &["no protocol computes id", "--assume"]);
+    let needs = "by dh, osn, krtw19, krtw19-plain on lpn. Add to --assume";
+    run(&mut plan(&world, nothing)).bad(2, &["no protocol computes id", needs]);
+    let nothing = "--op count --n 100 --assume lpn --group p256";
+    run(&mut plan(&world, nothing)).bad(2, &["no protocol computes count", "on ddh"]);
+    // The same where it is to be run.
+    let file = world.write("f.csv", csv(0..3));
+    let mut id = world.party(0, "id", &file, &["--assume", "ddh", "--listen", "127.0.0.1:0"]);
+    run(&mut id).bad(2, &["no protocol computes id", needs]);
     run(&mut plan(&world, "--op sum --n 100 --malicious-sender")).bad(2, &["no protocol computes sum"]);
     run(&mut plan(&world, "--op sum --n 100 --assume dlog")).bad(2, &["dlog", "ddh, lpn, rlwe, dcr"]);
     run(&mut plan(&world, "--op sum --n 100 --dollars-per-hour=-1")).bad(2, &["--dollars-per-hour"]);

@@ -7,7 +7,7 @@ use crate::governance::gate::{Gate, Setup};
 use crate::governance::policy::Policy;
 use crate::job::{self, Ran};
 use crate::operations::{COUNT, ID, INTERSECT, Learned, Operation, Role, SHARE, SUM, Terms, UNION};
-use crate::planner::Preference;
+use crate::planner::{Choices, Preference};
 use crate::rng::Prng;
 use crate::session::Planning;
 use crate::session::run::Request;
@@ -262,16 +262,13 @@ fn learn(
     if role == Role::Receiver && !sent_columns.is_empty() {
         return Err(Error::Usage("columns are for the sender to send. Use keys without any".into()));
     }
-    let (choices, picks) = options.choices(operation, &terms)?;
-    let Some((first, others)) = choices.split_first() else {
-        return Err(Error::Bug("no protocol, and no word of it".into()));
-    };
+    let (Choices { first, others }, picks) = options.choices(operation, &terms)?;
     let threads = options.threads.map_or_else(|| Ok(Threads::global().clone()), Threads::new)?;
     let planning = Planning { speeds: Speeds::built_in(threads.count()), prefer: Preference::Time };
     let request = Request {
         protocol: first.protocol,
         group: Some(first.group),
-        alternatives: others,
+        alternatives: &others,
         planning: picks.then_some(planning),
         key_columns: keys.columns,
         normalisation: &keys.compared,

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::operations::sum::Modulus;
 use crate::operations::{Operation, Role, Terms};
 use crate::params::MAX_SET;
-use crate::planner;
+use crate::planner::{self, Choices};
 use crate::protocols::{self, Choice};
 use std::fmt;
 use std::path::PathBuf;
@@ -212,11 +212,7 @@ impl Options {
     }
 
     /// The choices that they allow, and whether one of them is picked.
-    pub(super) fn choices(
-        &self,
-        operation: &'static Operation,
-        terms: &Terms,
-    ) -> Result<(Vec<Choice>, bool)> {
+    pub(super) fn choices(&self, operation: &'static Operation, terms: &Terms) -> Result<(Choices, bool)> {
         let usage = |name: String| Error::usage(name);
         let assume = self.assume.iter().map(|name| name.parse::<Assumption>().map_err(usage));
         let assume = assume.collect::<Result<Vec<_>>>()?;
@@ -224,8 +220,9 @@ impl Options {
         let group = self.group.as_deref().map(|name| protocols::groups::named(name).map_err(usage));
         let group = group.transpose()?;
         let Some(name) = &self.protocol else {
-            let all = planner::acceptable(operation, terms, group, assume);
-            let all = planner::pickable(all, operation, terms, &|_| Ok(()))?;
+            let acceptable = |assume| planner::acceptable(operation, terms, group, assume);
+            let all = planner::pickable(acceptable(assume), operation, terms, &|_| Ok(()))?;
+            let all = all.ok_or_else(|| planner::nothing(&acceptable(None), operation, assume))?;
             return Ok((all, true));
         };
         let protocol = protocols::named(name).map_err(usage)?;
@@ -234,7 +231,7 @@ impl Options {
             Some(one) => Err(Error::usage(format!(
                 "{operation} by {protocol} rests on {one}, which `assume` leaves out. Add it, or omit `protocol`"
             ))),
-            None => Ok((vec![choice], false)),
+            None => Ok((Choices { first: choice, others: Vec::new() }, false)),
         }
     }
 
