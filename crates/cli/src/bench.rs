@@ -273,7 +273,7 @@ fn party_of_two(a: &BenchPartyArgs, role: Role) -> Result<()> {
     };
     let mut connection = connect(a, role, listener)?;
     if b.one_sided && !a.alone {
-        std::fs::write(file(a, role, "exporter"), connection.exporter).map_err(unusable)?;
+        std::fs::write(file(a, role, "exporter"), *connection.exporter).map_err(unusable)?;
         connection.channel.record(Recording::to_file(&file(a, role, "recording"))?);
     }
     if let (Some(link), false) = (b.net.link, a.alone) {
@@ -353,7 +353,7 @@ fn connect(a: &BenchPartyArgs, role: Role, listener: Option<Listener>) -> Result
             let channel = replay(&file(a, role, "recording"))?;
             let mut connection = Connection::unprotected(channel, WireCount::default());
             (connection.peer, connection.our) = (Some(peer), Some(ours));
-            connection.exporter = exporter.try_into().map_err(|_| Error::Bug("a short exporter".into()))?;
+            *connection.exporter = exporter.try_into().map_err(|_| Error::Bug("a short exporter".into()))?;
             Ok(connection)
         }
     }

@@ -7,6 +7,7 @@ use crate::net::{Connected, Connection, Endpoint, Fingerprint, Identity, Protect
 use std::fmt;
 use std::io::{Read, Write};
 use std::sync::Arc;
+use zeroize::{Zeroize, Zeroizing};
 
 /// The other party, and how it is met. It is connected to inside the operation, after everything that takes a time that
 /// depends on our data.
@@ -145,7 +146,7 @@ impl Peer {
                 Connection {
                     peer: Some(by.peer),
                     our: Some(by.ours),
-                    exporter: by.exporter,
+                    exporter: Zeroizing::new(by.exporter),
                     ..Connection::unprotected(channel, wire)
                 }
             }
@@ -167,7 +168,7 @@ impl fmt::Debug for Peer {
     }
 }
 
-/// What a connection of the caller has proven: [`Peer::over`].
+/// What a connection of the caller has proven: [`Peer::over`]. Its secret is zeroed when it is dropped.
 #[derive(Clone)]
 pub struct Authenticated {
     /// Our fingerprint, as the other end knows it.
@@ -177,6 +178,12 @@ pub struct Authenticated {
     /// A secret of this connection that only its two ends know, for instance by a TLS exporter (RFC 5705); the same on both
     /// sides, and another one for each connection. It binds the run to the connection.
     pub exporter: [u8; 32],
+}
+
+impl Drop for Authenticated {
+    fn drop(&mut self) {
+        self.exporter.zeroize();
+    }
 }
 
 impl fmt::Debug for Authenticated {

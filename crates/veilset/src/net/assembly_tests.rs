@@ -139,7 +139,7 @@ fn all_find_each_other_in_whatever_order_they_start() {
                 scope.spawn(move || {
                     thread::sleep(Duration::from_millis(wait));
                     let links = cast.play(i, seconds(60)).unwrap();
-                    (links.iter().map(|link| link.exporter).collect(), talk(cast, i, links))
+                    (links.iter().map(|link| *link.exporter).collect(), talk(cast, i, links))
                 })
             };
             let parties: Vec<_> = waits.into_iter().enumerate().map(play).collect();

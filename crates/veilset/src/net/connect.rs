@@ -12,6 +12,7 @@ use std::fmt;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use zeroize::Zeroizing;
 
 /// How long one handshake may take.
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -96,7 +97,7 @@ pub struct Connection {
     /// Our fingerprint; `None` without TLS.
     pub our: Option<Fingerprint>,
     /// A secret that only the two ends of this TLS connection know; all zeros without TLS.
-    pub exporter: [u8; 32],
+    pub exporter: Zeroizing<[u8; 32]>,
     /// Bytes on the socket, including TLS and its handshake.
     pub wire: WireCount,
 }
@@ -110,7 +111,7 @@ impl Connection {
             peer: None,
             peer_name: None,
             our: None,
-            exporter: [0; 32],
+            exporter: Zeroizing::default(),
             wire,
         }
     }

@@ -112,7 +112,9 @@ fn the_right_peers_talk() {
     let here = listening.run.join().unwrap().unwrap();
     assert_eq!((here.our, here.peer), (Some(a.fingerprint()), Some(b.fingerprint())));
     assert_eq!((there.our, there.peer), (Some(b.fingerprint()), Some(a.fingerprint())));
-    assert!(here.exporter == there.exporter && here.exporter != [0; 32]);
+    assert!(here.exporter == there.exporter && *here.exporter != [0; 32]);
+    fn is_zeroed_when_dropped(_: &impl zeroize::ZeroizeOnDrop) {}
+    is_zeroed_when_dropped(&here.exporter);
     talk(here, there);
 }
 
@@ -122,7 +124,7 @@ fn plaintext_talks_on_loopback_and_proves_nothing() {
     let there = connect(&listening.address, &Protection::InsecurePlaintext, seconds(20)).unwrap();
     let here = listening.run.join().unwrap().unwrap();
     for c in [&here, &there] {
-        assert_eq!((c.our, c.peer, c.exporter), (None, None, [0; 32]));
+        assert_eq!((c.our, c.peer, *c.exporter), (None, None, [0; 32]));
     }
     talk(here, there);
 }

@@ -46,6 +46,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+use zeroize::Zeroizing;
 
 /// What the listener sends, under TLS, on the connection it accepts.
 const WELCOME: u8 = 1;
@@ -544,8 +545,8 @@ impl Secured {
     }
 
     /// 32 bytes that only the two ends of this connection know (RFC 8446, 7.5).
-    pub(super) fn exporter(&self) -> Result<[u8; 32]> {
-        let exported = self.tls.export_keying_material([0u8; 32], EXPORTER, None);
+    pub(super) fn exporter(&self) -> Result<Zeroizing<[u8; 32]>> {
+        let exported = self.tls.export_keying_material(Zeroizing::new([0u8; 32]), EXPORTER, None);
         exported.map_err(|e| Error::bug(format!("TLS exports no key: {e}")))
     }
 

@@ -22,7 +22,7 @@ fn connections() -> [Connection; 2] {
     let end = |channel, our: &str, peer: &str| Connection {
         our: Some(fingerprint(our)),
         peer: Some(fingerprint(peer)),
-        exporter: [7; 32],
+        exporter: [7u8; 32].into(),
         ..Connection::unprotected(channel, WireCount::default())
     };
     [end(a, "a", "b"), end(b, "b", "a")]
@@ -76,7 +76,7 @@ fn the_id_depends_on_everything() {
     seen.extend([[3, 2], [1, 3], [2, 1]].map(|seeds| agreed(seeds, connections())));
     // The exporter.
     let mut other = connections();
-    other.iter_mut().for_each(|c| c.exporter = [8; 32]);
+    other.iter_mut().for_each(|c| c.exporter = [8u8; 32].into());
     seen.push(agreed([1, 2], other));
     // Fingerprints: each one, swapped ones, none.
     for (a, b) in [(Some("c"), Some("b")), (Some("a"), Some("c")), (Some("b"), Some("a")), (None, None)] {
@@ -98,7 +98,7 @@ fn the_id_depends_on_everything() {
 fn two_ends_of_different_connections_do_not_share_an_id() {
     // Somebody in between, with a TLS connection to each: the exporters differ.
     let [a, mut b] = connections();
-    b.exporter = [8; 32];
+    b.exporter = [8u8; 32].into();
     let [a, b] = both(&hello(Role::Receiver), &hello(Role::Sender), [1, 2], [a, b]).map(Result::unwrap);
     assert_ne!(a.session_id, b.session_id);
 }

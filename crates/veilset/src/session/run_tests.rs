@@ -21,7 +21,7 @@ fn request<'a>(
 }
 
 pub(super) fn connection(channel: Channel) -> Connection {
-    Connection { exporter: [3; 32], ..Connection::unprotected(channel, WireCount::default()) }
+    Connection { exporter: [3u8; 32].into(), ..Connection::unprotected(channel, WireCount::default()) }
 }
 
 /// How a run ends, and what the other side says after that.

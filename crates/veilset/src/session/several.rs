@@ -31,6 +31,7 @@ use crate::speed::Speeds;
 use std::num::NonZeroU8;
 use std::time::{Duration, SystemTime};
 use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
 
 const TRANSCRIPT: Message<[u8; 32]> = Message::new(11, "to all  hash of what all parties have said");
 
@@ -55,7 +56,7 @@ struct Gathering {
 /// What is known of the other end of a connection, as in [`Connection`].
 struct Other {
     fingerprint: Option<Fingerprint>,
-    exporter: [u8; 32],
+    exporter: Zeroizing<[u8; 32]>,
     wire: WireCount,
     account: Account,
 }

@@ -35,7 +35,7 @@ fn stored(set: &ItemSet) -> Stored {
 }
 
 fn connection(channel: Channel) -> Connection {
-    Connection { exporter: [3; 32], ..Connection::unprotected(channel, WireCount::default()) }
+    Connection { exporter: [3u8; 32].into(), ..Connection::unprotected(channel, WireCount::default()) }
 }
 
 fn run_both(receiver: &Request, sender: &Request) -> [Outcome; 2] {

@@ -549,6 +549,12 @@ fn a_run_is_stopped_before_it_begins_while_it_waits_and_while_it_runs() {
     }
 }
 
+/// The secret of a connection does not stay in memory: something is done when it is dropped, though its parts need nothing.
+#[test]
+fn the_secret_of_a_connection_is_not_just_dropped() {
+    assert!(std::mem::needs_drop::<Authenticated>());
+}
+
 /// All that has something of a party's data shows only how much.
 #[test]
 fn debug_shows_no_data() {
