@@ -10,7 +10,7 @@
 //! In either case the accused is the party that we name to the others. They are told whether we saw or only heard it.
 
 use super::clock::Moment;
-use super::{Canceller, Channel, Link, Names, Rx, Stopper, Tx, caught, queue};
+use super::{Canceller, Channel, Link, Names, Rx, Stopper, Tx, caught, no_thread, queue};
 use crate::error::{Error, Fault, Result, Seat};
 use std::collections::BTreeMap;
 use std::num::NonZeroU8;
@@ -257,14 +257,6 @@ pub(crate) fn channels_among(names: Names) -> Vec<Vec<(Seat, Channel)>> {
         }
     }
     all
-}
-
-/// The error if the system gives us no thread.
-pub(crate) fn no_thread(e: &std::io::Error) -> Error {
-    Error::usage(format!(
-        "no thread can be started for a connection: {e}. Allow more of them, then run again"
-    ))
-    .because(e)
 }
 
 /// Several steps at once.

@@ -25,6 +25,7 @@ pub use account::{MessageBytes, StageTime};
 pub use emulate::Network;
 pub use mesh::Mesh;
 pub use record::{Recording, replay, replay_from};
+pub(crate) use stream::no_thread;
 pub use stream::{ByteStream, Counted, TICK, Timeouts, WireCount, over};
 pub use wire::Wire;
 

@@ -14,7 +14,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How often a party that has nothing to send signals that it is alive.
@@ -124,16 +124,34 @@ impl ByteStream {
 
     /// A stream whose reads and writes may block, without a socket to shut down. When nothing more is written, `write` is dropped and
     /// `finish` called, which ends our direction; `read` is dropped when it has ended.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the system gives us no thread.
     pub fn blocking(
         read: impl Read + Send + 'static,
         write: impl Write + Send + 'static,
         finish: impl FnOnce() + Send + 'static,
         count: &WireCount,
-    ) -> ByteStream {
+    ) -> Result<ByteStream> {
+        ByteStream::blocking_on(Builder::new(), (read, write, finish), count)
+    }
+
+    /// The same, with the thread of this builder.
+    fn blocking_on(
+        thread: Builder,
+        (read, write, finish): (
+            impl Read + Send + 'static,
+            impl Write + Send + 'static,
+            impl FnOnce() + Send + 'static,
+        ),
+        count: &WireCount,
+    ) -> Result<ByteStream> {
+        // Whatever fails, it is dropped, and so ended.
+        let write = Finished { write: Some(Counted(write, count.clone())), finish: Some(finish) };
         let (chunks, end) = (Pipe::new(), Arc::new(OnceLock::new()));
         let (mut read, to, why) = (Counted(read, count.clone()), chunks.clone(), end.clone());
         // It may wait for the peer for ever, so nobody waits for it.
-        std::thread::spawn(move || {
+        let reads = move || {
             let mut buffer = vec![0u8; 1 << 16];
             let ended = loop {
                 match read.read(&mut buffer) {
@@ -148,10 +166,10 @@ impl ByteStream {
                 let _ = why.set(ended);
             }
             to.end(End::Closed);
-        });
+        };
+        thread.spawn(reads).map_err(|e| no_thread(&e))?;
         let read = Ticking { chunks, end, chunk: Vec::new(), at: 0 };
-        let write = Finished { write: Some(Counted(write, count.clone())), finish: Some(finish) };
-        ByteStream { read: Box::new(read), write: Box::new(write), finish: Box::new(|| ()), socket: None }
+        Ok(ByteStream { read: Box::new(read), write: Box::new(write), finish: Box::new(|| ()), socket: None })
     }
 }
 
@@ -220,8 +238,23 @@ impl Drop for Ticking {
     }
 }
 
+/// The error if the system gives us no thread.
+pub(crate) fn no_thread(e: &std::io::Error) -> Error {
+    Error::usage(format!(
+        "no thread can be started for a connection: {e}. Allow more threads, or more memory, then run again"
+    ))
+}
+
 /// A channel over a byte stream.
+///
+/// # Errors
+/// [`Error::Network`] for a socket that cannot be set up, and [`Error::Usage`] if the system gives us no thread.
 pub fn over(stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
+    over_on([Builder::new(), Builder::new()], stream, timeouts)
+}
+
+/// The same, with the threads of these builders, one to write and one to read.
+fn over_on([writes, reads]: [Builder; 2], stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
     let ByteStream { mut read, mut write, finish, socket } = stream;
     let setup = || -> std::io::Result<_> {
         let Some(socket) = &socket else { return Ok((None, None)) };
@@ -237,7 +270,7 @@ pub fn over(stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
     channel.set_patience(idle.saturating_mul(PATIENCE));
 
     let writer_outgoing = outgoing.clone();
-    let writer = std::thread::spawn(move || {
+    let writing = move || {
         let end = write_frames(write.as_mut(), &writer_outgoing);
         if let Some(why) = end {
             writer_outgoing.end(why);
@@ -247,8 +280,10 @@ pub fn over(stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
         if let Some(socket) = write_socket {
             let _ = socket.shutdown(Shutdown::Write);
         }
-    });
-    channel.pumps.push(std::thread::spawn(move || {
+    };
+    // Without the one that reads, the one that writes ends with the channel.
+    let writer = writes.spawn(writing).map_err(|e| no_thread(&e))?;
+    let reading = move || {
         let why = read_chunks(read.as_mut(), &incoming, idle);
         let until = match why {
             End::Idle(_) => Instant::now(), // the peer is dead
@@ -267,7 +302,8 @@ pub fn over(stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
             let _ = socket.shutdown(Shutdown::Both);
             let _ = writer.map(JoinHandle::join);
         }
-    }));
+    };
+    channel.pumps.push(reads.spawn(reading).map_err(|e| no_thread(&e))?);
     Ok(channel)
 }
 
@@ -344,5 +380,40 @@ fn broken(e: &std::io::Error) -> End {
         | ErrorKind::ConnectionAborted
         | ErrorKind::BrokenPipe => End::Closed,
         _ => End::Broken(e.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{empty, sink};
+    use std::sync::mpsc::{RecvTimeoutError, channel};
+
+    /// A thread that no system gives us: its stack is larger than any address space.
+    fn none() -> Builder {
+        Builder::new().stack_size(1 << 56)
+    }
+
+    fn refused<T>(made: Result<T>) {
+        let error = made.err().unwrap();
+        assert!(matches!(&error, Error::Usage(what) if what.contains("no thread can be started")), "{error}");
+    }
+
+    /// It is no panic, and the peer comes to an end: our direction is ended, as if we had left.
+    #[test]
+    fn without_a_thread_there_is_an_error_and_the_stream_has_ended() {
+        let count = WireCount::default();
+        let ended = |made: &dyn Fn(Box<dyn FnOnce() + Send>)| {
+            let (tell, over) = channel::<()>();
+            made(Box::new(move || drop(tell)));
+            assert_eq!(over.recv_timeout(Duration::from_secs(20)), Err(RecvTimeoutError::Disconnected));
+        };
+        ended(&|finish| refused(ByteStream::blocking_on(none(), (empty(), sink(), finish), &count)));
+        let over = |threads: fn() -> [Builder; 2], finish: Box<dyn FnOnce() + Send>| {
+            let stream = ByteStream::blocking(empty(), sink(), finish, &count).unwrap();
+            refused(over_on(threads(), stream, Timeouts::default()));
+        };
+        ended(&|finish| over(|| [none(), Builder::new()], finish));
+        ended(&|finish| over(|| [Builder::new(), none()], finish));
     }
 }

@@ -142,7 +142,7 @@ impl Peer {
             }
             How::Streams(Streams { read, write, finish }, by) => {
                 let wire = WireCount::default();
-                let channel = over(ByteStream::blocking(read, write, finish, &wire), options.timeouts)?;
+                let channel = over(ByteStream::blocking(read, write, finish, &wire)?, options.timeouts)?;
                 Connection {
                     peer: Some(by.peer),
                     our: Some(by.ours),
