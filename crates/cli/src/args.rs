@@ -540,8 +540,9 @@ pub struct KeyArgs {
     /// or | divides the first rows into columns]
     #[arg(long, value_name = "CHAR")]
     pub delimiter: Option<String>,
-    /// Our CSV has no header: its columns are called 1, 2, 3 and so on. CSV with our columns has none either; files of shares,
-    /// lists of identifiers (--ids) and numbers keep theirs
+    /// Our CSV has no header: its columns are called 1, 2, 3 and so on, and CSV with our columns has none either
+    ///
+    /// What has columns of its own keeps its header: a file of shares, the list of --ids, and numbers
     #[arg(long)]
     pub no_header: bool,
     /// The text encoding: utf8 is checked, bytes are taken as they are; the same on both sides

@@ -175,6 +175,21 @@ mod tests {
         assert!(gone.is_empty(), "{gone:?}");
     }
 
+    /// Amounts have decimal places, which both sides must give, and so have shares of them.
+    #[test]
+    fn the_example_of_what_has_values_is_one_that_runs() {
+        for operation in veilset::operations::ALL {
+            let (_, command) = all().into_iter().find(|(name, _)| name == operation.name).unwrap();
+            let text = command.term_width(80).render_long_help().to_string();
+            let (_, example) = text.split_once("Example (each party runs its own)").unwrap();
+            let agreed = usize::from(operation.uses.values || operation.uses.shares);
+            let count = |words: &str| example.matches(words).count();
+            assert_eq!((count("--values amount"), count("--scale 2")), (agreed, 2 * agreed), "{operation}");
+            // Or the receiver would be warned.
+            assert_eq!(count("--min-count 10"), 2 * usize::from(operation.uses.values), "{operation}");
+        }
+    }
+
     #[test]
     fn what_most_runs_need_is_in_the_short_help() {
         for (name, command) in all().into_iter().filter(|(name, _)| ["intersect", "union"].contains(&&**name))

@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Error, FromArgMatches, Subcommand};
 use std::path::PathBuf;
 use veilset::job::ID_COLUMN;
-use veilset::operations::{self, Operation, Role, Rows, Shape, Terms};
+use veilset::operations::{self, Operation, Role, Rows, Shape, Terms, Uses};
 use veilset::protocols;
 use veilset::session::shards::MAX_SHARDS;
 
@@ -277,11 +277,12 @@ fn help(operation: &Operation) -> String {
         if rows { " --output result.csv" } else { "" }
     };
     let (received, sent) = (result(Role::Receiver), result(Role::Sender));
-    let (scale, values) = if operation.uses.values || operation.uses.shares {
-        (" --scale 2", " --values amount --scale 2")
-    } else {
-        ("", "")
+    let agreed = match operation.uses {
+        Uses { values: true, .. } => " --scale 2 --min-count 10",
+        Uses { shares: true, .. } => " --scale 2",
+        _ => "",
     };
+    let values = if agreed.is_empty() { "" } else { " --values amount" };
     let several = match protocols::of_several(operation) {
         None => String::new(),
         Some(_) => format!(
@@ -308,9 +309,9 @@ Example of several parties (each runs its own, with a copy of the same file):
         "\
 Example (each party runs its own):
   veilset {name} ours.csv --key email --role receiver --listen 0.0.0.0:7000 \\
-      --peer FINGERPRINT{received}{scale}
+      --peer FINGERPRINT{received}{agreed}
   veilset {name} theirs.csv --key mail --role sender --connect host.example.org:7000 \\
-      --peer FINGERPRINT{sent}{values}
+      --peer FINGERPRINT{sent}{values}{agreed}
 
 {several}{EXIT_CODES}"
     )
