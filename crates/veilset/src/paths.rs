@@ -5,8 +5,20 @@
 
 use crate::error::{Error, Result};
 use crate::places::same_file;
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
+use std::io;
 use std::path::{Path, PathBuf};
+
+/// Opens a file that is a regular one: no pipe or device, which might keep whoever opens it waiting.
+///
+/// # Errors
+/// Those of the system, and one for what is no regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    match path.metadata()?.is_file() {
+        true => File::open(path),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file")),
+    }
+}
 
 /// What a run does with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

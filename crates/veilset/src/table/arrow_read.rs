@@ -4,6 +4,7 @@
 //! decoder checks it, and its panics mean a damaged file.
 
 use super::compressed::{EXPANSION, FREE};
+use super::types::Kind;
 use super::{ReadOptions, Table};
 use crate::error::{Error, Result};
 use arrow_array::RecordBatch;
@@ -47,6 +48,21 @@ pub(super) fn read(
     Table::from_batches(name, &schema, batches, options, columns)
 }
 
+/// The names of the columns that can be read, of a file or stream that begins like this: both begin with the schema.
+pub(super) fn names(name: &str, head: Vec<u8>, options: &ReadOptions) -> Result<Vec<String>> {
+    let source = Source { name, in_file: is_file(&head) };
+    let schema = source.guarded(|| {
+        // Some writers pad the beginning of a file to more than 8 bytes.
+        let begin = head.strip_prefix(MAGIC).map(|rest| rest.iter().take_while(|byte| **byte == 0).count());
+        let head = &head[begin.map_or(0, |zeros| MAGIC.len() + zeros / 8 * 8)..];
+        let (prefix, size) = metadata_size(head)?;
+        let message = message(head.get(..prefix.saturating_add(size)).ok_or_else(|| wrong("cut off"))?)?;
+        message.header_as_schema().map(fb_to_schema).ok_or_else(|| wrong("no schema"))
+    })?;
+    let readable = schema.fields().iter().filter(|field| Kind::of(field, options.encoding).is_ok());
+    Ok(readable.map(|field| field.name().clone()).collect())
+}
+
 fn wrong(what: impl ToString) -> ArrowError {
     ArrowError::ParseError(what.to_string())
 }
@@ -85,13 +101,11 @@ impl Messages {
         let (mut blocks, mut at) = (Vec::new(), 0);
         let mut begin = None;
         while at < bytes.len() {
-            let prefix = if bytes[at..].starts_with(CONTINUATION) { 8 } else { 4 };
-            let size = bytes.get(at + prefix - 4..).and_then(|rest| rest.first_chunk());
-            let size = i32::from_le_bytes(*size.ok_or_else(|| wrong("no length"))?);
+            let (prefix, size) = metadata_size(&bytes[at..])?;
             if size == 0 {
                 break;
             }
-            let size = usize::try_from(size).map_err(wrong)?.saturating_add(prefix);
+            let size = size.saturating_add(prefix);
             let message = message(bytes[at..].get(..size).ok_or_else(|| wrong("cut off"))?)?;
             let (metadata, body) = (i32::try_from(size).map_err(wrong)?, message.bodyLength());
             let block = Block::new(at as i64, metadata, body);
@@ -153,6 +167,14 @@ impl Messages {
 fn length(block: &Block) -> Option<usize> {
     let (metadata, body) = (block.metaDataLength(), block.bodyLength());
     usize::try_from(metadata).ok()?.checked_add(usize::try_from(body).ok()?)
+}
+
+/// The bytes of a message's length, and that length: the bytes of its metadata.
+fn metadata_size(bytes: &[u8]) -> Result<(usize, usize), ArrowError> {
+    let prefix = if bytes.starts_with(CONTINUATION) { 8 } else { 4 };
+    let size = bytes.get(prefix - 4..).and_then(|rest| rest.first_chunk());
+    let size = i32::from_le_bytes(*size.ok_or_else(|| wrong("no length"))?);
+    Ok((prefix, usize::try_from(size).map_err(wrong)?))
 }
 
 /// The metadata of a message, behind its length.

@@ -38,6 +38,7 @@ mod destination;
 mod format;
 mod json_lines;
 mod keys;
+mod names;
 mod normalise;
 mod other;
 #[cfg(feature = "parquet")]
@@ -65,6 +66,7 @@ pub(crate) use destination::unwritable;
 pub use format::{Encoding, Format, LIST_COLUMN, ReadOptions, check_names, check_output, quoted};
 pub(crate) use keys::again_error;
 pub use keys::{Duplicates, EmptyKeys, KeyedSet, check_max_row, keyed_set, payloads};
+pub use names::column_names;
 pub use normalise::Normalise;
 pub use other::{check_input_name, check_output_name};
 pub(crate) use pieces::PIECE;

@@ -36,6 +36,10 @@ pub(super) fn read_stream(
     Err(missing())
 }
 
+pub(super) fn names(_name: &str, _source: File, _options: &ReadOptions, _footer: u64) -> Result<Vec<String>> {
+    Err(missing())
+}
+
 /// There is none.
 pub(super) struct Writer<'a>(Infallible, PhantomData<&'a ()>);
 

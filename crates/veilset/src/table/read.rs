@@ -95,6 +95,17 @@ pub(super) fn read(
     each(table(rows, lines, before))
 }
 
+/// The names of the columns of CSV that begins like this.
+pub(super) fn names(name: &str, head: &[u8], options: &ReadOptions) -> Result<Vec<String>> {
+    let (mut records, _) = Records::start(name, head, false, delimiter(name, options)?)?;
+    let Some(line) = records.next()? else { return Ok(Vec::new()) };
+    if options.headerless {
+        return Ok((1..=records.fields.len()).map(|n| n.to_string()).collect());
+    }
+    records.check_encoding(options.encoding, line, &[])?;
+    Ok(records.cells().map(|cell| String::from_utf8_lossy(cell).into()).collect())
+}
+
 /// The delimiters that are guessed. The first is taken if it fits, or if none does.
 pub(super) const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// How many bytes at the start of a file are looked at for the delimiter, and

@@ -67,7 +67,7 @@ pub(in super::super) fn read<S: ChunkReader + 'static>(
     each: &mut dyn FnMut(Table) -> Result<()>,
 ) -> Result<()> {
     let file = File { name, source: Arc::new(source) };
-    let metadata = file.metadata()?;
+    let metadata = file.metadata(u64::MAX)?;
     let mut fields = metadata.schema().fields().to_vec();
     let names: Vec<String> = fields.iter().map(|f| f.name().clone()).collect();
     let head = Head { file: name, names: &names, line: None, format: Format::Parquet, unread: &[] };
@@ -167,6 +167,19 @@ pub(in super::super) fn read<S: ChunkReader + 'static>(
     each(table(rows, unread, before.0))
 }
 
+/// The names of the columns that can be read, of a file whose footer has at most `footer` bytes.
+pub(in super::super) fn names<S: ChunkReader + 'static>(
+    name: &str,
+    source: S,
+    options: &ReadOptions,
+    footer: u64,
+) -> Result<Vec<String>> {
+    let metadata = File { name, source: Arc::new(source) }.metadata(footer)?;
+    let fields = metadata.schema().fields();
+    let readable = fields.iter().filter(|field| Kind::of(&views(field), options.encoding).is_ok());
+    Ok(readable.map(|field| field.name().clone()).collect())
+}
+
 /// Strings and bytes as views: a batch refers to the values of a dictionary and does not repeat them.
 fn views(field: &FieldRef) -> FieldRef {
     let data_type = match field.data_type() {
@@ -233,8 +246,9 @@ struct File<'a, S> {
 }
 
 impl<S: ChunkReader + 'static> File<'_, S> {
-    /// The footer. Columns have their Parquet types; the types that Arrow stores in addition are ignored.
-    fn metadata(&self) -> Result<ArrowReaderMetadata> {
+    /// The footer, of at most so many bytes. Columns have their Parquet types; the types that Arrow stores in addition are
+    /// ignored.
+    fn metadata(&self, most: u64) -> Result<ArrowReaderMetadata> {
         let next = "Check its name, or say what it is with `format`";
         let no_parquet = || Error::input(self.name, "the file is not a Parquet file", next);
         let len = self.source.len();
@@ -260,6 +274,10 @@ impl<S: ChunkReader + 'static> File<'_, S> {
         }
         let size = u64::from(u32::from_le_bytes([a, b, c, d]));
         let at = tail_at.checked_sub(size).ok_or_else(|| self.damaged(None))?;
+        if size > most {
+            let what = format!("the footer has more than {most} bytes");
+            return Err(Error::input(self.name, what, "Write the file with larger row groups"));
+        }
         guard::check_footer(&self.bytes(at, size)?).map_err(|guard::Impossible| self.damaged(None))?;
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         self.guarded(|| ArrowReaderMetadata::load(self.source.as_ref(), options))?
