@@ -182,7 +182,10 @@ pub enum Command {
     #[command(after_help = "Example:
   veilset soak --runs 10000")]
     Soak(SoakArgs),
-    /// Print a shell script that completes commands and options
+    /// Print a shell script that completes commands, columns and peers
+    ///
+    /// The script asks this program, `veilset`, which reads the address book and the names of the columns of the input that is
+    /// typed already. In PowerShell it completes only commands, options and values that do not depend on files.
     #[command(after_help = "Example:
   veilset completions bash > ~/.local/share/bash-completion/completions/veilset")]
     Completions {

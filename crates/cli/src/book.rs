@@ -53,14 +53,24 @@ fn parsed<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Fingerprint, D::E
 impl Book {
     /// Reads the book. A missing book is empty.
     pub fn load(named: Option<&Path>) -> Result<Book> {
-        let path = named.map(Path::to_path_buf).or_else(|| Folder::Configuration.file(FILE));
+        let path = named.map(Path::to_path_buf).or_else(Book::default_path);
         let text = match path.as_deref().map(std::fs::read_to_string) {
             None => String::new(),
             Some(Ok(text)) => text,
             Some(Err(e)) if e.kind() == ErrorKind::NotFound && named.is_none() => String::new(),
             Some(Err(e)) => return Err(unreadable(path.as_deref(), e)),
         };
-        let peers: BTreeMap<String, Entry> = toml::from_str(&text).map_err(|e| {
+        Book::parse(&text, path)
+    }
+
+    /// Where the book is if it is not named, and there is a place for it.
+    pub fn default_path() -> Option<PathBuf> {
+        Folder::Configuration.file(FILE)
+    }
+
+    /// The book with this text, which is at this path.
+    pub fn parse(text: &str, path: Option<PathBuf>) -> Result<Book> {
+        let peers: BTreeMap<String, Entry> = toml::from_str(text).map_err(|e| {
             unreadable(path.as_deref(), format!("{}{}", e.to_string().trim_end(), known_key(&e)))
         })?;
         for (name, entry) in &peers {

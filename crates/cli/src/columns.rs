@@ -48,6 +48,18 @@ impl FromStr for Received {
     }
 }
 
+/// The names of a text that another one follows, and the text behind them: the beginning of that one.
+pub fn unfinished(text: &str) -> (Vec<String>, &str) {
+    let (mut names, mut rest) = (Vec::new(), text);
+    while let Ok((name, after)) = first(rest, &[','])
+        && let Some(after) = after.strip_prefix(',')
+    {
+        names.push(name);
+        rest = after;
+    }
+    (names, rest)
+}
+
 /// The first name of a text, which ends before one of `ends`; and the rest.
 fn first<'a>(text: &'a str, ends: &[char]) -> Result<(String, &'a str), String> {
     let Some(mut rest) = text.strip_prefix('"') else {
@@ -110,6 +122,22 @@ mod tests {
         {
             assert!(typed.parse::<Columns>().unwrap_err().contains(words), "{typed}");
             assert!(typed.parse::<Received>().unwrap_err().contains(words), "{typed}");
+        }
+    }
+
+    #[test]
+    fn the_last_name_need_not_be_complete() {
+        // (as typed, names, the beginning of the last)
+        let cases: [(&str, &[&str], &str); 6] = [
+            ("", &[], ""),
+            ("em", &[], "em"),
+            ("a,b", &["a"], "b"),
+            ("a,\"b,c\",", &["a", "b,c"], ""),
+            ("a,\"b, c", &["a"], "\"b, c"),
+            ("\"a\"b,c", &[], "\"a\"b,c"),
+        ];
+        for (typed, names, last) in cases {
+            assert_eq!(unfinished(typed), (names.iter().map(|&n| n.into()).collect(), last), "{typed}");
         }
     }
 

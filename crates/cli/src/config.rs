@@ -19,7 +19,7 @@ use veilset::error::{Error, Result};
 use veilset::operations;
 
 /// The default file name.
-const DEFAULT: &str = "veilset.toml";
+pub const DEFAULT: &str = "veilset.toml";
 /// Keys that are not options.
 const OPERATION: &str = "operation";
 /// Words that stand for no file, by option, in addition to "-".
@@ -47,6 +47,11 @@ pub fn read(mut words: Vec<OsString>) -> Result<Command> {
         a.common.run_file = Some(path);
     }
     Ok(command)
+}
+
+/// The words for a run file with this text, without options that are typed after it and replace those in the file.
+pub fn words(path: &Path, text: &str, typed: &[OsString]) -> Result<Vec<OsString>> {
+    File { path, text }.words(typed).map(|(words, _)| words)
 }
 
 /// The value of an option.

@@ -39,9 +39,21 @@ pub fn show(topic: Option<&str>) -> Result<()> {
     }
 }
 
+/// What [`show`] shows: the pages, then the commands, each with what it is.
+pub fn topics() -> Vec<(String, Option<String>)> {
+    let pages = PAGES.iter().map(|(name, page)| (name.to_string(), Some(title(page))));
+    let all = args::command();
+    let commands = all.get_subcommands().filter(|command| !command.is_hide_set());
+    let about = |command: &clap::Command| command.get_about().map(ToString::to_string);
+    pages.chain(commands.map(|command| (command.get_name().to_string(), about(command)))).collect()
+}
+
+fn title(page: &str) -> String {
+    page.lines().next().unwrap_or_default().trim_start_matches("# ").to_string()
+}
+
 /// The pages, with their titles.
 fn contents() -> String {
-    let title = |page: &str| page.lines().next().unwrap_or_default().trim_start_matches("# ").to_string();
     let pages: Vec<_> = PAGES.iter().map(|(name, page)| format!("  {name:20} {}", title(page))).collect();
     format!(
         "Pages of the guide (veilset help PAGE):\n{}\n\nCommands: veilset -h, and veilset help COMMAND",

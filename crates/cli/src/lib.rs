@@ -9,6 +9,7 @@ mod book;
 mod calibrate;
 mod check;
 mod columns;
+mod complete;
 mod config;
 mod demo;
 mod filter;
@@ -47,6 +48,9 @@ use veilset_kernels::memory;
 
 /// Runs the program on this process's arguments, and returns its exit code.
 pub fn main() -> ExitCode {
+    if complete::answered() {
+        return ExitCode::SUCCESS;
+    }
     // Usage errors exit here, with code 2.
     let arguments = Arguments::typed();
     let run = || interrupt::survive_file_limits().and_then(|()| run(arguments.command));

@@ -1,16 +1,19 @@
-//! Shell completions and manual pages, generated from the definition of the arguments.
+//! Completion scripts for shells, and manual pages, which are generated from the definition of the arguments.
 
-use crate::args;
+use crate::{args, complete};
 use clap_complete::Shell;
 use std::fs::DirEntry;
 use std::io::{self, Write};
 use std::path::Path;
 use veilset::error::{Error, Result};
 
-/// Prints the completion script of a shell.
+/// Prints the completion script of a shell: one that asks the program, or else one that is generated.
 pub fn completions(shell: Shell) -> Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut args::command(), "veilset", &mut script);
+    match complete::SCRIPTS.iter().find(|(other, _)| *other == shell) {
+        Some((_, asking)) => script.extend_from_slice(asking.as_bytes()),
+        None => clap_complete::generate(shell, &mut args::command(), "veilset", &mut script),
+    }
     std::io::stdout().write_all(&script).map_err(|e| {
         Error::output(format!("cannot write to standard output: {e}. Send it elsewhere and run again"))
     })

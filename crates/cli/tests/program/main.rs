@@ -9,6 +9,7 @@ mod book;
 mod check;
 mod checked;
 mod common;
+mod completions;
 mod config;
 mod data;
 mod dependencies;

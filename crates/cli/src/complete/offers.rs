@@ -1,0 +1,140 @@
+//! What is offered as the value of an argument, beyond the values that its definition lists.
+
+use super::line::Typed;
+use super::{path, small_text};
+use crate::args::KeyArgs;
+use crate::book::Book;
+use crate::columns::{self, Columns, Received};
+use crate::{config, guide, plan};
+use clap::{Arg, Args, Command, FromArgMatches};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use std::any::TypeId;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use veilset::assumption::Assumption;
+use veilset::net::Listed;
+use veilset::table::{column_names, input_files};
+
+/// The id of a candidate that stands for the names of files begins like this.
+const FILES: &str = "files of ";
+
+/// The steps of `--normalize`.
+pub const STEPS: [&str; 3] = ["trim", "casefold", "nfc"];
+
+/// The options that say how the input is read.
+const OF_THE_TABLE: [(&str, &str); 3] =
+    [("format", "--format"), ("delimiter", "--delimiter"), ("encoding", "--encoding")];
+
+/// Adds what is offered to the arguments of a command and of all below it.
+pub fn of(command: Command, typed: &Arc<Typed>) -> Command {
+    let name = command.get_name().to_string();
+    let command = command.mut_subcommands(|below| of(below, typed));
+    command.mut_args(|arg| match completer(&name, &arg, typed) {
+        Some(completer) => arg.add(completer),
+        None => arg,
+    })
+}
+
+/// Whether the candidate stands for the names of files.
+pub fn are_files(candidate: &CompletionCandidate) -> bool {
+    candidate.get_id().is_some_and(|id| id.starts_with(FILES))
+}
+
+/// Whether the candidate is the name of an option.
+pub fn is_option(candidate: &CompletionCandidate) -> bool {
+    candidate.get_id().is_some_and(|id| id.starts_with("arg::"))
+}
+
+/// A value, and what it is.
+type Offer = (String, Option<String>);
+
+/// What is offered for a word.
+type Offers = Box<dyn Fn(&str) -> Vec<Offer> + Send + Sync>;
+
+/// What completes an argument of a command, if its definition does not say all.
+fn completer(command: &str, arg: &Arg, typed: &Arc<Typed>) -> Option<ArgValueCompleter> {
+    let (typed, id) = (typed.clone(), arg.get_id().to_string());
+    let parsed_as = arg.get_value_parser().type_id();
+    let offer: Offers = match (command, id.as_str()) {
+        _ if config::is_path(arg) => return Some(files(id)),
+        ("run", "words") => return Some(files(id)),
+        _ if parsed_as == TypeId::of::<Columns>() => Box::new(move |word| list(&typed, &id, word)),
+        // Columns of another party's file.
+        _ if parsed_as == TypeId::of::<Received>() => Box::new(|_| Vec::new()),
+        (_, "values") => Box::new(move |_| plain(names(&typed))),
+        (_, "peer") | ("remove", "name") => Box::new(move |_| peers(&typed).unwrap_or_default()),
+        (_, "me") => Box::new(move |_| parties(&typed).unwrap_or_default()),
+        (_, "normalize") => Box::new(|_| plain(STEPS.map(String::from).into())),
+        (_, "assume") => Box::new(|_| plain(Assumption::ALL.map(|a| a.name().to_string()).into())),
+        ("help", "topic") => Box::new(|_| guide::topics()),
+        _ => return None,
+    };
+    Some(ArgValueCompleter::new(move |word: &OsStr| {
+        let Some(word) = word.to_str() else { return Vec::new() };
+        let offered = offer(word).into_iter().filter(|(value, _)| value.starts_with(word));
+        let candidate = |(value, help): Offer| CompletionCandidate::new(value).help(help.map(Into::into));
+        offered.map(candidate).collect()
+    }))
+}
+
+/// Of candidates with the same id, the engine keeps one.
+fn files(argument: String) -> ArgValueCompleter {
+    let id = format!("{FILES}{argument}");
+    ArgValueCompleter::new(move |_: &OsStr| vec![CompletionCandidate::new("").id(Some(id.clone()))])
+}
+
+fn plain(values: Vec<String>) -> Vec<Offer> {
+    values.into_iter().map(|value| (value, None)).collect()
+}
+
+/// The last name of a list of columns, completed. Names that the option has already are not offered again.
+fn list(typed: &Typed, id: &str, word: &str) -> Vec<Offer> {
+    let (mut taken, last) = columns::unfinished(word);
+    taken.extend(typed.all(id).filter_map(|value| value.parse().ok()).flat_map(|Columns(names)| names));
+    let before = &word[..word.len() - last.len()];
+    let in_quotes = last.starts_with('"');
+    let offered = names(typed).into_iter().filter(|name| !taken.contains(name)).map(|name| match in_quotes {
+        true => format!("{before}\"{}\"", name.replace('"', "\"\"")),
+        false => format!("{before}{}", columns::quoted(&name)),
+    });
+    plain(offered.collect())
+}
+
+/// The columns of the input that can be named: one that is there twice cannot.
+fn names(typed: &Typed) -> Vec<String> {
+    let all = table(typed).unwrap_or_default();
+    let once = |name: &&String| all.iter().filter(|other| other == name).count() == 1;
+    all.iter().filter(once).cloned().collect()
+}
+
+/// The columns of the first file of the input.
+fn table(typed: &Typed) -> Option<Vec<String>> {
+    let input = path(typed.first("input").filter(|input| *input != "-")?);
+    let mut words: Vec<String> = vec![String::new(), "--key=x".into()];
+    let values = |(id, option)| typed.all(id).map(move |value| format!("{option}={value}"));
+    words.extend(OF_THE_TABLE.into_iter().flat_map(values));
+    words.extend(typed.first("no_header").map(|_| "--no-header".into()));
+    let words = words.into_iter().map(PathBuf::from).chain(["--".into(), input]);
+    let matches = KeyArgs::augment_args(Command::new("")).try_get_matches_from(words).ok()?;
+    let source = plan::keyed(KeyArgs::from_arg_matches(&matches).ok()?).ok()?;
+    let files = input_files(&source.inputs).ok()?;
+    column_names(files.first()?, &source.read).ok()
+}
+
+/// The peers in the address book.
+fn peers(typed: &Typed) -> Option<Vec<Offer>> {
+    let book = typed.first("book").map(path).or_else(Book::default_path)?;
+    let peers = Book::parse(&small_text(&book)?, Some(book)).ok()?.peers();
+    let help = |fingerprint: String, address: Option<String>| match address {
+        Some(address) => format!("{fingerprint} at {address}"),
+        None => fingerprint,
+    };
+    Some(peers.into_iter().map(|(name, print, address)| (name, Some(help(print, address)))).collect())
+}
+
+/// The parties of a list.
+fn parties(typed: &Typed) -> Option<Vec<Offer>> {
+    let listed: Listed = toml::from_str(&small_text(&path(typed.first("parties")?))?).ok()?;
+    Some(listed.party.into_iter().map(|party| (party.name, Some(party.fingerprint.to_string()))).collect())
+}
