@@ -410,6 +410,7 @@ pages! {
     security "SECURITY.md",
     changelog "CHANGELOG.md",
     benchmarks "bench/README.md",
+    kernels "crates/kernels/README.md",
     python_package "crates/python/README.md",
     fuzzing "fuzz/README.md",
     proxy_in_front "examples/proxy/README.md",
