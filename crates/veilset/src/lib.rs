@@ -119,6 +119,8 @@ pub mod report {
     #[doc(inline)]
     pub use crate::channel::{MessageBytes, StageTime};
     #[doc(inline)]
+    pub use crate::operations::Announced;
+    #[doc(inline)]
     pub use crate::session::report::{Bytes, LeftOut, Numbers, Sizes};
     #[doc(inline)]
     pub use crate::session::{Parties, Party};

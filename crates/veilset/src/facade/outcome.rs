@@ -3,7 +3,6 @@
 use super::Keys;
 use crate::error::{Error, Result};
 use crate::item::{Items, decode_key};
-use crate::operations::id::Identifier;
 use crate::operations::share::Beside;
 use crate::operations::union::rows::New;
 use crate::operations::{id, intersect, share};
@@ -11,6 +10,7 @@ use crate::session::report::Report;
 use crate::table::Encoding;
 use std::fmt;
 
+pub use crate::operations::id::Identifier;
 pub use crate::ot::shares::Sharing;
 
 /// What a run gave.

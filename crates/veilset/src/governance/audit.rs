@@ -208,7 +208,7 @@ impl Run {
             operation: hello.operation.name.into(),
             protocol: proposal.choice.protocol.name.into(),
             role: hello.role.name().into(),
-            parties: proposal.parties.iter().map(Participant::from).collect(),
+            parties: proposal.parties.iter().map(Participant::of).collect(),
             our: our.map(|f| f.to_string()),
             items: proposal.ours.size,
             allowed: Some(Allowed { ours: names(&hello.candidates), theirs: names(&proposal.theirs) }),
@@ -269,8 +269,8 @@ fn names(choices: &[Choice]) -> Vec<String> {
     choices.iter().map(ToString::to_string).collect()
 }
 
-impl From<&Party> for Participant {
-    fn from(party: &Party) -> Participant {
+impl Participant {
+    fn of(party: &Party) -> Participant {
         Participant {
             seat: party.seat,
             peer: party.fingerprint.map(|f| f.to_string()),
@@ -278,9 +278,7 @@ impl From<&Party> for Participant {
             items: party.announced.size,
         }
     }
-}
 
-impl Participant {
     /// Its name, or else its fingerprint if it has one.
     fn called(&self) -> &str {
         self.name.as_deref().or(self.peer.as_deref()).unwrap_or("somebody without TLS")

@@ -463,6 +463,7 @@ impl Role {
     }
 
     /// The role of a party of several: who leads is the receiver.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub const fn of_several(leads: bool) -> Role {
         if leads { Role::Receiver } else { Role::Sender }
     }
