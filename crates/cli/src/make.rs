@@ -141,7 +141,7 @@ impl Work<'_> {
                     observer.stage(name, Unit::Items, of as usize);
                 }
                 let earlier: u64 = before.replace(Some(done)).unwrap_or_default();
-                observer.advance(Unit::Items, (done - earlier) as usize);
+                observer.advance(Unit::Items, (done - earlier) as usize, 0);
             }
             self.go_on()
         };

@@ -1,22 +1,62 @@
 //! Progress: a bar on a terminal, otherwise one line per stage.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use veilset::channel::{Observer, Unit};
+use veilset::course::{Course, Left};
 
 /// Shorter work needs no sign of life.
 const NOTICED: Duration = Duration::from_secs(2);
 /// How often a sign of life is updated on a terminal.
 const RENEWED: Duration = Duration::from_millis(200);
 
+/// What is left of a run is not said before it has gone on for so long,
+const SHOWN: Duration = Duration::from_secs(3);
+/// nor if it is less than this.
+const WORTH: Duration = Duration::from_secs(1);
+
 /// Shows a run's progress on standard error.
 pub struct Progress {
     terminal: bool,
     stage: Mutex<Stage>,
+    left: Arc<WhatIsLeft>,
+}
+
+/// What is left of the run that goes on.
+#[derive(Default)]
+struct WhatIsLeft {
+    moved: AtomicU64,
+    run: Mutex<Option<(Instant, Left)>>,
+}
+
+impl WhatIsLeft {
+    fn run(&self) -> MutexGuard<'_, Option<(Instant, Left)>> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// In words, as a part of a sentence: ", about 40 s left". Empty if there is nothing to say.
+    fn words(&self, now: Instant) -> String {
+        let mut run = self.run();
+        let Some((began, left)) = &mut *run else { return String::new() };
+        let elapsed = now.saturating_duration_since(*began);
+        match left.at(elapsed, self.moved.load(Ordering::Relaxed)) {
+            Some(left) if elapsed >= SHOWN && left >= WORTH => format!(", about {} left", rounded(left)),
+            _ => String::new(),
+        }
+    }
+}
+
+/// A time in the unit that suits it: 47 s, 12 min, 3 h.
+fn rounded(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    let (unit, of) =
+        [("s", 1.0), ("min", 60.0)].into_iter().find(|(_, of)| seconds < 99.5 * of).unwrap_or(("h", 3600.0));
+    format!("{:.0} {unit}", seconds / of)
 }
 
 #[derive(Default)]
@@ -25,6 +65,8 @@ struct Stage {
     all: usize,
     /// The number of the stage, starting at 1.
     number: usize,
+    /// Whether it was said what is left.
+    said: bool,
     bar: Option<(Unit, ProgressBar)>,
 }
 
@@ -32,7 +74,7 @@ impl Progress {
     /// Creates the display.
     pub fn new() -> Self {
         let terminal = std::io::stderr().is_terminal();
-        Progress { terminal, stage: Mutex::default() }
+        Progress { terminal, stage: Mutex::default(), left: Arc::default() }
     }
 
     /// Marks the end of the run: it is complete, or it was aborted here.
@@ -50,8 +92,10 @@ impl Progress {
 }
 
 impl Observer for Progress {
-    fn begins(&self, stages: usize) {
+    fn begins(&self, stages: usize, course: &Course) {
         self.now().all = stages;
+        self.left.moved.store(0, Ordering::Relaxed);
+        *self.left.run() = Some((Instant::now(), Left::of(course.clone())));
     }
 
     fn stage(&self, name: &'static str, unit: Unit, total: usize) {
@@ -67,26 +111,44 @@ impl Observer for Progress {
         }
         if !self.terminal {
             // The run continues even if nobody reads this.
-            let _ = writeln!(std::io::stderr(), "{name}");
+            let left = self.left.words(Instant::now());
+            stage.said = !left.is_empty();
+            let _ = writeln!(std::io::stderr(), "{name}{left}");
             return;
         }
         let rate = match unit {
             Unit::Items => "{human_pos}/{human_len} items, {per_sec}",
             Unit::Bytes => "{bytes}/{total_bytes}, {bytes_per_sec}",
         };
-        let template = format!("{{msg:23}} [{{bar:30}}] {rate}, {{eta}} left");
+        let template = format!("{{msg:23}} [{{bar:30}}] {rate}{{left}}");
         let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template(&template) {
-            bar.set_style(style.progress_chars("=> "));
+            let left = self.left.clone();
+            let write = move |_: &ProgressState, out: &mut dyn fmt::Write| {
+                let _ = out.write_str(&left.words(Instant::now()));
+            };
+            bar.set_style(style.progress_chars("=> ").with_key("left", write));
         }
         bar.set_message(name);
+        // What is left changes while nothing is sent, too.
+        bar.enable_steady_tick(RENEWED);
         stage.bar = Some((unit, bar));
     }
 
-    fn advance(&self, unit: Unit, amount: usize) {
-        match &self.now().bar {
+    fn advance(&self, unit: Unit, amount: usize, bytes: usize) {
+        self.left.moved.fetch_add(bytes as u64, Ordering::Relaxed);
+        let mut stage = self.now();
+        match &stage.bar {
             Some((of, bar)) if *of == unit => bar.inc(amount as u64),
             _ => {}
+        }
+        // In a log, once for each stage.
+        if !self.terminal && !stage.said {
+            let left = self.left.words(Instant::now());
+            if let Some(left) = left.strip_prefix(", ") {
+                stage.said = true;
+                let _ = writeln!(std::io::stderr(), "{left}");
+            }
         }
     }
 }
@@ -196,6 +258,41 @@ impl Shared {
         match self.bytes.load(Ordering::Relaxed) {
             0 => format!("{what} ..."),
             bytes => format!("{what}: {} MB so far ...", bytes / 1_000_000),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_said_from_the_third_second_on() {
+        let began = Instant::now();
+        let left = WhatIsLeft::default();
+        assert_eq!(left.words(began), "");
+        let course = Course::new([(100.0, 1000)]);
+        *left.run() = Some((began, Left::of(course)));
+        left.moved.store(250, Ordering::Relaxed);
+        let after = |seconds: f64| left.words(began + Duration::from_secs_f64(seconds));
+        assert_eq!(after(2.9), "");
+        assert_eq!(after(25.0), ", about 75 s left");
+        left.moved.store(995, Ordering::Relaxed);
+        assert_eq!(after(99.5), "");
+    }
+
+    #[test]
+    fn times_are_in_the_unit_that_suits_them() {
+        let cases = [
+            (1.2, "1 s"),
+            (99.4, "99 s"),
+            (99.6, "2 min"),
+            (3600.0, "60 min"),
+            (9000.0, "2 h"),
+            (1e6, "278 h"),
+        ];
+        for (seconds, said) in cases {
+            assert_eq!(rounded(Duration::from_secs_f64(seconds)), said);
         }
     }
 }

@@ -4,8 +4,9 @@ use crate::errors::as_python;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use veilset::channel::{Canceller, Observer, Unit};
+use veilset::course::{Course, Left};
 use veilset::job::Phase;
 use veilset_cli::front::Front;
 
@@ -31,6 +32,8 @@ struct State<T> {
     /// What there is to say: the kind and the text.
     said: VecDeque<(&'static str, String)>,
     doing: Doing,
+    /// When the run began, the bytes that have moved, and what is left of it.
+    left: Option<(Instant, u64, Left)>,
     over: bool,
     outcome: Option<T>,
 }
@@ -47,6 +50,8 @@ pub(crate) struct Doing {
     /// 0 if it is not known.
     pub(crate) total: u64,
     pub(crate) unit: &'static str,
+    /// Seconds that are left of the run, if that can be told.
+    pub(crate) left: Option<f64>,
 }
 
 impl<T> Clone for Link<T> {
@@ -58,8 +63,15 @@ impl<T> Clone for Link<T> {
 impl<T> Link<T> {
     pub(crate) fn new() -> Link<T> {
         let doing = Doing { unit: "bytes", ..Doing::default() };
-        let state =
-            State { run: None, reading: false, said: VecDeque::new(), doing, over: false, outcome: None };
+        let state = State {
+            run: None,
+            reading: false,
+            said: VecDeque::new(),
+            doing,
+            left: None,
+            over: false,
+            outcome: None,
+        };
         Link(Arc::new(Shared { stopped: Arc::default(), state: Mutex::new(state), ended: Condvar::new() }))
     }
 
@@ -118,7 +130,9 @@ impl<T> Link<T> {
     }
 
     pub(crate) fn doing(&self) -> Doing {
-        self.now().doing.clone()
+        let mut state = self.now();
+        let left = state.left.as_mut().and_then(|(began, moved, left)| left.at(began.elapsed(), *moved));
+        Doing { left: left.map(|left| left.as_secs_f64()), ..state.doing.clone() }
     }
 
     fn begin(&self, what: impl Into<String>) {
@@ -179,19 +193,25 @@ impl<T: Send + 'static> Front for Link<T> {
 }
 
 impl<T: Send> Observer for Link<T> {
-    fn begins(&self, stages: usize) {
-        self.now().doing.stages = stages;
+    fn begins(&self, stages: usize, course: &Course) {
+        let mut state = self.now();
+        state.doing.stages = stages;
+        state.left = Some((Instant::now(), 0, Left::of(course.clone())));
     }
 
     fn stage(&self, name: &'static str, unit: Unit, total: usize) {
         let mut state = self.now();
         let (stage, stages) = (state.doing.stage + 1, state.doing.stages);
         let (what, unit, total) = (name.into(), name_of(unit), total as u64);
-        state.doing = Doing { what, stage, stages: stages.max(stage), done: 0, total, unit };
+        state.doing = Doing { what, stage, stages: stages.max(stage), done: 0, total, unit, left: None };
     }
 
-    fn advance(&self, unit: Unit, amount: usize) {
-        let doing = &mut self.now().doing;
+    fn advance(&self, unit: Unit, amount: usize, bytes: usize) {
+        let mut state = self.now();
+        if let Some((_, moved, _)) = &mut state.left {
+            *moved += bytes as u64;
+        }
+        let doing = &mut state.doing;
         if doing.unit == name_of(unit) {
             doing.done += amount as u64;
         }

@@ -198,10 +198,10 @@ impl Run {
     }
 
     /// What is going on: its name, the number of the stage and of all stages (0 before the run), how much of it is done and
-    /// of how much (0 if that is not known), and in which unit.
-    fn doing(&self) -> (String, usize, usize, u64, u64, &'static str) {
-        let Doing { what, stage, stages, done, total, unit } = self.link.doing();
-        (what, stage, stages, done, total, unit)
+    /// of how much (0 if that is not known), in which unit, and the seconds that are left of the run.
+    fn doing(&self) -> (String, usize, usize, u64, u64, &'static str, Option<f64>) {
+        let Doing { what, stage, stages, done, total, unit, left } = self.link.doing();
+        (what, stage, stages, done, total, unit, left)
     }
 
     /// The outcome, once it is over: a dictionary. Raises what went wrong. To be called once.

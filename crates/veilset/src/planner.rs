@@ -10,6 +10,7 @@
 //! that take under a second, or that predictions cannot tell apart, the fixed order of the offers does ([`order`](protocols::Offer::order)).
 
 use crate::channel::Network;
+use crate::course::Course;
 use crate::error::{Error, Result};
 use crate::operations::cost::{Cost, Deal};
 use crate::operations::{Announced, Operation, Role, Terms, multiparty};
@@ -170,6 +171,12 @@ impl Prediction {
             Preference::Dollars => self.dollars,
         }
     }
+}
+
+/// The expected course of a run of this cost.
+pub fn course(cost: &Cost, setting: &Setting) -> Course {
+    let bytes = |Traffic { to_sender, to_receiver }| to_sender + to_receiver;
+    Course::new(cost.steps.iter().map(|step| (seconds(step, setting), bytes(step.traffic))))
 }
 
 /// What messages that wait for each other take.

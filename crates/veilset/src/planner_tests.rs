@@ -142,9 +142,9 @@ fn what_no_protocol_can_do_without_is_named() {
     let plain = Terms::default();
     // Each rests on it, the one by itself and the other by what an identifier is made of.
     let id = said(&operations::ID, plain, None, &[Assumption::Ddh]);
-    assert!(id.contains("by dh, osn, krtw19, krtw19-plain on lpn."), "{id}");
+    assert!(id.contains("by dh, poprf, osn, krtw19, krtw19-plain on lpn."), "{id}");
     let id = said(&operations::ID, plain, None, &[]);
-    assert!(id.contains("by dh, osn, krtw19, krtw19-plain on ddh and lpn."), "{id}");
+    assert!(id.contains("by dh, poprf, osn, krtw19, krtw19-plain on ddh and lpn."), "{id}");
     let union = said(&operations::UNION, plain, None, &[]);
     assert!(
         union.contains("by dh,") && union.contains(" on ddh; by ") && union.contains("ddh and lpn"),

@@ -100,7 +100,7 @@ fn what_cannot_be_planned_is_said() {
     let world = World::new();
     run(&mut plan(&world, "--op sum --n 10 --speeds none.json")).bad(2, &["none.json", "veilset calibrate"]);
     let nothing = "--op id --n 100 --assume ddh";
-    let needs = "by dh, osn, krtw19, krtw19-plain on lpn. Add to --assume";
+    let needs = "by dh, poprf, osn, krtw19, krtw19-plain on lpn. Add to --assume";
     run(&mut plan(&world, nothing)).bad(2, &["no protocol computes id", needs]);
     let nothing = "--op count --n 100 --assume lpn --group p256";
     run(&mut plan(&world, nothing)).bad(2, &["no protocol computes count", "on ddh"]);

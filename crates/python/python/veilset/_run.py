@@ -34,13 +34,17 @@ NO_DATA: Any = object()
 
 class Doing:
     """What a run is doing: ``what``, in which ``stage`` of ``stages`` (0 before the run), and how much of it is ``done`` of
-    a ``total`` (0 if that is not known), in ``unit`` (``items`` or ``bytes``)."""
+    a ``total`` (0 if that is not known), in ``unit`` (``items`` or ``bytes``). ``left`` is how many seconds the run will
+    still take, as far as can be told from its first seconds; None before the run."""
 
-    __slots__ = ("what", "stage", "stages", "done", "total", "unit")
+    __slots__ = ("what", "stage", "stages", "done", "total", "unit", "left")
 
-    def __init__(self, what: str, stage: int, stages: int, done: int, total: int, unit: str) -> None:
+    def __init__(
+        self, what: str, stage: int, stages: int, done: int, total: int, unit: str, left: float | None = None
+    ) -> None:
         self.what, self.stage, self.stages = what, stage, stages
         self.done, self.total, self.unit = done, total, unit
+        self.left = left
 
     def __repr__(self) -> str:
         of = f" of {self.total}" if self.total else ""

@@ -29,6 +29,7 @@ pub(crate) use stream::no_thread;
 pub use stream::{ByteStream, Counted, TICK, Timeouts, WireCount, over};
 pub use wire::Wire;
 
+use crate::course::Course;
 use crate::error::{Error, Fault, Reason, Result, Seat};
 pub(crate) use abort::{Link, Names};
 use clock::Moment;
@@ -98,12 +99,12 @@ pub trait Source: Send {
 
 /// Receives the progress of a run. Its methods are called from several threads.
 pub trait Observer: Send + Sync {
-    /// What is computed is settled: so many stages follow.
-    fn begins(&self, _stages: usize) {}
+    /// What is computed is settled: so many stages follow, and the run is expected to go like this.
+    fn begins(&self, _stages: usize, _course: &Course) {}
     /// A stage begins that transfers about `total` units over the channel, in both directions together.
     fn stage(&self, name: &'static str, unit: Unit, total: usize);
-    /// Another `amount` of this unit was transferred. Ignore units other than the stage's.
-    fn advance(&self, unit: Unit, amount: usize);
+    /// Another `amount` of this unit was transferred, in a frame of so many bytes. Ignore units other than the stage's.
+    fn advance(&self, unit: Unit, amount: usize, bytes: usize);
 }
 
 /// The unit in which a stage's progress is counted.
@@ -148,10 +149,11 @@ impl Tx {
         frame: Vec<u8>,
         (unit, amount): (Unit, usize),
     ) -> Result<()> {
-        self.account.sent(message, frame.len());
+        let bytes = frame.len();
+        self.account.sent(message, bytes);
         self.sink.send(frame).inspect_err(|_| self.failed = true)?;
         if let Some(observer) = &self.observer {
-            observer.advance(unit, amount);
+            observer.advance(unit, amount, bytes);
         }
         Ok(())
     }
@@ -188,7 +190,7 @@ impl Rx {
             })?);
         }
         if let Some(observer) = &self.observer {
-            observer.advance(Unit::Items, n);
+            observer.advance(Unit::Items, n, HEADER + n * T::SIZE);
         }
         Ok(elements)
     }
@@ -206,7 +208,7 @@ impl Rx {
     fn recv_bytes_between(&mut self, message: Message<[u8]>, min: usize, max: usize) -> Result<Vec<u8>> {
         let body = self.recv_frame(message.tag, message.name, min, max)?;
         if let Some(observer) = &self.observer {
-            observer.advance(Unit::Bytes, body.len());
+            observer.advance(Unit::Bytes, body.len(), HEADER + body.len());
         }
         Ok(body)
     }
@@ -470,10 +472,10 @@ impl Channel {
         self.rx.observer = Some(observer);
     }
 
-    /// Announces how many stages follow.
-    pub(crate) fn begins(&self, stages: usize) {
+    /// Announces how many stages follow, and how the run is expected to go.
+    pub(crate) fn begins(&self, stages: usize, course: &Course) {
         if let Some(observer) = &self.tx.observer {
-            observer.begins(stages);
+            observer.begins(stages, course);
         }
     }
 

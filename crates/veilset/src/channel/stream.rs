@@ -243,6 +243,7 @@ pub(crate) fn no_thread(e: &std::io::Error) -> Error {
     Error::usage(format!(
         "no thread can be started for a connection: {e}. Allow more threads, or more memory, then run again"
     ))
+    .because(e)
 }
 
 /// A channel over a byte stream.

@@ -70,13 +70,12 @@ fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = CWPRF.sizes(deal);
     let Facts { point, room, multiplication, .. } = CWPRF.facts(deal.group)?;
     let omega = Golomb::new(deal.terms.exponent(), n_x, n_y)?;
-    // Each side raises each of its own items and each of the peer's once.
-    let raised = |n: usize| Work::of(multiplication, n);
-    let found = |n: usize| raised(n) + Work::of(Primitive::Tag, n);
+    // Each side raises each of its own items and each of the peer's once, both at the same time.
+    let raised = Work::of(multiplication, n_y + n_x);
+    let found = |n: usize| Work::of(Primitive::Tag, n);
     let tags = (omega.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64;
     let steps = vec![
-        Step::of(raised(n_y), raised(n_x))
-            .sends(framed(n_y, cwprf::FRAME, point), framed(n_x, cwprf::FRAME, point)),
+        Step::both(raised).sends(framed(n_y, cwprf::FRAME, point), framed(n_x, cwprf::FRAME, point)),
         Step::of(found(n_x), found(n_y)).sends(0, tags),
     ];
     with_transfer(deal, (n_y, n_x), Test { steps, held: held_for_test(2 * point + room, n_y, n_x) })

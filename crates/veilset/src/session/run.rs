@@ -9,15 +9,18 @@ use super::shards::{self, Begun, InMemory, Job, Keep};
 use super::stages::{AGREEING, CONFIRMING, OPENING, SETUP};
 use super::{Approval, Hello, Parties, Party, Proposal, confirm, several, workers};
 use crate::artefact::filter::Facts;
-use crate::channel::{Account, MessageBytes, StageTime};
+use crate::channel::{Account, MessageBytes, Network, StageTime};
 use crate::context::Context;
+use crate::course::Course;
 use crate::error::{Error, Reason, Result};
 use crate::hash::SessionId;
 use crate::net::{Connected, Connection, Fingerprint};
 use crate::operations::{Announced, Confirmed, Learned, Role, Sealed, Task, Terms};
 use crate::params::{MAX_SET, SMALL_SET};
+use crate::planner::{self, Prices, Setting};
 use crate::protocols::{self, Choice, Protocol};
 use crate::rng::Prng;
+use crate::speed::Speeds;
 use std::sync::Mutex;
 use std::time::SystemTime;
 
@@ -117,9 +120,15 @@ fn run_of_two(
         Ok(proposal) => proposal,
         Err(error) => return finish(connection, Err(error)),
     };
-    let Terms { shards, .. } = proposal.hello.terms;
     let stages = proposal.choice.protocol.stages(request.operation, &proposal.hello.terms);
-    connection.channel.begins(stages * shards.max(1) as usize);
+    let runs = match proposal.hello.terms.shards as usize {
+        0 => 1,
+        all => all - keep.begun().map_or(0, |begun| begun.kept.iter().filter(|kept| **kept).count()),
+    };
+    // Workers have connections of their own.
+    let course =
+        if let Ours::Spread(_) = set { Course::default() } else { expected(&proposal, &request, runs) };
+    connection.channel.begins(stages * runs, &course);
     account.begin(SETUP);
     let theirs = proposal.parties.peer().announced;
     if let (Role::Receiver, Ours::Whole(set)) = (request.role, &mut set) {
@@ -153,6 +162,16 @@ fn run_of_two(
     let bytes = (wire.sent(), wire.received());
     let (messages, stages) = (Account::messages([&account]), account.stages());
     Ok(Outcome { learned, session_id, choice, why, began, parties, prepared, bytes, messages, stages })
+}
+
+/// How so many runs of what is proposed are expected to go, at our speeds: what differs at the peer and on the link shows as they go.
+fn expected(proposal: &Proposal, request: &Request, runs: usize) -> Course {
+    let (protocol, deal) = proposal.deal();
+    let speeds = request.planning.map_or_else(|| Speeds::built_in(request.threads.count()), |by| by.speeds);
+    let setting =
+        Setting { speeds: [speeds; 2], link: Network::NONE, prices: Prices::default(), shared: None };
+    let one = protocol.cost(&deal).map(|cost| planner::course(&cost, &setting));
+    one.map_or_else(|_| Course::default(), |one| one.repeated(runs))
 }
 
 fn compute<'a>(

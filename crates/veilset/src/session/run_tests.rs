@@ -514,7 +514,7 @@ fn a_small_set_is_named_if_the_peer_refuses() {
         }
     }
     // Of other errors it is not the cause.
-    let other = Error::gave_up("it was stopped on request");
+    let other = Error::gave_up(None, "it was stopped on request");
     assert_eq!(explained(other.clone(), few.announces_few()), other);
 }
 

@@ -17,6 +17,7 @@ const FLOORS: [&[&str]; 18] = [
         "spelling",
         "paths",
         "work",
+        "course",
         "assumption",
     ],
     &["channel", "context", "many"],
