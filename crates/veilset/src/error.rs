@@ -15,7 +15,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// A defect of our input data or of a prepared half. Of the data, at most the size was sent.
-    Input(InputError),
+    Input(Box<InputError>),
     /// Wrong use on our side: options, identity file, addresses.
     Usage(Description),
     /// Our result could not be written.
@@ -454,14 +454,14 @@ impl Error {
     /// An input error about a whole file.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn input(file: impl AsRef<Path>, what: impl Into<String>, next: impl Into<String>) -> Self {
-        Error::Input(InputError {
+        Error::Input(Box::new(InputError {
             file: file.as_ref().display().to_string(),
             row: None,
             column: None,
             what: what.into(),
             next: next.into(),
             cause: None,
-        })
+        }))
     }
 
     /// The same error, located at a row.

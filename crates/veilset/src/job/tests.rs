@@ -1,7 +1,7 @@
 use super::*;
 use crate::artefact::{self, Ledger};
 use crate::channel::{Channel, Timeouts, WireCount};
-use crate::error::{InputError, Place};
+use crate::error::Place;
 use crate::governance::gate::Setup;
 use crate::governance::policy::Policy;
 use crate::net::{Connection, Endpoint, Identity, Listener, Protection, establish};
@@ -287,11 +287,13 @@ fn a_defect_of_the_input_has_a_file_a_row_and_a_column_and_leaves_no_result() {
         let [here, _there] = in_memory();
         let before = side.files();
         let error = carry_out(&job, here, None).unwrap_err();
-        let Error::Input(InputError { file, row: at, column: of, next, .. }) = &error else {
-            panic!("{i}: {error:?}")
-        };
-        assert_eq!((file, at, of.as_deref()), (&job.source.name(), &row, column), "{error}");
-        assert!(!next.is_empty());
+        let Error::Input(input) = &error else { panic!("{i}: {error:?}") };
+        assert_eq!(
+            (&input.file, &input.row, input.column.as_deref()),
+            (&job.source.name(), &row, column),
+            "{error}"
+        );
+        assert!(!input.next.is_empty());
         assert_eq!(side.files(), before, "{error}");
     }
 }
