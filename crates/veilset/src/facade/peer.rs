@@ -18,7 +18,7 @@ use zeroize::{Zeroize, Zeroizing};
 /// ```no_run
 /// use veilset::{Identity, Keys, Options, Peer, Role};
 ///
-/// let identity = Identity::load("identity.pem".as_ref())?;      // `veilset identity new` makes one
+/// let identity = Identity::load("identity.pem")?;               // `veilset identity new` makes one
 /// let fingerprint = "a5dwh-2s9e4-w3tmf-xa39z-z8ttd-ch6ws-jjk7s-2y6j3".parse()?;
 /// let peer = Peer::connect("host.example:7000", identity, fingerprint);
 /// let ours = Keys::new(["ann@a.org", "bob@b.org"])?;
@@ -92,7 +92,7 @@ impl Peer {
     /// let stream = UnixStream::connect("/run/mesh/hospital-b.sock")?;
     /// # let exporter = || [0; 32];
     /// let by = Authenticated {
-    ///     ours: Identity::load("identity.pem".as_ref())?.fingerprint(),
+    ///     ours: Identity::load("identity.pem")?.fingerprint(),
     ///     peer: "a5dwh-2s9e4-w3tmf-xa39z-z8ttd-ch6ws-jjk7s-2y6j3".parse()?,
     ///     exporter: exporter(),          // from the connection's keys
     /// };

@@ -55,7 +55,8 @@ impl Identity {
 
     /// Writes a new file that only its owner can read, and creates missing directories. Never overwrites an
     /// existing file.
-    pub fn save(&self, path: &Path) -> Result<()> {
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
         let shown = path.display();
         private_parent(path).map_err(|e| {
             Error::usage(format!(
@@ -63,14 +64,14 @@ impl Identity {
             ))
             .because(&e)
         })?;
-        let mut file = private_file(path).map_err(|e| match e.kind() {
+        let unmade = |e: &std::io::Error| match e.kind() {
             ErrorKind::AlreadyExists => Error::usage(format!(
                 "{shown} already exists and is not overwritten, because peers know its fingerprint. Use it \
                  (`veilset identity show`), or choose another place with `output`"
             )),
-            _ => Error::usage(format!("cannot make {shown}: {e}. Choose another place with `output`"))
-                .because(&e),
-        })?;
+            _ => Error::usage(format!("cannot make {shown}: {e}. Choose another place with `output`")),
+        };
+        let mut file = private_file(path).map_err(|e| unmade(&e).because(&e))?;
         let pem = to_pem(&self.pkcs8);
         file.write_all(pem.as_bytes()).and_then(|()| file.sync_all()).map_err(|e| {
             // A partly written identity is useless.
@@ -83,16 +84,17 @@ impl Identity {
     }
 
     /// Reads the file. A file that others can read is rejected.
-    pub fn load(path: &Path) -> Result<Identity> {
+    pub fn load(path: impl AsRef<Path>) -> Result<Identity> {
+        let path = path.as_ref();
         let shown = path.display();
-        let unreadable = |e: std::io::Error| match e.kind() {
+        let unreadable = |e: &std::io::Error| match e.kind() {
             ErrorKind::NotFound => Error::usage(format!(
                 "there is no identity at {shown}. Make one with `veilset identity new` and give its \
                  fingerprint to the other party, or name another file with `identity`"
             )),
-            _ => Error::usage(format!("cannot read the identity {shown}: {e}. Name another with `identity`"))
-                .because(&e),
+            _ => Error::usage(format!("cannot read the identity {shown}: {e}. Name another with `identity`")),
         };
+        let unreadable = |e: std::io::Error| unreadable(&e).because(&e);
         let file = File::open(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
         if let Some(mode) = open_to_others(&metadata) {
