@@ -1,6 +1,6 @@
 //! Progress: a bar on a terminal, otherwise one line per stage.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -117,7 +117,7 @@ impl Observer for Progress {
             return;
         }
         let rate = match unit {
-            Unit::Items => "{human_pos}/{human_len} items, {per_sec}",
+            Unit::Items => "{human_pos}/{human_len} items, {rate}",
             Unit::Bytes => "{bytes}/{total_bytes}, {bytes_per_sec}",
         };
         let template = format!("{{msg:23}} [{{bar:30}}] {rate}{{left}}");
@@ -127,7 +127,10 @@ impl Observer for Progress {
             let write = move |_: &ProgressState, out: &mut dyn fmt::Write| {
                 let _ = out.write_str(&left.words(Instant::now()));
             };
-            bar.set_style(style.progress_chars("=> ").with_key("left", write));
+            let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
+                let _ = write!(out, "{}/s", HumanCount(state.per_sec() as u64));
+            };
+            bar.set_style(style.progress_chars("=> ").with_key("left", write).with_key("rate", rate));
         }
         bar.set_message(name);
         // What is left changes while nothing is sent, too.
