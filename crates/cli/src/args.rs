@@ -533,7 +533,7 @@ pub struct KeyArgs {
     /// --key '"last, first",city'; --key may also be repeated. A list has no columns, and needs no --key
     #[arg(long, value_name = "COLS")]
     pub key: Vec<Columns>,
-    /// Ignore spaces at the ends, or case: trim,casefold
+    /// Ignore spaces at the ends, case, or how accents are composed: trim,casefold,nfc
     ///
     /// How keys are normalised before they are compared: one or more of trim (ignore white space at both ends), casefold
     /// (ignore case) and nfc (composed and decomposed letters are equal), separated by commas; the same on both sides

@@ -258,6 +258,12 @@ impl Ready<'_> {
         }
         let ran = job::run(connected, self.prepared, Some(&mut self.gate), &mut self.rng);
         front.ends(ran.is_ok());
+        if let (Err(Error::Network(_) | Error::Peer { .. } | Error::Cancelled), Some(kept)) =
+            (&ran, self.kept)
+            && kept.has_begun()
+        {
+            front.say("the job keeps the shards that are done: both sides go on with --resume");
+        }
         ran
     }
 

@@ -9,6 +9,24 @@ use veilset_kernels::memory::{self, SystemOrExit};
 static ALLOCATOR: SystemOrExit = SystemOrExit;
 
 fn main() -> ExitCode {
+    #[cfg(feature = "demo")]
+    with_larger_stacks();
     memory::return_large_blocks();
     veilset_cli::main()
+}
+
+/// Runs the program again with larger stacks of threads: code that is not optimised has larger frames than they have by default.
+#[cfg(feature = "demo")]
+fn with_larger_stacks() {
+    use std::os::unix::process::CommandExt;
+    const STACK: &str = "RUST_MIN_STACK";
+    if std::env::var_os(STACK).is_none()
+        && let Ok(program) = std::env::current_exe()
+    {
+        // If this returns, it has failed, and the program goes on as it is.
+        let _ = std::process::Command::new(program)
+            .args(std::env::args_os().skip(1))
+            .env(STACK, "33554432")
+            .exec();
+    }
 }

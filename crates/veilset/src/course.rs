@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Seconds for which the expected course is believed as much as the run that is seen, which has not shown its pace before.
-const TRUST: f64 = 0.5;
+/// The part of the expected course that is believed as much as the run that is seen, which shows its pace by then.
+const TRUST: f64 = 0.05;
 /// The part of a leg that is taken for done by its time alone, while nothing is sent in it.
 const UNSEEN: f64 = 0.8;
 /// The part of a run's bytes that must have moved before anything is said of what is left: the link shows its pace by then.
@@ -71,6 +71,8 @@ impl Left {
     pub fn at(&mut self, elapsed: Duration, moved: u64) -> Option<Duration> {
         let (now, moved) = (elapsed.as_secs_f64(), moved as f64);
         let legs = &self.course.legs;
+        let all: f64 = legs.iter().map(|leg| leg.seconds).sum();
+        let trust = TRUST * all;
         while self.leg + 1 < legs.len() {
             let leg = legs[self.leg];
             let end = self.before.bytes + leg.bytes;
@@ -82,7 +84,7 @@ impl Left {
             self.before = Leg { bytes: end, seconds: self.before.seconds + leg.seconds };
             self.leg += 1;
             self.began = now;
-            self.pace = pace(now, self.before.seconds);
+            self.pace = pace(now, self.before.seconds, trust);
         }
         let leg = legs.get(self.leg)?;
         let part = match (moved - self.before.bytes) / leg.bytes.max(1.0) {
@@ -90,15 +92,14 @@ impl Left {
             _ => ((now - self.began) / (leg.seconds * self.pace).max(1e-9)).min(UNSEEN),
         };
         let done = self.before.seconds + part * leg.seconds;
-        let all: f64 = legs.iter().map(|leg| leg.seconds).sum();
-        let left = Duration::try_from_secs_f64((all - done).max(0.0) * pace(now, done)).ok()?;
+        let left = Duration::try_from_secs_f64((all - done).max(0.0) * pace(now, done, trust)).ok()?;
         (moved > 0.0 && moved >= self.course.enough).then_some(left)
     }
 }
 
-/// Seconds for each expected one, if so many were expected in this time.
-fn pace(seconds: f64, expected: f64) -> f64 {
-    (seconds + TRUST) / (expected + TRUST)
+/// Seconds for each expected one, if so many were expected in this time, and besides the course is trusted for so many.
+fn pace(seconds: f64, expected: f64, trust: f64) -> f64 {
+    (seconds + trust) / (expected + trust).max(1e-9)
 }
 
 #[cfg(test)]

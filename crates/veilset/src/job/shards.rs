@@ -150,6 +150,13 @@ impl InFolder<'_> {
     }
 }
 
+impl InFolder<'_> {
+    /// Whether there is a job to go on with: it has begun, now or before.
+    pub fn has_begun(&self) -> bool {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
+
 impl Keep for InFolder<'_> {
     fn begun(&self) -> Option<&Begun> {
         self.begun.as_ref()
