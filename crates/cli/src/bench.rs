@@ -75,7 +75,7 @@ fn single(a: &BenchArgs) -> Result<()> {
     }
     only_for_two(a.protocol)?;
     for role in [Role::Receiver, Role::Sender] {
-        Identity::generate()?.save(&folder.path().join(role.name()))?;
+        Identity::generate()?.save(folder.path().join(role.name()))?;
     }
     let seed = u128::from_le_bytes(Prng::from_os()?.bytes()).to_string();
     let start = |role: Role, more: &[&str]| Party::start(folder.path(), role.name(), &seed, more);
@@ -338,7 +338,7 @@ fn whole(seed: u128) -> [u8; 32] {
 }
 
 fn connect(a: &BenchPartyArgs, role: Role, listener: Option<Listener>) -> Result<Connection> {
-    let identity = |role: Role| Identity::load(&a.folder.join(role.name()));
+    let identity = |role: Role| Identity::load(a.folder.join(role.name()));
     let (own, peer) = (identity(role)?, identity(role.other())?.fingerprint());
     let (ours, security) = (own.fingerprint(), Protection::Tls { identity: Arc::new(own), peer });
     match (listener, a.port) {

@@ -26,7 +26,7 @@ pub fn run(a: &BenchArgs, parties: u8, folder: &Path, interrupted: &AtomicBool) 
     let numbers: Vec<String> = (1..=parties).map(|number| number.to_string()).collect();
     let identify = |number: &String| {
         let identity = Identity::generate()?;
-        identity.save(&identity_of(folder, number))?;
+        identity.save(identity_of(folder, number))?;
         Ok((number.clone(), identity.fingerprint()))
     };
     let identified = numbers.iter().map(identify).collect::<Result<Vec<_>>>()?;
@@ -100,7 +100,7 @@ pub fn party(a: &BenchPartyArgs, number: u8) -> Result<()> {
     let parties = usize::from(b.parties.unwrap_or_default());
     let threads = start_threads(b.threads.map_or(0, usize::from))?;
     let me = parties::load(&a.folder.join(LIST), &number.to_string())?;
-    let identity = Arc::new(Identity::load(&identity_of(&a.folder, &number.to_string()))?);
+    let identity = Arc::new(Identity::load(identity_of(&a.folder, &number.to_string()))?);
     let seed = whole(a.seed);
     let common = (b.n as f64 * b.overlap).round() as usize;
     let stream = seeded(&seed).fork(0);

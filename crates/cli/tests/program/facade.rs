@@ -20,7 +20,7 @@ fn meets<T>(
         Role::Sender => (SENDER, RECEIVER),
     };
     let (program, address) = listen(world.party(theirs, operation, file, more));
-    let identity = Identity::load(&world.path(["r.pem", "s.pem"][ours])).unwrap();
+    let identity = Identity::load(world.path(["r.pem", "s.pem"][ours])).unwrap();
     let peer = Peer::connect(address, identity, world.fingerprints[theirs].parse().unwrap());
     let outcome = party(peer, role);
     let ended = program.end();
@@ -143,7 +143,7 @@ fn what_differs_from_the_program_is_refused_and_named() {
     let world = World::new();
     let file = world.write("f.csv", "id\na\n");
     let (program, address) = listen(world.party(RECEIVER, "count", &file, &["--both"]));
-    let identity = Identity::load(&world.path("s.pem")).unwrap();
+    let identity = Identity::load(world.path("s.pem")).unwrap();
     let peer = Peer::connect(address, identity, world.fingerprints[RECEIVER].parse().unwrap());
     let error = veilset::count(peer, Role::Sender, &Keys::new(["a"]).unwrap(), &small()).unwrap_err();
     assert!(matches!(&error, veilset::Error::Disagreement(all) if all[0].term == "output"), "{error}");

@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn a_missing_file_says_how_to_make_one() {
         let scratch = Scratch::new("missing");
-        let e = words(Identity::load(&scratch.0.join("identity.pem")).unwrap_err());
+        let e = words(Identity::load(scratch.0.join("identity.pem")).unwrap_err());
         assert!(e.contains("veilset identity new"), "{e}");
     }
 

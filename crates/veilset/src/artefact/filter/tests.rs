@@ -85,13 +85,13 @@ fn about(path: &Path) -> Result<About> {
 }
 
 fn about_ours(path: &Path) -> Result<About> {
-    super::about(path, &|| Identity::load(&IDENTITY_FILE.path().join("id.pem")), &|_| Ok(()))
+    super::about(path, &|| Identity::load(IDENTITY_FILE.path().join("id.pem")), &|_| Ok(()))
 }
 
 /// The identity in a file.
 static IDENTITY_FILE: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
-    IDENTITY.save(&folder.path().join("id.pem")).unwrap();
+    IDENTITY.save(folder.path().join("id.pem")).unwrap();
     folder
 });
 
