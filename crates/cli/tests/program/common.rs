@@ -1,5 +1,7 @@
 //! A folder with two identities, and parties that run in it.
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -263,8 +265,13 @@ pub fn both(listens: Command, connects: Command) -> [Ended; 2] {
 }
 
 pub fn signal(process: u32, name: &str) {
-    let sent = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status().unwrap();
-    assert!(sent.success());
+    assert!(signalled(process, name));
+}
+
+/// Sends a signal. Returns whether there is such a process.
+pub fn signalled(process: u32, name: &str) -> bool {
+    let signal: Signal = format!("SIG{name}").parse().unwrap();
+    kill(Pid::from_raw(process as i32), signal).is_ok()
 }
 
 /// Rows of an id and a cost.

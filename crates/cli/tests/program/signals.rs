@@ -1,6 +1,6 @@
 //! Signals: the first ends the program at its next step, or from outside if there is none, the second at once.
 
-use crate::common::{RECEIVER, Running, SENDER, World, after, connect, csv, listen, signal};
+use crate::common::{RECEIVER, Running, SENDER, World, after, connect, csv, listen, signal, signalled};
 use std::io::{PipeReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -163,7 +163,7 @@ fn a_second_signal_ends_the_program_at_once() {
         party.signal("TERM");
         party.until("a second signal stops at once");
         // It may be gone.
-        let _ = std::process::Command::new("kill").args(["-TERM", &party.id().to_string()]).status();
+        let _ = signalled(party.id(), "TERM");
         let ended = party.end();
         assert_eq!(ended.code, Some(130), "{}", ended.err);
         if ended.err.contains("stopped at once, by a second signal") {
