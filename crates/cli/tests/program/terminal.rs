@@ -54,7 +54,10 @@ fn a_bar_stays_full_when_its_step_is_done() {
     let world = World::new();
     let file = world.write("f.csv", csv(0..300));
     let (there, address) = listen(world.party(SENDER, "count", &file, &[]));
-    let shown = on_terminal(world.party(RECEIVER, "count", &file, &["--connect", &address]), true);
+    let mut party = world.party(RECEIVER, "count", &file, &["--connect", &address]);
+    // Without it, there is no bar.
+    party.env("TERM", "xterm");
+    let shown = on_terminal(party, true);
     there.end().good();
     let full = "=".repeat(30);
     for step in ["step 1 of 2, matching", "step 2 of 2, comparing"] {
