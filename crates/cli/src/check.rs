@@ -2,9 +2,10 @@
 
 use crate::plan::PartyPlan;
 use std::fmt::Write as _;
-use veilset::governance::gate::{SMALL, learner};
+use veilset::governance::gate::learner;
 use veilset::net::{Me, Member};
 use veilset::operations::{Announced, Role};
+use veilset::params::SMALL_SET;
 use veilset::session::estimate::{Estimate, would_learn};
 use veilset::session::run::Checked;
 use veilset::session::{Proposal, Term};
@@ -77,8 +78,8 @@ pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String 
     if let Some(learner) = learner(proposal) {
         let (least, then) = match plan.policy.min_peer_size(learner.seat) {
             Some(least) => (least, "refused by the policy"),
-            None if plan.allow_small => (SMALL, "accepted (`allow_small`)"),
-            None => (SMALL, "refused, unless the policy has another bound or `allow_small` is given"),
+            None if plan.allow_small => (SMALL_SET, "accepted (`allow_small`)"),
+            None => (SMALL_SET, "refused, unless the policy has another bound or `allow_small` is given"),
         };
         let seat = learner.seat;
         let _ = writeln!(

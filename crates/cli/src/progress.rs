@@ -15,9 +15,9 @@ const NOTICED: Duration = Duration::from_secs(2);
 /// How often a sign of life is updated on a terminal.
 const RENEWED: Duration = Duration::from_millis(200);
 
-/// What is left of a run is not said before it has gone on for so long,
+/// The time left is not shown before a run has gone on for this long.
 const SHOWN: Duration = Duration::from_secs(3);
-/// nor if it is less than this.
+/// A time left that is shorter than this is not shown.
 const WORTH: Duration = Duration::from_secs(1);
 
 /// Shows a run's progress on standard error.
@@ -65,7 +65,7 @@ struct Stage {
     all: usize,
     /// The number of the stage, starting at 1.
     number: usize,
-    /// Whether it was said what is left.
+    /// Whether the time left was shown in this stage. In a log, it is shown once in each.
     said: bool,
     bar: Option<(Unit, ProgressBar)>,
 }
@@ -145,7 +145,6 @@ impl Observer for Progress {
             Some((of, bar)) if *of == unit => bar.inc(amount as u64),
             _ => {}
         }
-        // In a log, once for each stage.
         if !self.terminal && !stage.said {
             let left = self.left.words(Instant::now());
             if let Some(left) = left.strip_prefix(", ") {

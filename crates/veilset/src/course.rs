@@ -14,7 +14,10 @@ const INEXACT: f64 = 0.005;
 /// The expected course of a run: its legs, one after the other, each with what both parties send in it and how long it takes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Course {
+    /// The legs of one run.
     legs: Vec<Leg>,
+    /// The number of runs, one after the other.
+    runs: usize,
     /// Bytes, both ways together, that must have moved before anything is said.
     enough: f64,
 }
@@ -34,13 +37,23 @@ impl Course {
         let leg = |(seconds, bytes)| Leg { seconds, bytes: bytes as f64 };
         let legs: Vec<Leg> = legs.into_iter().map(leg).collect();
         let enough = ENOUGH * legs.iter().map(|leg| leg.bytes).sum::<f64>();
-        Course { legs, enough }
+        Course { legs, runs: 1, enough }
     }
 
     /// The same so many times, one after the other.
     #[must_use]
     pub fn repeated(&self, times: usize) -> Course {
-        Course { legs: self.legs.repeat(times), enough: self.enough }
+        Course { runs: self.runs * times, ..self.clone() }
+    }
+
+    /// The number of legs of all runs together.
+    fn count(&self) -> usize {
+        self.legs.len() * self.runs
+    }
+
+    /// Seconds that all runs together are expected to take.
+    fn seconds(&self) -> f64 {
+        self.legs.iter().map(|leg| leg.seconds).sum::<f64>() * self.runs as f64
     }
 }
 
@@ -70,11 +83,13 @@ impl Left {
     /// ways together. Neither may decrease from one call to the next. `None` if it cannot be told yet, or nothing is expected.
     pub fn at(&mut self, elapsed: Duration, moved: u64) -> Option<Duration> {
         let (now, moved) = (elapsed.as_secs_f64(), moved as f64);
-        let legs = &self.course.legs;
-        let all: f64 = legs.iter().map(|leg| leg.seconds).sum();
+        let (legs, count, all) = (&self.course.legs, self.course.count(), self.course.seconds());
+        if count == 0 {
+            return None;
+        }
         let trust = TRUST * all;
-        while self.leg + 1 < legs.len() {
-            let leg = legs[self.leg];
+        while self.leg + 1 < count {
+            let leg = legs[self.leg % legs.len()];
             let end = self.before.bytes + leg.bytes;
             // A leg in which nothing is sent is over once something is.
             let goes_on = if leg.bytes == 0.0 { moved <= end } else { moved < end - INEXACT * leg.bytes };
@@ -86,7 +101,7 @@ impl Left {
             self.began = now;
             self.pace = pace(now, self.before.seconds, trust);
         }
-        let leg = legs.get(self.leg)?;
+        let leg = legs[self.leg % legs.len()];
         let part = match (moved - self.before.bytes) / leg.bytes.max(1.0) {
             by_bytes if by_bytes > 0.0 => by_bytes.min(1.0),
             _ => ((now - self.began) / (leg.seconds * self.pace).max(1e-9)).min(UNSEEN),

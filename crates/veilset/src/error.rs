@@ -198,6 +198,19 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them.
+    pub const ALL: [Reason; 9] = [
+        Reason::Cancelled,
+        Reason::Input,
+        Reason::Disagreement,
+        Reason::Messages,
+        Reason::Network,
+        Reason::Output,
+        Reason::Bug,
+        Reason::Refused,
+        Reason::Told,
+    ];
+
     /// A name for programs: one word, stable across versions.
     pub const fn name(self) -> &'static str {
         match self {

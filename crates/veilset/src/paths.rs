@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub fn open_regular(path: &Path) -> io::Result<File> {
     match path.metadata()?.is_file() {
         true => File::open(path),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file")),
+        false => Err(io::Error::other("it is not a regular file")),
     }
 }
 

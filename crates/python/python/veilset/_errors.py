@@ -10,7 +10,7 @@ class Error(Exception):
 
     ``exit_code`` is the exit code of the program for the same error. ``party`` says which other party it is about, and
     ``fault`` what that party did: ``misbehaved``, ``gave-up`` or ``stranger``.
-    ``reason`` why it gave up, as it says: ``refused``, if its policy refuses the run, ``cancelled``, ``input``,
+    ``reason`` says why it gave up, in its own words: ``refused``, if its policy refuses the run, ``cancelled``, ``input``,
     ``disagreement``, ``messages`` (it found ours wrong), ``network``, ``output``, ``bug`` or ``told`` (by another party).
     """
 

@@ -222,7 +222,7 @@ impl Reader {
         let (name, made_by, over) = (kind.name, kind.made_by, kind.over());
         let wrong = |what: String, next: String| Error::input(path, what, next);
         let is_destroyed = kind.uses.is_some();
-        let unreadable = |e: io::Error| match (e.kind(), is_destroyed) {
+        let unreadable = |e: &io::Error| match (e.kind(), is_destroyed) {
             (io::ErrorKind::NotFound, true) => wrong(
                 format!("there is no such {name}. One that was {over} is gone"),
                 format!("Check its name, or prepare one with `{made_by}`"),
@@ -242,6 +242,7 @@ impl Reader {
                 "Check that it is a file that you can read".into(),
             ),
         };
+        let unreadable = |e: io::Error| unreadable(&e).because(&e);
         let place = path.canonicalize().map_err(unreadable)?;
         // Checked before opening the file: opening a pipe would block forever.
         if !place.metadata().map_err(unreadable)?.is_file() {

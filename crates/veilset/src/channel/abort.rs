@@ -8,31 +8,29 @@ use crate::error::{Error, Fault, Reason, Seat};
 use std::num::NonZeroU8;
 use std::sync::Arc;
 
-/// The bytes that tell them, in the order of [`REASONS`], from 1 on.
-const REASONS: [Reason; 9] = [
-    Reason::Cancelled,
-    Reason::Input,
-    Reason::Disagreement,
-    Reason::Messages,
-    Reason::Network,
-    Reason::Output,
-    Reason::Bug,
-    Reason::Refused,
-    // In a mesh only.
-    Reason::Told,
-];
-
 impl Reason {
-    /// The byte that tells it.
-    pub(super) fn code(self) -> u8 {
-        REASONS.iter().zip(1..).find(|(reason, _)| **reason == self).map_or(0, |(_, code)| code)
+    /// The byte that tells the peer this reason.
+    pub(super) const fn code(self) -> u8 {
+        match self {
+            Reason::Cancelled => 1,
+            Reason::Input => 2,
+            Reason::Disagreement => 3,
+            Reason::Messages => 4,
+            Reason::Network => 5,
+            Reason::Output => 6,
+            Reason::Bug => 7,
+            Reason::Refused => 8,
+            // In a mesh only.
+            Reason::Told => 9,
+        }
     }
 
-    /// What such a byte tells.
+    /// The reason that a byte of the peer tells; `None` for a byte that tells none.
     fn decoded(code: u8) -> Option<Reason> {
-        REASONS.get(usize::from(code).checked_sub(1)?).copied()
+        Reason::ALL.into_iter().find(|reason| reason.code() == code)
     }
 
+    /// The reason for giving up because of this error.
     pub(super) fn of(error: &Error) -> Reason {
         match error {
             Error::Cancelled => Reason::Cancelled,

@@ -55,8 +55,6 @@
 //! # }
 //! ```
 
-pub use crate::params::SMALL_SET as SMALL;
-
 use super::audit::{AuditLog, End, Entry, Event, Run, digest};
 use super::policy::{Intent, Policy, Repeats};
 use super::review::Review;
@@ -64,6 +62,7 @@ use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
 use crate::net::{Fingerprint, Identity};
 use crate::operations::{Operation, Role};
+use crate::params::SMALL_SET;
 use crate::session::report::Report;
 use crate::session::run::Request;
 use crate::session::{Approval, Hello, Party, Proposal};
@@ -81,7 +80,7 @@ pub struct Setup<'a> {
     pub identity: Option<&'a Identity>,
     /// Whether our offline half was prepared in advance.
     pub prepared: bool,
-    /// Whether our rows may show to a party that announces fewer than [`SMALL`] items, where the policy says nothing of it.
+    /// Whether our rows may show to a party that announces fewer than [`SMALL_SET`] items, where the policy says nothing of it.
     pub allow_small: bool,
     /// The check that the run is held to ([`Review`]), and what messages call it.
     pub checked: Option<(&'a Review, &'a Path)>,
@@ -225,14 +224,14 @@ impl<'a> Gate<'a> {
     /// A party that learns something of our rows and has a small set, of which the policy says nothing.
     fn small<'p>(&self, proposal: &'p Proposal) -> Option<&'p Party> {
         let unruled = |party: &Party| self.setup.policy.min_peer_size(party.seat).is_none();
-        learner(proposal).filter(|party| unruled(party) && party.announced.size < SMALL)
+        learner(proposal).filter(|party| unruled(party) && party.announced.size < SMALL_SET)
     }
 
     /// Refuses a small set of a party that learns something of our rows.
     fn permits_small(&self, proposal: &Proposal) -> Result<()> {
         match self.small(proposal) {
             Some(party) if !self.setup.allow_small => Err(Error::refused(format!(
-                "{} announces a set of {}, and sets of fewer than {SMALL} are refused unless you allow it: so few ask about each \
+                "{} announces a set of {}, and sets of fewer than {SMALL_SET} are refused unless you allow it: so few ask about each \
                  of them. If that is meant, give `allow_small`, or have \"min-peer-size\" in the policy, which can be lower or \
                  higher; it refuses sets that are padded, unless it is 0",
                 party.seat,

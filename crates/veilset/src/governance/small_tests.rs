@@ -76,8 +76,10 @@ fn a_small_set_is_refused_where_our_rows_show() {
             assert!(asked(case, size, true, least(1), true).unwrap_err().contains("by \"min-peer-size\""));
             assert!(asked(case, size, false, least(20), true).unwrap_err().contains("by \"min-peer-size\""));
         }
-        assert!(!floor(asked(case, SMALL, false, none(), false)));
-        assert!(asked(case, SMALL, false, least(20), false).unwrap_err().contains("by \"min-peer-size\""));
+        assert!(!floor(asked(case, SMALL_SET, false, none(), false)));
+        assert!(
+            asked(case, SMALL_SET, false, least(20), false).unwrap_err().contains("by \"min-peer-size\"")
+        );
     }
 }
 

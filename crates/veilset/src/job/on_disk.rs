@@ -17,7 +17,7 @@ use crate::session::run::Request;
 use crate::stored::{Draft, Set, Stored};
 use crate::table::{
     Duplicates, Format, Output, PIECE, SentColumns, Table, To, again_error, check_max_row, input_files,
-    keyed_set, payloads, write_keys,
+    keyed_set, payloads, unopened, write_keys,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,10 +54,7 @@ struct Stamp(u64, Option<SystemTime>, [i64; 4]);
 impl Stamp {
     fn of(file: &Path) -> Result<Stamp> {
         let of = file.metadata();
-        let of = of.map_err(|e| {
-            Error::input(file, format!("the file cannot be opened: {e}"), "Check its name and permissions")
-                .because(&e)
-        })?;
+        let of = of.map_err(|e| unopened(file, &e))?;
         #[cfg(unix)]
         let more = {
             use std::os::unix::fs::MetadataExt;

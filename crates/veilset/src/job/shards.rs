@@ -148,9 +148,7 @@ impl InFolder<'_> {
     fn rng(&self) -> Prng {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner).split()
     }
-}
 
-impl InFolder<'_> {
     /// Whether there is a job to go on with: it has begun, now or before.
     pub fn has_begun(&self) -> bool {
         self.session.lock().unwrap_or_else(PoisonError::into_inner).is_some()

@@ -123,7 +123,8 @@ fn run_of_two(
     let stages = proposal.choice.protocol.stages(request.operation, &proposal.hello.terms);
     let runs = match proposal.hello.terms.shards as usize {
         0 => 1,
-        all => all - keep.begun().map_or(0, |begun| begun.kept.iter().filter(|kept| **kept).count()),
+        all => all
+            .saturating_sub(keep.begun().map_or(0, |begun| begun.kept.iter().filter(|kept| **kept).count())),
     };
     // Workers have connections of their own.
     let course =
@@ -164,7 +165,8 @@ fn run_of_two(
     Ok(Outcome { learned, session_id, choice, why, began, parties, prepared, bytes, messages, stages })
 }
 
-/// How so many runs of what is proposed are expected to go, at our speeds: what differs at the peer and on the link shows as they go.
+/// The expected course of this many runs of the proposal, with our speeds on both sides and no link. [`crate::course::Left`] corrects
+/// it while they go on.
 fn expected(proposal: &Proposal, request: &Request, runs: usize) -> Course {
     let (protocol, deal) = proposal.deal();
     let speeds = request.planning.map_or_else(|| Speeds::built_in(request.threads.count()), |by| by.speeds);

@@ -70,6 +70,7 @@ pub use names::column_names;
 pub use normalise::Normalise;
 pub use other::{check_input_name, check_output_name};
 pub(crate) use pieces::PIECE;
+pub(crate) use read::unopened;
 pub use sent::SentColumns;
 pub use several::{input_files, name_of};
 pub use shares::{SHARE_COLUMNS, open_keys, open_values, read_shares};
@@ -181,10 +182,7 @@ impl Table {
             let input = Watched::new(std::io::stdin().lock(), step);
             return Table::from_reader(&name, input, options, columns);
         }
-        let file = std::fs::File::open(path).map_err(|e| {
-            Error::input(path, format!("the file cannot be opened: {e}"), "Check its name and permissions")
-                .because(&e)
-        })?;
+        let file = std::fs::File::open(path).map_err(|e| read::unopened(path, &e))?;
         match options.format.unwrap_or_else(|| Format::of_input(path)) {
             // Only a regular file has an end to start from.
             Format::Parquet

@@ -20,9 +20,7 @@ const FOOTER: u64 = 4 << 20;
 /// [`Error::Input`] for what is no regular file, and where the names are not in what is read.
 pub fn column_names(path: &Path, options: &ReadOptions) -> Result<Vec<String>> {
     let name = path.display().to_string();
-    let file = open_regular(path).map_err(|e| {
-        Error::input(path, format!("the file cannot be opened: {e}"), "Check its name and permissions")
-    })?;
+    let file = open_regular(path).map_err(|e| read::unopened(path, &e))?;
     let format = options.format.unwrap_or_else(|| Format::of_input(path));
     if format == Format::Parquet {
         return parquet::names(&name, file, options, FOOTER);

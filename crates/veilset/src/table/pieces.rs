@@ -119,12 +119,7 @@ fn pieces_of(
         return Err(Error::Usage("standard input (-) can be read once only. Name a file".into()));
     }
     let format = options.format.unwrap_or_else(|| Format::of_input(path));
-    let open = || {
-        File::open(path).map_err(|e| {
-            Error::input(path, format!("the file cannot be opened: {e}"), "Check its name and permissions")
-                .because(&e)
-        })
-    };
+    let open = || File::open(path).map_err(|e| read::unopened(path, &e));
     let name = path.display().to_string();
     match format {
         Format::Csv | Format::List => {

@@ -384,6 +384,11 @@ fn fill<'a, R: Read>(name: &str, input: &'a mut BufReader<R>) -> Result<&'a [u8]
     Ok(input.buffer())
 }
 
+/// The error for a file that cannot be opened.
+pub(crate) fn unopened(path: &Path, e: &std::io::Error) -> Error {
+    Error::input(path, format!("the file cannot be opened: {e}"), "Check its name and permissions").because(e)
+}
+
 pub(super) fn unreadable(name: &str, e: &std::io::Error) -> Error {
     if let Some(ours) = Error::carried_by(e) {
         return ours;

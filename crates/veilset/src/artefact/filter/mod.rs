@@ -35,6 +35,7 @@ use crate::membership::encrypted_filter::{Bits, Cells, MOST_ITEMS, Seeds, Stored
 use crate::net::{Fingerprint, Identity};
 use crate::params::LAMBDA;
 use crate::params::filter::{Contents, Filter};
+use crate::paths::open_regular;
 use crate::protocols::groups;
 use crate::protocols::under_cipher::{UnderCipher, with_cipher};
 use crate::secret::Secrets;
@@ -441,11 +442,7 @@ pub fn open_public(path: &Path, step: &dyn Fn(usize) -> Result<()>) -> Result<Op
     let unreadable = |e: std::io::Error| {
         Error::input(path, format!("the public filter cannot be read: {e}"), next).because(&e)
     };
-    // Checked before opening the file: opening a pipe would block forever.
-    if !path.metadata().map_err(unreadable)?.is_file() {
-        return Err(unreadable(std::io::Error::other("it is not a regular file")));
-    }
-    let mut file = File::open(path).map_err(unreadable)?;
+    let mut file = open_regular(path).map_err(unreadable)?;
     let length = file.metadata().map_err(unreadable)?.len();
     let mut digest = [0; DIGEST];
     let end = length.saturating_sub(DIGEST as u64);
