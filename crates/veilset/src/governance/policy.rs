@@ -1,5 +1,5 @@
 //! Which runs our side allows. The person responsible for the data decides this in advance, not the user who starts a
-//! run. Anything that no rule mentions is allowed, except a small set of another party ([`super::gate::SMALL`]).
+//! run. Anything that no rule mentions is allowed, except a small set of another party ([`crate::params::SMALL_SET`]).
 
 use crate::error::{Error, Result, Seat};
 use crate::net::Fingerprint;
