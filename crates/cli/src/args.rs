@@ -380,8 +380,19 @@ fn format(of: &[Format]) -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(of.iter().map(|format| format.name())).try_map(|name| name.parse())
 }
 
-fn items() -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(0..=MAX_SET as u64)
+/// A number of items, in digits, or as people write large ones: 1e6, 2^20.
+fn items(text: &str) -> Result<usize, String> {
+    let power = |base: u64, exponent: &str| base.checked_pow(exponent.parse().ok()?);
+    let number = match (text.split_once('^'), text.split_once('e')) {
+        (Some((base, exponent)), _) => base.parse().ok().and_then(|base| power(base, exponent)),
+        (None, Some((digits, zeros))) => {
+            let times = |digits: u64| digits.checked_mul(power(10, zeros)?);
+            digits.parse().ok().and_then(times)
+        }
+        (None, None) => text.parse().ok(),
+    };
+    let number = number.and_then(|n| usize::try_from(n).ok()).filter(|n| *n <= MAX_SET);
+    number.ok_or_else(|| format!("a whole number from 0 to {MAX_SET}, like 1000000, 1e6 or 2^20, is needed"))
 }
 
 #[derive(Debug, Args)]
@@ -426,10 +437,10 @@ pub enum FilterCommand {
         #[arg(long, value_name = "FILE")]
         output: PathBuf,
         /// The largest set of a partner that the filter is for
-        #[arg(long = "for", value_name = "M", default_value_t = 1 << 20, value_parser = items())]
+        #[arg(long = "for", value_name = "M", default_value_t = 1 << 20, value_parser = items)]
         queries: usize,
         /// The most items that the filter can have, for later insertions; partners learn it [default: as many as there are]
-        #[arg(long, value_name = "N", value_parser = items())]
+        #[arg(long, value_name = "N", value_parser = items)]
         capacity: Option<usize>,
         /// The encryption, paillier2048 with 112 bits of security
         #[arg(long, value_parser = cipher(), default_value = "elgamal")]
@@ -509,7 +520,7 @@ pub struct InputArgs {
     pub keys: KeyArgs,
     /// Pad our set to N items with dummies, so that the peer learns N instead of its size; do not derive N from
     /// the data
-    #[arg(long, value_name = "N", value_parser = items())]
+    #[arg(long, value_name = "N", value_parser = items)]
     pub pad_to: Option<usize>,
 }
 
@@ -637,7 +648,7 @@ pub struct CommonArgs {
     pub idle_timeout: u64,
     /// The largest set of another party to accept: each of its keys costs time and about 100 bytes of memory, and in
     /// union up to twice --max-row in addition
-    #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = items())]
+    #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = items)]
     pub max_peer_items: usize,
     /// Accept a peer with fewer than 10 keys
     ///

@@ -21,22 +21,36 @@ const PAGES: [(&str, &str); 11] = [
 
 /// Prints the page or the help of the command with this name; without one, what there is.
 pub fn show(topic: Option<&str>) -> Result<()> {
-    let Some(topic) = topic else { return print(contents()) };
-    if let Some((_, page)) = PAGES.iter().find(|(name, _)| *name == topic) {
-        return print(readable(page));
+    print(topic.map_or_else(|| Ok(contents()), about)?)
+}
+
+/// A page, by its name or a word of it, or the help of a command.
+fn about(topic: &str) -> Result<String> {
+    let page_if = |fits: &dyn Fn(&str) -> bool| {
+        PAGES.iter().find(|(name, _)| fits(name)).map(|(_, page)| readable(page))
+    };
+    if let Some(page) = page_if(&|name| name == topic) {
+        return Ok(page);
     }
     let mut all = args::command();
     all.build();
-    match all.find_subcommand_mut(topic) {
-        Some(command) => print(command.render_long_help()),
+    if let Some(command) = all.find_subcommand_mut(topic) {
+        return Ok(command.render_long_help().to_string());
+    }
+    match page_if(&|name| words(name).any(|word| word == topic)) {
+        Some(page) => Ok(page),
         None => {
-            let commands = all.get_subcommands().map(clap::Command::get_name);
-            let names = PAGES.iter().map(|(name, _)| *name).chain(commands);
-            let near = did_you_mean(topic, names);
+            let names = PAGES.iter().flat_map(|(name, _)| words(name).chain([*name]));
+            let near = did_you_mean(topic, names.chain(all.get_subcommands().map(clap::Command::get_name)));
             let what = sentence(format!("\"{topic}\" is neither a page of the guide nor a command{near}"));
             Err(Error::usage(format!("{what} `veilset help` lists them")))
         }
     }
+}
+
+/// The words of a page's name by which it is found, such as `policy` and `audit`.
+fn words(name: &str) -> impl Iterator<Item = &str> {
+    name.split('-').filter(move |word| *word != "and" && *word != name)
 }
 
 /// What [`show`] shows: the pages, then the commands, each with what it is.
@@ -88,6 +102,23 @@ mod tests {
         let files: BTreeSet<String> = files.collect();
         assert_eq!(files, PAGES.iter().map(|(name, _)| format!("{name}.md")).collect());
         PAGES.iter().for_each(|(name, page)| assert!(page.starts_with("# "), "{name}"));
+    }
+
+    #[test]
+    fn a_topic_is_a_page_or_a_word_of_its_name_or_a_command() {
+        let title = |topic: &str| title(&about(topic).unwrap());
+        assert_eq!(title("policy-and-audit"), title("audit"));
+        assert_eq!(title("policy"), title("audit"));
+        // A command goes before a word.
+        assert!(about("filter").unwrap().contains("Usage: veilset filter"));
+        assert_eq!(title("filters"), title("prepare-and-filters"));
+        let refused = |topic: &str| about(topic).unwrap_err().to_string();
+        assert!(refused("polices").contains("; did you mean \"policy\""), "{}", refused("polices"));
+        assert!(
+            refused("zzz")
+                .starts_with("\"zzz\" is neither a page of the guide nor a command. `veilset help`")
+        );
+        assert!(refused("and").contains("neither"));
     }
 
     #[test]

@@ -64,10 +64,10 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", value_parser = several())]
     pub parties: Option<u8>,
     /// Number of items of the receiver; with --parties, of each party
-    #[arg(long, value_name = "N", value_parser = items())]
+    #[arg(long, value_name = "N", value_parser = items)]
     pub n: usize,
     /// Number of items of the sender [default: as many as the receiver's]
-    #[arg(long, value_name = "M", value_parser = items())]
+    #[arg(long, value_name = "M", value_parser = items)]
     pub n_sender: Option<usize>,
     /// Bytes per item, from 8 to 16000
     #[arg(long, value_name = "B", default_value_t = 16, value_parser = item_bytes())]
@@ -108,10 +108,10 @@ pub struct PlanArgs {
     #[arg(long, value_parser = one_operation())]
     pub op: &'static Operation,
     /// Number of our items
-    #[arg(long, value_name = "N", value_parser = items())]
+    #[arg(long, value_name = "N", value_parser = items)]
     pub n: usize,
     /// Number of the peer's items [default: as many as ours]
-    #[arg(long, value_name = "M", value_parser = items())]
+    #[arg(long, value_name = "M", value_parser = items)]
     pub n_peer: Option<usize>,
     /// Our role
     #[arg(long, value_parser = role(), default_value = "receiver")]

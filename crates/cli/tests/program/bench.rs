@@ -114,7 +114,7 @@ fn wrong_options_are_refused_with_the_next_step() {
         ("--overlap NaN", "from 0 to 1"),
         ("--overlap half", "from 0 to 1"),
         ("--item-bytes 7", "8..=16000"),
-        ("--n-sender 268435457", "0..=268435456"),
+        ("--n-sender 268435457", "a whole number from 0 to 268435456"),
         ("--threads 0", "1..=1024"),
     ] {
         run(&mut bench(&format!("--op union --n 10 {more}")))

@@ -44,6 +44,22 @@ fn candidates_come_with_what_they_take_and_the_best_comes_first() {
     }
 }
 
+/// Large numbers as people write them.
+#[test]
+fn a_number_of_items_may_be_a_power() {
+    let world = World::new();
+    let sizes = |n: &str| {
+        planned(&world, &format!("--op count --threads 1 --n {n}"))["candidates"][0]["bytes_to_receiver"]
+            .clone()
+    };
+    assert_eq!(sizes("1e4"), sizes("10000"));
+    assert_eq!(sizes("2^12"), sizes("4096"));
+    for wrong in ["1e9999", "2^64", "1e", "^3", "1.5e3", "x", "1e6e1", "2^2^2", "99999999999"] {
+        let ended = run(&mut plan(&world, &format!("--op count --n {wrong}")));
+        ended.bad(2, &["a whole number from 0 to ", "like 1000000, 1e6 or 2^20, is needed"]);
+    }
+}
+
 fn plan_text(world: &World, arguments: &str) -> Command {
     plan(world, &format!("{arguments} --threads 1"))
 }

@@ -62,7 +62,7 @@ pub struct Planning {
     pub prefer: Preference,
 }
 
-/// What was picked, and why, as far as we know.
+/// What was picked, and why, if there was more than one.
 pub(super) struct Picked {
     pub(super) choice: Choice,
     pub(super) why: Option<String>,
@@ -101,8 +101,12 @@ pub(super) fn choose(
     let several = met.common.len() > 1;
     let (Some(planning), Some(ours), Role::Receiver, true) = (planning, receiver, role, several) else {
         let choice = first(channel, role, met)?;
-        let planned = several && receiver.is_some();
-        return Ok(Picked { choice, why: planned.then(|| "the receiver's planner chose it".into()) });
+        let why = match (several, receiver) {
+            (false, _) => None,
+            (true, Some(_)) => Some("the receiver's planner chose it".into()),
+            (true, None) => Some("the first that both parties allow, in the receiver's order".into()),
+        };
+        return Ok(Picked { choice, why });
     };
     let told = sender.unwrap_or(Speeds::built_in(1));
     let plan = Plan { proposal, common: &met.common, ours, told, prefer: planning.prefer };

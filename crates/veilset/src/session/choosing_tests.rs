@@ -85,12 +85,15 @@ fn a_fixed_protocol_meets_a_planner() {
     ] {
         let ([ours, theirs], seen) = both(&receiver, &sender, None);
         assert_eq!((ours.choice, theirs.choice), (Choice::of(&CM20), Choice::of(&CM20)));
+        assert_eq!((ours.why, theirs.why), (None, None));
         assert!(split_frames(&seen.bytes()).iter().all(|(tag, _)| *tag != 7));
     }
     // Several on the receiver's side, which does not plan: its first.
     let listed = Request { planning: None, ..plans(Role::Receiver, &y) };
-    let ([ours, _], _) = both(&listed, &plans(Role::Sender, &x), None);
+    let ([ours, theirs], _) = both(&listed, &plans(Role::Sender, &x), None);
     assert_eq!(ours.choice, all[0]);
+    let first = Some("the first that both parties allow, in the receiver's order");
+    assert_eq!([&ours, &theirs].map(|side| side.why.as_deref()), [first; 2]);
 }
 
 /// What the receiver picks of these, for sets of this size and a peer that tells these speeds, and the frames that it sent.

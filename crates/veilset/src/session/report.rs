@@ -175,7 +175,7 @@ impl Report {
 
     /// Why this protocol, in words.
     pub fn why(&self) -> &str {
-        self.picked.as_deref().unwrap_or("the first that all parties allow, in the receiver's order")
+        self.picked.as_deref().unwrap_or("the only one that all parties allow")
     }
 
     /// The report as pretty-printed JSON, one object.

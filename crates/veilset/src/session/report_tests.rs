@@ -199,10 +199,7 @@ fn the_text_says_why_this_protocol() {
     assert_eq!(picked[1], format!("  {}: the best", CWPRF.name));
     let only = lines(None);
     assert_eq!(only[0], picked[0]);
-    assert_eq!(
-        only[1],
-        format!("  {}: the first that all parties allow, in the receiver's order", CWPRF.name)
-    );
+    assert_eq!(only[1], format!("  {}: the only one that all parties allow", CWPRF.name));
 }
 
 /// Programs read it: fields, their order and their names stay.
