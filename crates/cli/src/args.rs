@@ -559,6 +559,15 @@ pub struct KeyArgs {
     /// What has columns of its own keeps its header: a file of shares, the list of --ids, and numbers
     #[arg(long)]
     pub no_header: bool,
+    /// The character in quoted cells of our CSV that makes an ordinary one of a quote or of itself after it, such as \
+    #[arg(long, value_name = "CHAR", conflicts_with = "no_quotes")]
+    pub escape: Option<String>,
+    /// Quotes in our CSV are ordinary characters
+    #[arg(long)]
+    pub no_quotes: bool,
+    /// A key in our CSV may go over several lines
+    #[arg(long)]
+    pub multiline_keys: bool,
     /// The text encoding: utf8 is checked, bytes are taken as they are; the same on both sides
     #[arg(long, value_enum, default_value = "utf8")]
     pub encoding: EncodingArg,

@@ -191,7 +191,7 @@ pub fn ready<T>(
         (_, Duplicates::All) => "kept with it",
         _ => "omitted",
     };
-    tell(&data.facts(), repeated, &|line| front.say(line));
+    tell(&data.facts(), repeated, &|line| front.say(line), &|line| front.warn(line));
     if let Some((kept, all)) = kept.as_ref().and_then(InFolder::progress) {
         front.say(&format!("the job goes on: {kept} of its {all} shards are complete on our side"));
     }

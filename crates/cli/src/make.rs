@@ -123,7 +123,7 @@ impl Work<'_> {
         let keys = source.keys_of(table(source, Some(&source.key), &watch)?, &watch, &self.threads);
         self.front.phase(None);
         let keys = keys?;
-        tell(&keys.facts(), "omitted", &|line| self.front.say(line));
+        tell(&keys.facts(), "omitted", &|line| self.front.say(line), &|line| self.front.warn(line));
         Ok(keys)
     }
 

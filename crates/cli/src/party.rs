@@ -11,6 +11,7 @@ use std::path::Path;
 use veilset::error::{Error, Result};
 use veilset::job::{Facts, Job, Phase, Ran};
 use veilset::net::{Identity, Me};
+use veilset::table::Profile;
 use veilset::threads::Threads;
 
 /// Why a plan is carried out.
@@ -144,10 +145,14 @@ pub fn words(phase: Phase, input: &str) -> String {
 }
 
 /// Reports what was read; `repeated` says what becomes of rows with a repeated key.
-pub fn tell(facts: &Facts<'_>, repeated: &str, say: &dyn Fn(&str)) {
+pub fn tell(facts: &Facts<'_>, repeated: &str, say: &dyn Fn(&str), warn: &dyn Fn(&str)) {
     let s = |n: u64| if n == 1 { "" } else { "s" };
-    let &Facts { name: file, rows, items, duplicates, skipped, unread, .. } = facts;
-    let mut line = format!("{file}: {rows} row{}, {items} item{}", s(rows), s(items));
+    let &Facts { name: file, rows, items, duplicates, skipped, unread, found, notes, profile, .. } = facts;
+    let columns = match found.to_string() {
+        none if none.is_empty() => none,
+        columns => columns + ", ",
+    };
+    let mut line = format!("{file}: {columns}{rows} row{}, {items} item{}", s(rows), s(items));
     if duplicates > 0 {
         line += &format!(", {duplicates} row{} with a repeated key {repeated}", s(duplicates));
     }
@@ -155,6 +160,10 @@ pub fn tell(facts: &Facts<'_>, repeated: &str, say: &dyn Fn(&str)) {
         line += &format!(", {skipped} row{} with an empty key omitted", s(skipped));
     }
     say(&line);
+    notes.iter().for_each(|note| warn(&note.text()));
+    if let Some(may_cost) = profile.and_then(Profile::text) {
+        say(&format!("{file}: {may_cost}"));
+    }
     for unread in unread {
         let name = &unread.name;
         say(&format!(

@@ -26,7 +26,7 @@ use veilset::planner::{self, Choices, Preference};
 use veilset::protocols::{self, Assumption, Choice};
 use veilset::session::Planning;
 use veilset::table::{
-    Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, ReadOptions, check_input_name,
+    Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, Quoting, ReadOptions, check_input_name,
     check_output_name, input_files, name_of,
 };
 
@@ -481,6 +481,12 @@ pub fn keyed(a: KeyArgs) -> Result<InputTable> {
             EncodingArg::Bytes => Encoding::Bytes,
         },
         headerless: a.no_header,
+        quoting: match a.escape.as_deref() {
+            Some(text) => Quoting::Escaped(escape(text)?),
+            None if a.no_quotes => Quoting::Ordinary,
+            None => Quoting::Doubled,
+        },
+        multiline_keys: a.multiline_keys,
     };
     let normalise: Normalise = match a.normalize.as_slice() {
         [] => Normalise::default(),
@@ -541,6 +547,16 @@ pub fn identity_path(typed: Option<&Path>) -> Option<PathBuf> {
 
 pub fn threads(typed: Option<u16>) -> usize {
     typed.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+}
+
+/// The escape character of CSV.
+fn escape(text: &str) -> Result<u8> {
+    match text.as_bytes() {
+        [escape] if escape.is_ascii_graphic() && *escape != b'"' => Ok(*escape),
+        _ => Err(Error::usage(format!(
+            "--escape \"{text}\" is not a single visible ASCII character. Use for instance \\"
+        ))),
+    }
 }
 
 fn delimiter(text: &str) -> Result<u8> {

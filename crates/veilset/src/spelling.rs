@@ -5,7 +5,7 @@
 //! 128`.
 
 /// The settings that messages may name.
-pub const SETTINGS: [&str; 52] = [
+pub const SETTINGS: [&str; 55] = [
     "allow_small",
     "assume",
     "audit_log",
@@ -18,6 +18,7 @@ pub const SETTINGS: [&str; 52] = [
     "duplicates",
     "empty_keys",
     "encoding",
+    "escape",
     "filter",
     "for",
     "for_spreadsheets",
@@ -38,7 +39,9 @@ pub const SETTINGS: [&str; 52] = [
     "max_row",
     "min_count",
     "modulus",
+    "multiline_keys",
     "no_header",
+    "no_quotes",
     "normalize",
     "output",
     "output_format",

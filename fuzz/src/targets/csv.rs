@@ -52,11 +52,17 @@ pub(crate) fn run(data: &[u8]) {
     let name = if how & 16 == 0 { "f.csv" } else { "f.TSV" };
     let format = if how & 32 == 0 { Format::Csv } else { Format::List };
     let headerless = how & 64 != 0 && format == Format::Csv;
-    let options = ReadOptions { format: Some(format), delimiter, encoding, headerless };
+    let options = ReadOptions {
+        format: Some(format),
+        delimiter,
+        encoding,
+        headerless,
+        multiline_keys: true,
+        ..ReadOptions::default()
+    };
     let Ok(table) = Table::from_reader(name, data, &options, None) else { return };
 
-    let options =
-        ReadOptions { format: Some(Format::Csv), delimiter: Some(table.delimiter()), encoding, headerless };
+    let options = ReadOptions { format: Some(Format::Csv), delimiter: Some(table.delimiter()), ..options };
     let written = round_trip(&table, &options);
     let again = Table::from_reader(name, &written[..], &options, None).unwrap();
     assert_eq!(round_trip(&again, &options), written);

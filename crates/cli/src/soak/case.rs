@@ -328,6 +328,9 @@ impl Case {
             if side.format != Format::List {
                 set.push(format!("--key={}", side.key(receiver, terms.keys).join(",")));
             }
+            if side.format == Format::Csv {
+                set.push("--multiline-keys".into());
+            }
             if terms.encoding == Encoding::Bytes {
                 set.push("--encoding=bytes".into());
             }

@@ -24,7 +24,7 @@ pub fn write(rng: &mut Prng, path: &Path, format: Format, encoding: Encoding, ro
             format: Some(Format::Csv),
             delimiter: Some(delimiter),
             encoding,
-            headerless: false,
+            ..ReadOptions::default()
         };
         let table = Table::from_reader("soak", text.as_slice(), &options, None)?;
         write_rows(&table, &(0..table.rows()).collect::<Vec<_>>(), None, (format, &mut output.writer()))?;

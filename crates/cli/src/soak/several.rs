@@ -107,6 +107,9 @@ impl Case {
             if format != Format::List {
                 all.push(format!("--key={column}"));
             }
+            if format == Format::Csv {
+                all.push("--multiline-keys".into());
+            }
             if operation.uses.rows != operations::Rows::None {
                 all.push(format!("--max-row={MAX_ROW}"));
             }

@@ -84,11 +84,15 @@ fn equal_keys_match_however_they_are_written() {
         // Delimiters, quotes and line ends inside quotes.
         (
             "union",
-            ("r.csv", "id,v\n\"x,y\",1\n\"say \"\"hi\"\"\",2\n\"two\nlines\",3\nplain,4\n", &[]),
+            (
+                "r.csv",
+                "id,v\n\"x,y\",1\n\"say \"\"hi\"\"\",2\n\"two\nlines\",3\nplain,4\n",
+                &["--multiline-keys"],
+            ),
             (
                 "s.csv",
                 "v,id\n1,\"say \"\"hi\"\"\"\n2,\"two\nlines\"\n3,\"new, \"\"one\"\"\"\n4,\"plain\"\n",
-                &[],
+                &["--multiline-keys"],
             ),
             "id,v\n\"x,y\",1\n\"say \"\"hi\"\"\",2\n\"two\nlines\",3\nplain,4\n\"new, \"\"one\"\"\",\n",
         ),

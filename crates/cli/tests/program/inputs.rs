@@ -16,8 +16,8 @@ fn several_files_and_folders_are_one_table() {
     let mut receives = world.party(RECEIVER, "intersect", &ours, &["--report", "r.json"]);
     receives.arg("b.csv");
     let [r, s] = both(receives, world.party(SENDER, "intersect", &sends, &[]));
-    assert!(r.err.contains("a.csv and 1 more: 6 rows, 6 items"), "{}", r.err);
-    assert!(s.err.contains("parts: 20 rows, 20 items"), "{}", s.err);
+    assert!(r.err.contains("a.csv and 1 more: 2 columns separated by ',', 6 rows, 6 items"), "{}", r.err);
+    assert!(s.err.contains("parts: 2 columns separated by ',', 20 rows, 20 items"), "{}", s.err);
     assert_eq!(r.good(), expected);
     assert!(world.read("r.json").contains("a.csv and 1 more"));
     // As a run file, whose folder is where the files are.
@@ -84,4 +84,70 @@ fn inputs_that_do_not_fit_together_are_refused() {
         run(command.args(["--connect", "127.0.0.1:1"])).bad(code, words);
     }
     assert!(!world.names().iter().any(|name| name.contains("both") || name.contains("r.json")));
+}
+
+/// What was found in our file, and what of it is odd, is said before a run; of the keys, what may cost matches.
+#[test]
+fn what_was_found_is_said_and_what_may_cost_matches() {
+    let world = World::new();
+    let ours = world.write("r.csv", "id;n\nAnn;1\nbob ;\"2\n2\"\nid;n\nN/A;3\n4.9E+11;4\n");
+    let theirs = world.write("s.txt", "ann\nbob\n");
+    let ended = world.run("intersect", [&ours, &theirs], [&["--output", "o.csv"], &[]]);
+    let [receiver, sender] = ended.each_ref().map(|ended| ended.err.as_str());
+    let name = ours.display();
+    assert!(
+        receiver.contains(&format!("{name}: 2 columns separated by ';', 5 rows, 5 items\n")),
+        "{receiver}"
+    );
+    assert!(
+        receiver.contains(&format!("warning: {name}, line 5: the row is the same as the header")),
+        "{receiver}"
+    );
+    assert!(
+        receiver.contains(&format!("warning: {name}, line 3: a cell goes over several lines")),
+        "{receiver}"
+    );
+    let cost = "1 key begins or ends with white space, 3 have capital letters, 1 looks rounded by a spreadsheet, 1 stands for no \
+                value, like NULL: if the other side writes them differently, they do not match; see --normalize\n";
+    assert!(receiver.contains(&format!("{name}: {cost}")), "{receiver}");
+    assert!(sender.contains(": 2 rows, 2 items\n") && !sender.contains("do not match"), "{sender}");
+    // Keys are counted as they are compared.
+    let normalised: Words = &["--normalize", "trim,casefold"];
+    let ended = world.run("count", [&ours, &theirs], [normalised; 2]);
+    assert!(
+        ended[0].err.contains(": 1 key looks rounded by a spreadsheet, 1 stands for no value"),
+        "{}",
+        ended[0].err
+    );
+    // Odd things are said to the quiet too, and counts are not.
+    let quiet: Words = &["--quiet", "--connect", "127.0.0.1:1", "--connect-timeout", "1"];
+    let said = run(&mut world.party(RECEIVER, "count", &ours, quiet)).err;
+    assert!(said.contains("line 5: the row is the same") && !said.contains("5 rows"), "{said}");
+}
+
+#[test]
+fn quotes_are_as_the_options_say_or_an_error() {
+    // (the receiver's text, its options, the code, what is said or the result)
+    let cases: [(&str, Words, i32, &str); 9] = [
+        ("id,n\na,5\" disk\n", &[], 3, "line 2, column \"n\": there is a quote in a cell"),
+        ("id,n\na,5\" disk\n", &["--no-quotes"], 0, "id,n\na,\"5\"\" disk\"\n"),
+        ("id,n\na,\"x \\\"y\\\"\"\n", &[], 3, "use --escape \\"),
+        ("id,n\na,\"x \\\"y\\\"\"\n", &["--escape", "\\"], 0, "id,n\na,\"x \"\"y\"\"\"\n"),
+        ("id,n\n\"a\nb\",1\n", &[], 3, "the key goes over several lines"),
+        ("id,n\n\"a\nb\",1\na,2\n", &["--multiline-keys"], 0, "id,n\na,2\n"),
+        ("id,n\na,1\n", &["--escape", "\\", "--no-quotes"], 2, "cannot be used with"),
+        ("id,n\na,1\n", &["--escape", "\""], 2, "not a single visible ASCII character"),
+        ("id,n\na,1\n", &["--no-quotes", "--format", "jsonl"], 2, "--no-quotes is for CSV"),
+    ];
+    for (text, options, code, said) in cases {
+        let world = World::new();
+        let (ours, theirs) = (world.write("r.csv", text), world.write("s.txt", "a\n"));
+        if code == 0 {
+            let [result, _] = world.good("intersect", [&ours, &theirs], [options, &[]]);
+            assert_eq!(result, said, "{text:?} {options:?}");
+        } else {
+            let options = [options, &["--connect", "127.0.0.1:1"]].concat();
+            run(&mut world.party(RECEIVER, "intersect", &ours, &options)).bad(code, &[said]);
+        }
+    }
 }

@@ -85,7 +85,7 @@ fn files_come_from_standard_input_too() {
     let mut receiver =
         Running::start(world.party(RECEIVER, "intersect", stdin, &[]).args(["--listen", "127.0.0.1:0"]));
     receiver.feed(&csv(0..10));
-    receiver.until("-: 10 rows, 10 items");
+    receiver.until("-: 2 columns separated by ',', 10 rows, 10 items");
     let address = receiver.until("listening on ");
     let mut sender = connect(world.party(SENDER, "intersect", stdin, &[]), &address);
     sender.feed(&csv(8..20));

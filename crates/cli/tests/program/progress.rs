@@ -52,7 +52,7 @@ fn what_takes_long_to_read_gives_a_sign_of_life_unless_it_is_to_be_quiet() {
     let mut party = Running::start(&mut world.party(RECEIVER, "count", "-".as_ref(), &rest));
     party.until("reading - ...");
     party.feed(&world.read("f.csv"));
-    party.until("-: 3 rows, 3 items");
+    party.until("-: 2 columns separated by ',', 3 rows, 3 items");
     party.end().bad(6, &[]);
     // As long, and nothing is said but the error.
     let quiet = [&rest[..], &["--quiet"]].concat();

@@ -17,9 +17,9 @@ use crate::session::report::{LeftOut, Report, decimal};
 use crate::session::run::{Outcome, Prepared, Request};
 use crate::stored::Set;
 use crate::table::{
-    Batches, Destination, Duplicates, Format, KeyedSet, Layout, SHARE_COLUMNS, SentColumns, Table, To,
-    Unread, check_max_row, check_names, check_output, check_share_bound, check_sum_bound, keyed_set,
-    payloads, values, write_cells, write_keys, write_rows, write_union,
+    Batches, Destination, Duplicates, Format, Found, KeyedSet, Layout, Note, Profile, SHARE_COLUMNS,
+    SentColumns, Table, To, Unread, check_max_row, check_names, check_output, check_share_bound,
+    check_sum_bound, keyed_set, payloads, values, write_cells, write_keys, write_rows, write_union,
 };
 use crate::threads::Threads;
 use std::path::Path;
@@ -41,9 +41,15 @@ pub struct Keys {
 impl Keys {
     /// What is known of the table.
     pub fn facts(&self) -> Facts<'_> {
-        let KeyedSet { ref set, duplicates, skipped, .. } = self.keyed;
-        let (name, unread) = (self.table.name(), self.table.unread());
-        Facts { name, rows: self.table.rows() as u64, items: set.len() as u64, duplicates, skipped, unread }
+        let KeyedSet { ref set, duplicates, skipped, ref profile, .. } = self.keyed;
+        Facts {
+            rows: self.table.rows() as u64,
+            items: set.len() as u64,
+            duplicates,
+            skipped,
+            profile: Some(profile),
+            ..Facts::of(&self.table)
+        }
     }
 }
 
@@ -126,6 +132,29 @@ pub struct Facts<'d> {
     pub skipped: u64,
     /// The columns that are not read.
     pub unread: &'d [Unread],
+    /// What its file was found to be.
+    pub found: Found,
+    /// What is odd in the file.
+    pub notes: &'d [Note],
+    /// What of the keys may cost matches, if it was counted.
+    pub profile: Option<&'d Profile>,
+}
+
+impl<'d> Facts<'d> {
+    /// What is known of a table before its rows are looked at.
+    fn of(table: &'d Table) -> Facts<'d> {
+        Facts {
+            name: table.name(),
+            rows: 0,
+            items: 0,
+            duplicates: 0,
+            skipped: 0,
+            unread: table.unread(),
+            found: table.found(),
+            notes: table.notes(),
+            profile: None,
+        }
+    }
 }
 
 impl<'a> Data<'a> {
@@ -186,12 +215,12 @@ impl<'a> Data<'a> {
         match &self.input {
             Input::Memory(all) => all.keys.facts(),
             Input::Disk(all) => Facts {
-                name: all.head.name(),
                 rows: all.rows.into(),
                 items: all.stored.len() as u64,
                 duplicates: all.repeated.len() as u64,
                 skipped: all.skipped,
-                unread: all.head.unread(),
+                profile: Some(&all.profile),
+                ..Facts::of(&all.head)
             },
             Input::Elsewhere(all) => Facts {
                 name: "the table of the workers",
@@ -200,6 +229,9 @@ impl<'a> Data<'a> {
                 duplicates: all.duplicates,
                 skipped: all.skipped,
                 unread: &[],
+                found: Found::default(),
+                notes: &[],
+                profile: None,
             },
         }
     }

@@ -79,8 +79,8 @@ use crate::session::Planning;
 use crate::session::report::Report;
 use crate::session::run::{Outcome, Prepared, Request, run_if};
 use crate::table::{
-    Destination, Duplicates, EmptyKeys, Format, Normalise, ReadOptions, SHARE_COLUMNS, input_files, name_of,
-    quoted,
+    Destination, Duplicates, EmptyKeys, Format, Normalise, Quoting, ReadOptions, SHARE_COLUMNS, input_files,
+    name_of, quoted,
 };
 use crate::threads::Threads;
 use std::path::{Path, PathBuf};
@@ -159,6 +159,17 @@ impl InputTable {
         if self.read.headerless && self.format() != Format::Csv {
             return wrong(format!(
                 "`no_header` is for CSV, but the input is read as {}. Omit it, or use `format=csv`",
+                self.format()
+            ));
+        }
+        let of_csv = [
+            (self.read.quoting == Quoting::Ordinary, "`no_quotes`"),
+            (matches!(self.read.quoting, Quoting::Escaped(_)), "`escape`"),
+            (self.read.multiline_keys, "`multiline_keys`"),
+        ];
+        if let Some((_, option)) = of_csv.iter().find(|(given, _)| *given && self.format() != Format::Csv) {
+            return wrong(format!(
+                "{option} is for CSV, but the input is read as {}. Omit it",
                 self.format()
             ));
         }

@@ -16,8 +16,8 @@ use crate::rng::Prng;
 use crate::session::run::Request;
 use crate::stored::{Draft, Set, Stored};
 use crate::table::{
-    Duplicates, Format, Output, PIECE, SentColumns, Table, To, again_error, check_max_row, input_files,
-    keyed_set, payloads, unopened, write_keys,
+    Duplicates, Format, Output, PIECE, Profile, SentColumns, Table, To, again_error, check_max_row,
+    input_files, keyed_set, payloads, unopened, write_keys,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,6 +33,7 @@ pub(super) struct OnDisk {
     pub(super) compared: String,
     pub(super) rows: u32,
     pub(super) skipped: u64,
+    pub(super) profile: Profile,
     pub(super) output_format: Format,
     /// The rows that the set's items came from.
     first: Bits,
@@ -146,6 +147,7 @@ impl OnDisk {
         let mut draft = Draft::new(&job.scratch(), request.form())?;
         let (mut head, mut key): (Option<(Table, Format)>, _) = (None, Vec::new());
         let (mut rows, mut skipped, mut first, mut repeated) = (0, 0, Bits::default(), Vec::new());
+        let mut profile = Profile::default();
         let mut digests = Vec::new();
         job.pieces(watch.read, &mut |mut piece| {
             if let (None, Some(path)) = (source.read.delimiter, &job.output) {
@@ -173,6 +175,7 @@ impl OnDisk {
             repeated.extend(again.map(|&(row, at)| (rows + keyed.rows[at as usize], rows + row)));
             digests.push(piece.digest()?);
             skipped += keyed.skipped;
+            profile.add(&keyed.profile);
             rows += piece.rows() as u32;
             Ok(())
         })?;
@@ -212,6 +215,7 @@ impl OnDisk {
             compared: source.normalise.name(source.read.encoding),
             rows,
             skipped,
+            profile,
             output_format,
             first,
             repeated,

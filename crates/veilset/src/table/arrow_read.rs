@@ -45,7 +45,9 @@ pub(super) fn read(
     })?;
     let schema = messages.schema.clone();
     let batches = std::iter::from_fn(|| source.guarded(|| messages.next_batch()).transpose());
-    Table::from_batches(name, &schema, batches, options, columns)
+    let mut table = Table::from_batches(name, &schema, batches, options, columns)?;
+    table.found.columns = schema.fields().len();
+    Ok(table)
 }
 
 /// The names of the columns that can be read, of a file or stream that begins like this: both begin with the schema.

@@ -1,7 +1,7 @@
 //! Tables of Arrow batches: frames of other programs, which keep their columns as they are.
 
 use super::types::{self, Kind, render};
-use super::{Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, parquet, shorten};
+use super::{Column, Format, Found, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, parquet, shorten};
 use crate::error::{Error, Place, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampSecondType;
@@ -145,6 +145,9 @@ impl Table {
             header_line: None,
             headerless: false,
             unread: Vec::new(),
+            found: Found::default(),
+            notes: Vec::new(),
+            multiline_keys: false,
             lines: Lines::default(),
             store: Store::Batches(kept),
             files: Vec::new(),

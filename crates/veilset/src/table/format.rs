@@ -1,6 +1,6 @@
 //! The formats of files, and how they are read.
 
-use super::{Table, compressed};
+use super::{Quoting, Table, compressed};
 use crate::error::{Error, Result};
 use std::fmt;
 use std::path::Path;
@@ -123,6 +123,10 @@ pub struct ReadOptions {
     pub headerless: bool,
     /// What a cell may hold.
     pub encoding: Encoding,
+    /// What quotes are in CSV that is read. It is always written as RFC 4180 has it.
+    pub quoting: Quoting,
+    /// Whether a key in CSV may have line ends. Otherwise they are an error: a quote too many puts rows into one cell.
+    pub multiline_keys: bool,
 }
 
 /// What a cell may hold.

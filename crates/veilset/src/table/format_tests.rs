@@ -41,7 +41,8 @@ fn lists_are_lines_as_they_stand() {
     // What the peer sends cannot make two items of one.
     let keyed = keyed_set(&table, &[0], EmptyKeys::Error, Duplicates::First).unwrap();
     let new: Items = [key(&["a\nb"])].iter().collect();
-    let ours = Table::from_reader("a.csv", &b"id\nx\n\"y\nz\"\n"[..], &CSV, None).unwrap();
+    let multiline = ReadOptions { multiline_keys: true, ..CSV };
+    let ours = Table::from_reader("a.csv", &b"id\nx\n\"y\nz\"\n"[..], &multiline, None).unwrap();
     let our_keys = keyed_set(&ours, &[0], EmptyKeys::Error, Duplicates::First).unwrap();
     let (mut out, none) = (Vec::new(), Items::new());
     let mut refused = |written: &dyn Fn(&mut Vec<u8>) -> Result<()>, whose: &str| {

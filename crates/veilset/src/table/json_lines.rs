@@ -5,7 +5,7 @@
 
 use super::store::Rows;
 use super::types::Kind;
-use super::{Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, shorten};
+use super::{Column, Format, Found, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, shorten};
 use crate::error::{Error, Place, Result};
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
@@ -162,6 +162,9 @@ pub(super) fn read(
         header_line: None,
         headerless: false,
         unread: Vec::new(),
+        found: Found::default(),
+        notes: Vec::new(),
+        multiline_keys: false,
         lines,
         store: Store::Rows(rows),
         files: Vec::new(),

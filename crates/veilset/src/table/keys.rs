@@ -1,6 +1,7 @@
 //! The keyed set of a table: which rows take part in an operation, and as what.
 
-use super::{Normalise, Table};
+use super::profile::Seen;
+use super::{Format, Normalise, Profile, Table};
 use crate::error::{Error, Result};
 use crate::item::{ItemSet, Items, MAX_ITEM, encode_key};
 
@@ -41,6 +42,8 @@ pub struct KeyedSet {
     pub duplicates: u64,
     /// The number of rows skipped because their key is empty.
     pub skipped: u64,
+    /// What of the keys may cost matches.
+    pub profile: Profile,
     /// Each row whose key occurred before, in their order, and the position of that key in the set.
     repeated: Vec<(u32, u32)>,
     /// Whether the values of such rows count ([`Duplicates::Add`]).
@@ -68,6 +71,10 @@ impl KeyedSet {
     }
 }
 
+/// The next step for a key in CSV that has a line end.
+const SEVERAL_LINES: &str =
+    "Look for a quote that is missing or too many; if it is right, use `multiline_keys`";
+
 /// Makes the set of a table from its key columns, at least one. Keys are normalised before they are compared or found
 /// empty. Columns whose values have no exact text are refused.
 ///
@@ -87,14 +94,19 @@ pub fn keyed_set(
     }
     let mut items = Items::new();
     let mut rows: Vec<u32> = Vec::with_capacity(table.rows());
-    let mut skipped = 0;
+    let (mut skipped, mut profile) = (0, Profile::default());
     let (mut item, mut text) = (Vec::new(), String::new());
+    let one_line = table.format == Format::Csv && !table.multiline_keys;
     let mut cursor = table.cursor(key.iter().copied());
     for row in 0..table.rows() {
         item.clear();
-        let mut blank = None;
+        let (mut blank, mut found) = (None, Seen::default());
         for (&column, cell) in key.iter().zip(cursor.at(row).cells()) {
+            if one_line && cell.is_some_and(|cell| cell.iter().any(|byte| matches!(byte, b'\r' | b'\n'))) {
+                return Err(table.error_at(row, column, "the key goes over several lines", SEVERAL_LINES));
+            }
             let cell = normalise.apply(cell.unwrap_or_default(), &mut text);
+            found.look(cell);
             if cell.is_empty() {
                 blank = blank.or(Some(column));
             }
@@ -115,6 +127,7 @@ pub fn keyed_set(
         }
         items.push(&item);
         rows.push(row as u32);
+        profile.count(found);
     }
 
     let distinct = ItemSet::keep_first(items);
@@ -135,7 +148,7 @@ pub fn keyed_set(
     rows.truncate(distinct.positions.len());
     rows.shrink_to_fit();
     let (duplicates, add) = (repeated.len() as u64, duplicates == Duplicates::Add);
-    Ok(KeyedSet { rows, duplicates, set: distinct.set, skipped, repeated, add })
+    Ok(KeyedSet { rows, duplicates, set: distinct.set, skipped, profile, repeated, add })
 }
 
 /// For each item of the set, the cells of these columns of its row, encoded like a key but not normalised. A missing

@@ -40,6 +40,7 @@ mod json_lines;
 mod keys;
 mod names;
 mod normalise;
+mod notes;
 mod other;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -47,6 +48,8 @@ mod parquet;
 #[path = "parquet_missing.rs"]
 mod parquet;
 mod pieces;
+mod profile;
+mod quotes;
 mod read;
 mod sent;
 mod several;
@@ -68,8 +71,11 @@ pub(crate) use keys::again_error;
 pub use keys::{Duplicates, EmptyKeys, KeyedSet, check_max_row, keyed_set, payloads};
 pub use names::column_names;
 pub use normalise::Normalise;
+pub use notes::Note;
 pub use other::{check_input_name, check_output_name};
 pub(crate) use pieces::PIECE;
+pub use profile::Profile;
+pub use quotes::Quoting;
 pub(crate) use read::unopened;
 pub use sent::SentColumns;
 pub use several::{input_files, name_of};
@@ -106,6 +112,12 @@ pub struct Table {
     /// Whether the file has no header, and so the CSV of a result has none either.
     headerless: bool,
     unread: Vec<Unread>,
+    /// What its file was found to be.
+    found: Found,
+    /// What is odd in the file.
+    notes: Vec<Note>,
+    /// Whether a key in CSV may have line ends.
+    multiline_keys: bool,
     lines: Lines,
     store: Store,
     /// Of a table of several files, each file's first row and its name; empty for one file.
@@ -120,6 +132,30 @@ enum Store {
     Rows(Rows),
     /// As the values of columns.
     Batches(Batches),
+}
+
+/// What a file was found to be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Found {
+    /// The number of its columns, whether they are in the table or not; 0 if they were not counted.
+    pub columns: usize,
+    /// What separates them, in CSV.
+    pub delimiter: Option<u8>,
+}
+
+impl fmt::Display for Found {
+    /// `3 columns separated by ';'`; nothing if the columns were not counted.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.columns, self.delimiter) {
+            (0, _) => Ok(()),
+            (1, _) => f.write_str("1 column"),
+            (columns, None) => write!(f, "{columns} columns"),
+            (columns, Some(delimiter)) => {
+                write!(f, "{columns} columns separated by {}", delimiter_name(delimiter))
+            }
+        }
+    }
 }
 
 /// A column of the file that is not in the table because its cells have no text.
@@ -146,8 +182,8 @@ impl Table {
     /// Parquet, not even read). A needed column must occur exactly once. `None` means all columns that can be read.
     ///
     /// CSV: the first line is the header, a file with nothing else is a table of no rows, and an empty file is
-    /// an error. Without a header ([`ReadOptions::headerless`]) columns are called by their numbers, from `1`. Quoting is
-    /// that of RFC 4180; a quote inside an unquoted cell is an ordinary character.
+    /// an error. Without a header ([`ReadOptions::headerless`]) columns are called by their numbers, from `1`. Quotes are
+    /// used as [`ReadOptions::quoting`] says, and every row has as many cells as the first; anything else is an error.
     /// Lines end with LF, CRLF or CR; a UTF-8 byte-order mark is dropped. Blank lines are skipped, so in a
     /// file of one column an empty cell is written `""`.
     ///
@@ -233,6 +269,16 @@ impl Table {
     /// The columns of the file that are not in the table because their cells have no text.
     pub fn unread(&self) -> &[Unread] {
         &self.unread
+    }
+
+    /// What its file was found to be.
+    pub fn found(&self) -> Found {
+        self.found
+    }
+
+    /// What is odd in the file and not wrong.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
     }
 
     /// The number of rows, the header not counted.

@@ -1,13 +1,9 @@
-use super::super::{Encoding, Format, ReadOptions, Table, write_rows};
+use super::super::tests::RAW;
+use super::super::{Format, ReadOptions, Table, write_rows};
 use super::*;
 
 fn read(name: &str, bytes: &[u8], format: Option<Format>, delimiter: Option<u8>) -> Result<Table> {
-    Table::from_reader(
-        name,
-        bytes,
-        &ReadOptions { format, delimiter, encoding: Encoding::Bytes, headerless: false },
-        None,
-    )
+    Table::from_reader(name, bytes, &ReadOptions { format, delimiter, ..RAW }, None)
 }
 
 #[test]

@@ -81,6 +81,7 @@ impl Table {
             columns: self.columns.clone(),
             header: self.header.clone(),
             unread: self.unread.clone(),
+            notes: self.notes.clone(),
             files: self.files.clone(),
             lines: Default::default(),
             store,
@@ -97,6 +98,7 @@ impl Table {
                 self.unread.push(unread.clone());
             }
         }
+        piece.notes.iter().for_each(|note| note.clone().add(&mut self.notes));
     }
 
     /// Calls the table by the name of all of its files.

@@ -1,9 +1,11 @@
 //! Reading CSV and lists into a [`Table`].
 
+use super::notes::{Note, Odd};
+use super::quotes::{Misuse, Quotes, Quoting};
 use super::store::Rows;
 use super::types::Kind;
 use super::{
-    Column, Encoding, Format, Head, LIST_COLUMN, Lines, ReadOptions, Store, Table, compressed,
+    Column, Encoding, Format, Found, Head, LIST_COLUMN, Lines, ReadOptions, Store, Table, compressed,
     delimiter_name, label, other,
 };
 use crate::error::{Error, Place, Result};
@@ -28,15 +30,20 @@ pub(super) fn read(
 ) -> Result<()> {
     let list = options.format == Some(Format::List);
     let headerless = options.headerless && !list;
-    let (mut records, delimiter) = Records::start(name, reader, list, delimiter(name, options)?)?;
+    let (mut records, delimiter) = Records::start(name, reader, options, delimiter(name, options)?)?;
 
-    let mut next = records.next()?;
+    let (mut next, mut notes) = (records.next()?, Vec::new());
+    if let (Some(line), false) = (next, list) {
+        records.check_hint(line)?;
+    }
     let (names, header_line): (Vec<Vec<u8>>, _) = match next {
         _ if list => (vec![LIST_COLUMN.into()], None),
         Some(_) if headerless => ((1..=records.fields.len()).map(|n| n.to_string().into()).collect(), None),
         Some(line) => {
-            records.check_encoding(options.encoding, line, &[])?;
+            records.check_encoding(line)?;
+            records.odd(false).for_each(|odd| Note::new(name, odd, line).add(&mut notes));
             let names = records.cells().map(<[u8]>::to_vec).collect();
+            records.header = records.cells().map(|cell| String::from_utf8_lossy(cell).into()).collect();
             next = records.next()?;
             (names, Some(line))
         }
@@ -46,6 +53,7 @@ pub(super) fn read(
         }
     };
     let header: Vec<String> = names.iter().map(|cell| String::from_utf8_lossy(cell).into()).collect();
+    records.header.clone_from(&header);
     if options.encoding == Encoding::Utf8 && header.iter().any(|h| h.contains('\0')) {
         return Err(utf16(name));
     }
@@ -53,7 +61,7 @@ pub(super) fn read(
     let chosen = head.choose(columns)?;
 
     let mut before = 0;
-    let table = |mut rows: Rows, lines, before| {
+    let table = |mut rows: Rows, lines, notes, before| {
         rows.finish();
         Table {
             name: name.into(),
@@ -65,6 +73,12 @@ pub(super) fn read(
             header_line,
             headerless,
             unread: Vec::new(),
+            found: match list {
+                true => Found::default(),
+                false => Found { columns: header.len(), delimiter: Some(delimiter) },
+            },
+            notes,
+            multiline_keys: options.multiline_keys,
             lines,
             store: Store::Rows(rows),
             files: Vec::new(),
@@ -75,34 +89,37 @@ pub(super) fn read(
     while let Some(line) = next {
         if records.fields.len() != header.len() {
             let first = if headerless { "the first row" } else { "the header" };
-            return Err(records.ragged(line, (first, header.len()), delimiter));
+            return Err(records.ragged(line, (first, &header), delimiter));
         }
         if before + rows.len() == max_rows {
             let what = format!("the file has more than {max_rows} rows");
             let next = "Split it and run once for each part";
             return Err(Error::input(name, what, next).at(Place::Line(line)));
         }
-        records.check_encoding(options.encoding, line, &header)?;
+        records.check_encoding(line)?;
         if rows.len() == piece {
-            let full = table(std::mem::take(&mut rows), std::mem::take(&mut lines), before);
+            let (full, lines) = (std::mem::take(&mut rows), std::mem::take(&mut lines));
+            let full = table(full, lines, std::mem::take(&mut notes), before);
             before += full.rows();
             each(full)?;
         }
+        let same = header_line.is_some() && records.cells().eq(names.iter());
+        records.odd(same).for_each(|odd| Note::new(name, odd, line).add(&mut notes));
         lines.push(rows.len() as u32, line);
         rows.push(chosen.iter().map(|&at| Some(records.cell(at))));
         next = records.next()?;
     }
-    each(table(rows, lines, before))
+    each(table(rows, lines, notes, before))
 }
 
 /// The names of the columns of CSV that begins like this.
 pub(super) fn names(name: &str, head: &[u8], options: &ReadOptions) -> Result<Vec<String>> {
-    let (mut records, _) = Records::start(name, head, false, delimiter(name, options)?)?;
+    let (mut records, _) = Records::start(name, head, options, delimiter(name, options)?)?;
     let Some(line) = records.next()? else { return Ok(Vec::new()) };
     if options.headerless {
         return Ok((1..=records.fields.len()).map(|n| n.to_string()).collect());
     }
-    records.check_encoding(options.encoding, line, &[])?;
+    records.check_encoding(line)?;
     Ok(records.cells().map(|cell| String::from_utf8_lossy(cell).into()).collect())
 }
 
@@ -115,9 +132,9 @@ const GUESS_RECORDS: usize = 100;
 
 /// The delimiter of a file that begins like this: the only one that divides its first records into the same number of
 /// fields each, at least two. The comma, if it does so, goes before others.
-fn guess(head: &[u8]) -> u8 {
+fn guess(head: &[u8], quoting: Quoting) -> u8 {
     let divides = |&delimiter: &u8| {
-        let mut parser = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
+        let mut parser = quoting.parser(delimiter);
         let (mut rest, mut fields, mut first) = (head, 0, None);
         let (mut out, mut ends) = (vec![0; head.len()], vec![0; head.len() + 1]);
         for _ in 0..GUESS_RECORDS {
@@ -160,6 +177,11 @@ fn delimiter(name: &str, options: &ReadOptions) -> Result<Option<u8>> {
                 .into(),
         ));
     }
+    if options.quoting == Quoting::Escaped(delimiter) {
+        return Err(Error::Usage(
+            "`escape` and `delimiter` are the same character; give one of them another".into(),
+        ));
+    }
     Ok(Some(delimiter))
 }
 
@@ -167,9 +189,12 @@ fn delimiter(name: &str, options: &ReadOptions) -> Result<Option<u8>> {
 struct Records<'a, R> {
     name: &'a str,
     input: BufReader<R>,
+    encoding: Encoding,
     /// `None` in a list, whose records are its lines.
-    parser: Option<csv_core::Reader>,
+    parser: Option<(csv_core::Reader, Quotes)>,
     position: Position,
+    /// The names of the columns, if they are known.
+    header: Vec<String>,
     /// `bytes[..used]` is the current record; the rest is room.
     bytes: Vec<u8>,
     used: usize,
@@ -180,7 +205,13 @@ struct Records<'a, R> {
 impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
     /// Looks at the first bytes, drops a byte-order mark, and guesses the delimiter if it is not given. Also returns the
     /// delimiter, which in a list is for its output as CSV.
-    fn start(name: &'a str, mut reader: R, list: bool, delimiter: Option<u8>) -> Result<(Self, u8)> {
+    fn start(
+        name: &'a str,
+        mut reader: R,
+        options: &ReadOptions,
+        delimiter: Option<u8>,
+    ) -> Result<(Self, u8)> {
+        let (list, quoting) = (options.format == Some(Format::List), options.quoting);
         let guessed = delimiter.is_none() && !list;
         let looked_at = if guessed { GUESS_BYTES } else { other::HEAD };
         let mut head = Vec::new();
@@ -197,19 +228,24 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
         }
         // At the end of a file its last record ends too.
         let whole = if head.len() < GUESS_BYTES { &b"\n"[..] } else { &[] };
-        let delimiter =
-            if guessed { guess(&[&head[..], whole].concat()) } else { delimiter.unwrap_or(DELIMITERS[0]) };
+        let delimiter = if guessed {
+            guess(&[&head[..], whole].concat(), quoting)
+        } else {
+            delimiter.unwrap_or(DELIMITERS[0])
+        };
         let parser = (!list).then(|| {
-            let mut parser = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
+            let mut parser = quoting.parser(delimiter);
             // Feeds the parser a blank line first, after which it no longer looks for a byte-order mark.
             parser.read_record(b"\n", &mut [0], &mut [0]);
-            parser
+            (parser, Quotes::new(delimiter, quoting))
         });
         let records = Records {
             name,
             input: BufReader::with_capacity(BUFFER, Cursor::new(head).chain(reader)),
+            encoding: options.encoding,
             parser,
             position: Position { line: 1, after_cr: false },
+            header: Vec::new(),
             bytes: Vec::new(),
             used: 0,
             fields: Vec::new(),
@@ -227,10 +263,11 @@ impl<R: Read> Records<'_, R> {
         }
         let line = self.position.line;
         self.used = 0;
-        let Some(parser) = &mut self.parser else {
+        let Some((parser, quotes)) = &mut self.parser else {
             self.rest_of_line()?;
             return Ok(Some(line));
         };
+        quotes.begin();
         let mut fields = 0;
         loop {
             if self.bytes.len() < self.used + ROOM {
@@ -249,8 +286,12 @@ impl<R: Read> Records<'_, R> {
             fields += done;
             self.used += written;
             if !ended {
-                self.position.advance(&input[..read]);
+                let followed = quotes.advance(&input[..read], &mut self.position);
                 self.input.consume(read);
+                if let Err(misuse) = followed {
+                    let cell = quotes.cell;
+                    return Err(self.misused(misuse, cell));
+                }
             }
             if result == ReadRecordResult::Record {
                 break;
@@ -307,9 +348,9 @@ impl<R: Read> Records<'_, R> {
         (0..self.fields.len()).map(|i| self.cell(i))
     }
 
-    fn check_encoding(&self, encoding: Encoding, line: u64, header: &[String]) -> Result<()> {
+    fn check_encoding(&self, line: u64) -> Result<()> {
         let record = &self.bytes[..self.used];
-        if encoding == Encoding::Bytes || record.is_ascii() {
+        if self.encoding == Encoding::Bytes || record.is_ascii() {
             return Ok(());
         }
         let mut start = 0;
@@ -318,16 +359,54 @@ impl<R: Read> Records<'_, R> {
                 let next = "Convert the file to UTF-8, or use `encoding=bytes` on both sides";
                 return Err(Error::input(self.name, "the cell is not valid UTF-8", next)
                     .at(Place::Line(line))
-                    .at_column(label(header, i)));
+                    .at_column(label(&self.header, i)));
             }
             start = end;
         }
         Ok(())
     }
 
+    /// Refuses a first line that only tells a spreadsheet program the delimiter.
+    fn check_hint(&self, line: u64) -> Result<()> {
+        let record = &self.bytes[..self.used];
+        let hint =
+            record.len() <= 5 && record.to_ascii_lowercase().starts_with(b"sep=") && self.fields.len() <= 2;
+        match hint {
+            true => Err(Error::input(
+                self.name,
+                "the line tells spreadsheet programs what separates the columns, and is neither a header nor a row",
+                "Delete it, and use `delimiter`",
+            )
+            .at(Place::Line(line))),
+            false => Ok(()),
+        }
+    }
+
+    /// What is odd in the current record; `same` tells whether it is the same as the header.
+    fn odd(&self, same: bool) -> impl Iterator<Item = Odd> {
+        let record = &self.bytes[..self.used];
+        let text = self.encoding == Encoding::Utf8;
+        let mark = |cell: &[u8]| cell.starts_with(b"\xef\xbb\xbf");
+        let found = [
+            (Odd::Header, same),
+            (Odd::Mark, text && !record.is_ascii() && self.cells().any(mark)),
+            (Odd::Nul, text && record.contains(&0)),
+            (Odd::Lines, self.parser.as_ref().is_some_and(|(_, quotes)| quotes.several_lines)),
+        ];
+        found.into_iter().filter(|(_, there)| *there).map(|(odd, _)| odd)
+    }
+
+    /// The error for quotes that are misused in this cell of the record, where the reading is.
+    fn misused(&self, misuse: Misuse, cell: usize) -> Error {
+        let (what, next) = misuse.words();
+        let error = Error::input(self.name, what, next).at(Place::Line(self.position.line));
+        error.at_column(label(&self.header, cell))
+    }
+
     /// The error for a row that has not as many fields as the first, which is called so.
-    fn ragged(&self, line: u64, (first, columns): (&str, usize), delimiter: u8) -> Error {
-        let what = format!("the row has {}, {first} {columns}", count(self.fields.len(), "field"));
+    fn ragged(&self, line: u64, (first, header): (&str, &[String]), delimiter: u8) -> Error {
+        let (fields, columns) = (self.fields.len(), header.len());
+        let what = format!("the row has {}, {first} {columns}", count(fields, "field"));
         let mut next = format!(
             "Give every row as many fields as {first}, and quote those that contain {}",
             delimiter_name(delimiter)
@@ -336,7 +415,9 @@ impl<R: Read> Records<'_, R> {
         if spanned > 0 {
             next.push_str(&format!(". The row runs to line {}: is a quote missing?", line + spanned));
         }
-        Error::input(self.name, what, next).at(Place::Line(line))
+        Error::input(self.name, what, next)
+            .at(Place::Line(line))
+            .at_column(label(header, fields.min(columns)))
     }
 
     /// The error for a record that the end of the file cuts off inside quotes. Only quoted fields contain line ends,
@@ -350,19 +431,21 @@ impl<R: Read> Records<'_, R> {
 }
 
 /// The position in the file. LF, CRLF and CR end a line.
-struct Position {
+pub(super) struct Position {
     line: u64,
     after_cr: bool,
 }
 
 impl Position {
-    fn advance(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            if byte == b'\r' || (byte == b'\n' && !self.after_cr) {
-                self.line += 1;
-            }
-            self.after_cr = byte == b'\r';
+    pub(super) fn step(&mut self, byte: u8) {
+        if byte == b'\r' || (byte == b'\n' && !self.after_cr) {
+            self.line += 1;
         }
+        self.after_cr = byte == b'\r';
+    }
+
+    fn advance(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.step(byte));
     }
 }
 

@@ -9,7 +9,7 @@ use super::super::read::unreadable;
 use super::super::store::Rows;
 use super::super::types::{Kind, Render, render};
 use super::super::{
-    Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, Unread, other, pieces, shorten,
+    Column, Format, Found, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, Unread, other, pieces, shorten,
 };
 use super::guard;
 use crate::error::{Error, Place, Result};
@@ -114,6 +114,9 @@ pub(in super::super) fn read<S: ChunkReader + 'static>(
             header_line: None,
             headerless: false,
             unread,
+            found: Found { columns: names.len(), delimiter: None },
+            notes: Vec::new(),
+            multiline_keys: false,
             lines: Lines::default(),
             store: Store::Rows(rows),
             files: Vec::new(),

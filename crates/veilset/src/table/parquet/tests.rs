@@ -25,6 +25,8 @@ const UTF8: ReadOptions = ReadOptions {
     delimiter: None,
     encoding: Encoding::Utf8,
     headerless: false,
+    quoting: Quoting::Doubled,
+    multiline_keys: false,
 };
 const BYTES: ReadOptions = ReadOptions { encoding: Encoding::Bytes, ..UTF8 };
 const CSV: ReadOptions = ReadOptions { format: Some(Format::Csv), ..UTF8 };
@@ -312,7 +314,8 @@ fn the_same_keys_in_csv_and_parquet_are_the_same_items() {
     };
     for (name, _, [a, b]) in all_types() {
         let csv = format!("k\n\"{}\"\n\"\"\n\"{}\"\n", a.replace('"', "\"\""), b.replace('"', "\"\""));
-        let csv = Table::from_reader("a.csv", csv.as_bytes(), &CSV, None).unwrap();
+        let multiline = ReadOptions { multiline_keys: true, ..CSV };
+        let csv = Table::from_reader("a.csv", csv.as_bytes(), &multiline, None).unwrap();
         match set(&table, name, Encoding::Utf8) {
             Ok(keyed) => assert!(keyed.set == set(&csv, "k", Encoding::Utf8).unwrap().set, "{name}"),
             Err(Error::Input(e)) => {

@@ -1,0 +1,167 @@
+//! The quotes of CSV. A file must use them as it says it does: what a parser would have to guess at is refused.
+
+use super::read::Position;
+
+/// What quotes are in CSV.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Quoting {
+    /// A cell may be in quotes; a quote in it is then written twice (RFC 4180).
+    #[default]
+    Doubled,
+    /// The same, and in a quoted cell this character makes an ordinary one of a quote, or of itself, after it.
+    Escaped(u8),
+    /// Ordinary characters. No cell contains a delimiter or a line end.
+    Ordinary,
+}
+
+impl Quoting {
+    /// A parser of such CSV. It puts wrong quotes right or misreads them; [`Quotes`] refuses them.
+    pub(super) fn parser(self, delimiter: u8) -> csv_core::Reader {
+        let mut parser = csv_core::ReaderBuilder::new();
+        match self {
+            Quoting::Doubled => {}
+            Quoting::Escaped(escape) => drop(parser.escape(Some(escape))),
+            Quoting::Ordinary => drop(parser.quoting(false)),
+        }
+        parser.delimiter(delimiter).build()
+    }
+}
+
+/// How quotes are misused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Misuse {
+    /// A quote in a cell that does not begin with one.
+    Inside,
+    /// Neither a delimiter nor a line end after the closing quote; whether a backslash was before that quote.
+    After { backslash: bool },
+    /// An escape in a quoted cell before what is neither a quote nor an escape.
+    Escape,
+    /// An escape in a cell that is not quoted.
+    EscapeOutside,
+}
+
+impl Misuse {
+    /// What is wrong, and the next step.
+    pub(super) fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Misuse::Inside => (
+                "there is a quote in a cell that does not begin with one",
+                "Put the whole cell in quotes and write a quote in it twice; if quotes are ordinary characters in this file, \
+                 use `no_quotes`",
+            ),
+            Misuse::After { backslash: false } => (
+                "the cell goes on after its closing quote",
+                "Write a quote in a quoted cell twice; if quotes are ordinary characters in this file, use `no_quotes`",
+            ),
+            Misuse::After { backslash: true } => (
+                "the cell goes on after its closing quote, before which there is a backslash",
+                "Write a quote in a quoted cell twice; if a backslash stands for that in this file, use `escape=\\`",
+            ),
+            Misuse::Escape => (
+                "the escape character is before a character that needs none",
+                "Before a quote or itself it makes an ordinary character of it; nothing else is escaped in quotes",
+            ),
+            Misuse::EscapeOutside => (
+                "the escape character is in a cell that is not in quotes",
+                "Have the file written with all cells in quotes",
+            ),
+        }
+    }
+}
+
+/// Where in a cell the reading is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Start,
+    Plain,
+    Quoted,
+    /// After a quote in a quoted cell: its end, or the first of two.
+    Closed,
+    Escaped,
+}
+
+/// Follows the bytes of records, and notices where quotes are misused.
+pub(super) struct Quotes {
+    delimiter: u8,
+    quoting: Quoting,
+    state: State,
+    /// Whether the byte before the last quote was a backslash, and
+    backslash: bool,
+    /// what the last byte was.
+    last: u8,
+    /// The cell of the record, counted from 0.
+    pub(super) cell: usize,
+    /// Whether a cell of the record has a line end.
+    pub(super) several_lines: bool,
+}
+
+impl Quotes {
+    pub(super) fn new(delimiter: u8, quoting: Quoting) -> Quotes {
+        Quotes {
+            delimiter,
+            quoting,
+            state: State::Start,
+            backslash: false,
+            last: 0,
+            cell: 0,
+            several_lines: false,
+        }
+    }
+
+    /// A record begins.
+    pub(super) fn begin(&mut self) {
+        (self.state, self.cell, self.several_lines) = (State::Start, 0, false);
+    }
+
+    /// Goes on to the end of these bytes, or to the first misuse, of which [`Quotes::cell`] and `position` are the place.
+    pub(super) fn advance(&mut self, bytes: &[u8], position: &mut Position) -> Result<(), Misuse> {
+        if self.quoting == Quoting::Ordinary {
+            for &byte in bytes {
+                self.cell += usize::from(byte == self.delimiter);
+                position.step(byte);
+            }
+            return Ok(());
+        }
+        for &byte in bytes {
+            self.step(byte)?;
+            position.step(byte);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn step(&mut self, byte: u8) -> Result<(), Misuse> {
+        let escape = self.quoting == Quoting::Escaped(byte);
+        self.state = match (self.state, byte) {
+            (State::Quoted, b'"') => {
+                self.backslash = self.last == b'\\';
+                State::Closed
+            }
+            (State::Quoted, _) if escape => State::Escaped,
+            (State::Quoted, _) => {
+                self.several_lines |= matches!(byte, b'\r' | b'\n');
+                State::Quoted
+            }
+            (State::Escaped, b'"') => State::Quoted,
+            (State::Escaped, _) if escape => State::Quoted,
+            (State::Escaped, _) => return Err(Misuse::Escape),
+            (State::Start | State::Closed, b'"') => State::Quoted,
+            (State::Plain, b'"') => return Err(Misuse::Inside),
+            (_, b'\r' | b'\n') => State::Start,
+            (_, byte) if byte == self.delimiter => {
+                self.cell += 1;
+                State::Start
+            }
+            (State::Closed, _) => return Err(Misuse::After { backslash: self.backslash }),
+            (State::Start | State::Plain, _) if escape => return Err(Misuse::EscapeOutside),
+            (State::Start | State::Plain, _) => State::Plain,
+        };
+        self.last = byte;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "quotes_tests.rs"]
+mod tests;
