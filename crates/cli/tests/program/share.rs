@@ -57,6 +57,24 @@ fn values_are_shared_instead_if_the_sender_has_any() {
     assert!(world.read("map.csv").starts_with("id,cost,row\n"), "{}", world.read("map.csv"));
 }
 
+/// All that 64 bits with a sign hold can be shared, and nothing else.
+#[test]
+fn the_extremes_of_64_bits_are_shared() {
+    let world = World::new();
+    let ours = world.write("r.csv", OURS);
+    let theirs = world.write("s.csv", format!("id,cost\n1,{}\n2,{}\n9,0\n", i64::MIN, i64::MAX));
+    let sender: Words = &["--output", "theirs.csv", "--values", "cost", "--map", "map.csv"];
+    world.good("share", [&ours, &theirs], [&["--output", "ours.csv"], sender]);
+    let [ours, theirs] = ["ours.csv", "theirs.csv"].map(|name| read_shares(&world.path(name)).unwrap());
+    let opened = open_values(&ours, &theirs).unwrap();
+    let rows = rows_of(&world, "map.csv");
+    assert_eq!([opened[rows[0]], opened[rows[1]]], [i64::MIN, i64::MAX]);
+    let below = world.write("t.csv", "id,cost\n1,-9223372036854775809\n");
+    let options: Words =
+        &["--values", "cost", "--output", "x.csv", "--map", "m.csv", "--connect", "127.0.0.1:1"];
+    run(&mut world.party(SENDER, "share", &below, options)).bad(3, &["line 2, column \"cost\"", "64 bits"]);
+}
+
 /// A file of shares has columns of its own, whatever our file has. The map has ours.
 #[test]
 fn shares_have_a_header_though_our_file_has_none() {

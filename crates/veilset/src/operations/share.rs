@@ -148,6 +148,11 @@ fn receiver<'a>(
     }))
 }
 
+/// Whether a value can be shared modulo 2^64 and be told from all others: -2^63 <= v < 2^63.
+pub fn fits(value: i128) -> bool {
+    i64::try_from(value).is_ok()
+}
+
 /// Runs the sender. The receiver's set has `n_y` items.
 fn sender<'a>(
     protocol: &dyn Mqrpmt,
@@ -159,7 +164,7 @@ fn sender<'a>(
     let (sharing, width) = kind(terms);
     let items = set.items();
     match terms.shared_values {
-        true if values.len() != items.len() || !values.iter().all(|v| i64::try_from(*v).is_ok()) => {
+        true if values.len() != items.len() || !values.iter().all(|v| fits(*v)) => {
             return Err(Error::Bug("the values do not belong to the items, or do not fit 64 bits".into()));
         }
         true => {}

@@ -77,14 +77,20 @@ pub struct Sum {
     pub sum: i128,
 }
 
-/// Whether no sum of up to `n` values can leave the range of the modulus: n * max|v| < q / 2.
+/// Whether no sum of up to `n` values can leave the signed range of the modulus: -q/2 <= n * v < q/2 for all v.
 pub fn fits(modulus: Modulus, n: usize, values: &[i128]) -> bool {
-    most(values).checked_mul(n as u128).is_some_and(|total| total < 1 << (modulus.bits() - 1))
+    let (above, below) = bounds(n as u64, values);
+    let half = 1 << (modulus.bits() - 1);
+    above.is_some_and(|above| above < half) && below.is_some_and(|below| below <= half)
 }
 
-/// max|v|
-fn most(values: &[i128]) -> u128 {
-    values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0)
+/// How far above 0 and how far below it a sum of up to `n` of these values can be; `None` beyond 128 bits.
+fn bounds(n: u64, values: &[i128]) -> (Option<u128>, Option<u128>) {
+    let farthest = |value: fn(i128) -> i128| {
+        let one = values.iter().map(|&v| value(v).unsigned_abs()).max().unwrap_or(0);
+        one.checked_mul(n.into())
+    };
+    (farthest(|v| v.max(0)), farthest(|v| v.min(0)))
 }
 
 /// Both learn how many items match, and the sender learns the sum of its values over the matches.
@@ -237,18 +243,21 @@ pub(crate) fn sender<'a>(
         0 if result[1..] == [0; 24] && terms.min_count > 0 => Ok(Sealed::new(|| Ok(None))),
         // Whether these values can have this sum is not for the receiver to learn. Otherwise it could shift the
         // sum until they cannot.
-        1 if possible => {
-            Ok(Sealed::new(move || match sum.unsigned_abs() <= u128::from(matches) * most(values) {
-                true => Ok(Some(Sum { matches, sum })),
-                false => {
-                    Err(Error::misbehaves_unseen(format!("{matches} matches cannot have the sum it sent")))
-                }
-            }))
-        }
+        1 if possible => Ok(Sealed::new(move || match can_be(sum, matches, values) {
+            true => Ok(Some(Sum { matches, sum })),
+            false => Err(Error::misbehaves_unseen(format!("{matches} matches cannot have the sum it sent"))),
+        })),
         _ => Err(Error::misbehaves(format!(
             "its result ({matches} matches) is not possible for these sets and terms"
         ))),
     }
+}
+
+/// Whether up to so many of these values can have this sum.
+fn can_be(sum: i128, matches: u64, values: &[i128]) -> bool {
+    let (above, below) = bounds(matches, values);
+    let farthest = if sum < 0 { below } else { above };
+    farthest.is_none_or(|farthest| sum.unsigned_abs() <= farthest)
 }
 
 /// Decodes a little-endian number.

@@ -407,8 +407,9 @@ fn sums_of_extreme_values_are_exact() {
             let (_, learned) = run_over(&Ideal, [r, s]).0;
             assert_eq!(learned, Learned::Sum(Some(Sum { matches: 3, sum: values.iter().sum() })));
         }
-        let too_much = most + 1;
-        assert!(!sum::fits(modulus, 3, &[too_much]) && !sum::fits(modulus, 3, &[-too_much]));
+        let least = if modulus == Modulus::Bits64 { i128::from(i64::MIN) / 3 } else { i128::MIN / 3 };
+        assert!(!sum::fits(modulus, 3, &[most + 1]) && !sum::fits(modulus, 3, &[least - 1]));
+        assert!(sum::fits(modulus, 3, &[least]));
         assert!(sum::fits(modulus, 3, &[most]) && sum::fits(modulus, 0, &[]));
     }
     assert!(!sum::fits(Modulus::Bits128, 2, &[i128::MIN]));

@@ -139,7 +139,7 @@ impl Table {
             columns: chosen
                 .iter()
                 .zip(kinds)
-                .map(|(&at, kind)| Column { raw: names[at].clone().into(), kind })
+                .map(|(&at, kind)| Column::new(names[at].clone(), kind))
                 .collect(),
             header: chosen.iter().map(|&at| names[at].clone()).collect(),
             header_line: None,

@@ -1,11 +1,11 @@
 //! Reading JSON lines into a [`Table`]: an object on each line, whose names are the columns.
 //!
 //! Strings are taken as text, numbers and truth values as they are written, null and missing names are no value, and a list
-//! or an object is its JSON text. Columns stand in the order in which their names first occur.
+//! or an object is its JSON text. A key is a string, an integer or a truth value, as in all formats. Columns stand in the order in which their names first occur.
 
 use super::store::Rows;
-use super::types::Kind;
-use super::{Column, Format, Found, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, shorten};
+use super::types::{Kind, Unfit};
+use super::{Column, Format, Found, Head, Lines, MAX_ROWS, NoKey, ReadOptions, Store, Table, shorten};
 use crate::error::{Error, Place, Result};
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
@@ -62,6 +62,7 @@ pub(super) fn read(
     let mut header: Vec<String> = columns.map(<[String]>::to_vec).unwrap_or_default();
     let mut places: HashMap<String, usize> = header.iter().cloned().zip(0..).collect();
     let mut seen = vec![false; header.len()];
+    let mut no_keys: Vec<Option<NoKey>> = vec![None; header.len()];
     // All names that occur, for messages.
     let mut names: Vec<String> = Vec::new();
     // The cells of each row that is stored; it may be more than there are columns.
@@ -111,6 +112,7 @@ pub(super) fn read(
                     cells.push(None);
                     given.push(false);
                     seen.push(false);
+                    no_keys.push(None);
                     header.len() - 1
                 }
             };
@@ -126,7 +128,12 @@ pub(super) fn read(
                     Ok(Name(text)) => Some(text),
                     Err(_) => return Err(wrong("this is not a JSON object", "Correct it")),
                 },
-                text => Some(text.into()),
+                text => {
+                    if let (None, Some(why)) = (&no_keys[at], no_key(text)) {
+                        no_keys[at] = Some(NoKey { file: name.into(), place: Place::Line(line), why });
+                    }
+                    Some(text.into())
+                }
             };
         }
         if rows.len() == MAX_ROWS {
@@ -157,7 +164,11 @@ pub(super) fn read(
         format: Format::JsonLines,
         delimiter: options.delimiter.unwrap_or(b','),
         encoding: options.encoding,
-        columns: header.iter().map(|h| Column { raw: h.clone().into(), kind: Kind::Plain }).collect(),
+        columns: header
+            .iter()
+            .zip(no_keys)
+            .map(|(name, no_key)| Column { no_key, ..Column::new(name.clone(), Kind::Plain) })
+            .collect(),
         header,
         header_line: None,
         headerless: false,
@@ -170,6 +181,23 @@ pub(super) fn read(
         files: Vec::new(),
         before: 0,
     })
+}
+
+/// Why a value that is not a string cannot be a key, if it cannot: an integer in its shortest form, true and false can.
+fn no_key(value: &str) -> Option<Unfit> {
+    let digits = value.strip_prefix('-').unwrap_or(value);
+    match value {
+        "true" | "false" => None,
+        _ if value.starts_with(['[', '{']) => Some(Unfit {
+            what: "a list or an object cannot be a key".into(),
+            next: "Write what is to be compared as a value of its own",
+        }),
+        _ if value != "-0" && digits.bytes().all(|byte| byte.is_ascii_digit()) => None,
+        _ => Some(Unfit {
+            what: "a number with a fraction or an exponent cannot be a key: the same number is written in several ways".into(),
+            next: "Write it as a string, the same way on both sides",
+        }),
+    }
 }
 
 #[cfg(test)]

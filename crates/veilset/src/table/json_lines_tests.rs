@@ -34,6 +34,7 @@ fn values_are_cells_as_they_are_written() {
     let table = read(text, Some(&["x", "id"])).unwrap();
     assert_eq!(table.header(), names(&["x", "id"]));
     assert_eq!(rows(&table)[..2], [some(&["1.50", "1"]), some(&["-", "-2e3"])]);
+    let table = read(&text.replace("-2e3", "-2"), Some(&["x", "id"])).unwrap();
     let set = keyed_set(&table, &[1], Normalise::default(), EmptyKeys::Skip, Duplicates::First).unwrap();
     assert_eq!((set.set.len(), set.skipped), (2, 2));
 }

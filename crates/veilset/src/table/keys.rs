@@ -1,7 +1,7 @@
 //! The keyed set of a table: which rows take part in an operation, and as what.
 
 use super::profile::Seen;
-use super::{Format, Normalise, Profile, Table};
+use super::{Format, NoKey, Normalise, Profile, Table};
 use crate::error::{Error, Result};
 use crate::item::{ItemSet, Items, MAX_ITEM, encode_key};
 
@@ -91,6 +91,11 @@ pub fn keyed_set(
     for &column in key {
         let fit = table.columns[column].kind.check_key();
         fit.map_err(|unfit| table.error(unfit.what, unfit.next).at_column(table.label(column)))?;
+        if let Some(NoKey { file, place, why }) = &table.columns[column].no_key {
+            return Err(Error::input(file, why.what.as_str(), why.next)
+                .at(*place)
+                .at_column(table.label(column)));
+        }
     }
     let mut items = Items::new();
     let mut rows: Vec<u32> = Vec::with_capacity(table.rows());

@@ -90,7 +90,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::Path;
 use store::Rows;
-use types::Kind;
+use types::{Kind, Unfit};
 use watched::Watched;
 
 /// The most rows a table may have: positions of rows are 32-bit numbers.
@@ -175,6 +175,22 @@ pub struct Unread {
 struct Column {
     raw: Vec<u8>,
     kind: Kind,
+    /// In JSON, the first of its values that cannot be a key.
+    no_key: Option<NoKey>,
+}
+
+/// A value that cannot be a key, and where it is.
+#[derive(Clone)]
+struct NoKey {
+    file: String,
+    place: Place,
+    why: Unfit,
+}
+
+impl Column {
+    fn new(raw: impl Into<Vec<u8>>, kind: Kind) -> Column {
+        Column { raw: raw.into(), kind, no_key: None }
+    }
 }
 
 impl Table {
@@ -571,5 +587,7 @@ fn shorten(name: &str) -> String {
 
 #[cfg(test)]
 mod format_tests;
+#[cfg(test)]
+mod key_types_tests;
 #[cfg(test)]
 mod tests;

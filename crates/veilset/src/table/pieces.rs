@@ -92,7 +92,7 @@ impl Table {
     /// Makes this the head of a table that also has the rows of a further piece: a column may lack values if it may there, and
     /// what is not read there is not read here.
     pub(crate) fn include(&mut self, piece: &Table) {
-        self.columns.iter_mut().zip(&piece.columns).for_each(|(ours, theirs)| ours.or_null(theirs));
+        self.columns.iter_mut().zip(&piece.columns).for_each(|(ours, theirs)| ours.include(theirs));
         for unread in &piece.unread {
             if !self.unread.iter().any(|ours| ours.name == unread.name) {
                 self.unread.push(unread.clone());

@@ -68,7 +68,7 @@ pub(super) fn read(
             format: if list { Format::List } else { Format::Csv },
             delimiter,
             encoding: options.encoding,
-            columns: chosen.iter().map(|&at| Column { raw: names[at].clone(), kind: Kind::Plain }).collect(),
+            columns: chosen.iter().map(|&at| Column::new(names[at].clone(), Kind::Plain)).collect(),
             header: chosen.iter().map(|&at| header[at].clone()).collect(),
             header_line,
             headerless,

@@ -178,13 +178,16 @@ impl Table {
 }
 
 impl Column {
-    /// Allows missing values if the same column of another file does.
-    pub(super) fn or_null(&mut self, other: &Column) {
+    /// Makes this the same column of a further file too: it allows missing values if that one does, and is no key if that is none.
+    pub(super) fn include(&mut self, other: &Column) {
         if let (Kind::Typed(ours) | Kind::Opaque(ours, _), Kind::Typed(theirs) | Kind::Opaque(theirs, _)) =
             (&mut self.kind, &other.kind)
             && theirs.is_nullable()
         {
             *ours = ours.as_ref().clone().with_nullable(true).into();
+        }
+        if self.no_key.is_none() {
+            self.no_key.clone_from(&other.no_key);
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::{KeyedSet, Table};
 use crate::error::{Error, Result};
-use crate::operations::sum::{Modulus, fits};
+use crate::operations::sum::Modulus;
+use crate::operations::{share, sum};
 
 /// The most useful fractional digits: 10^38 is the largest power of ten in an `i128`.
 const MAX_SCALE: u32 = 38;
@@ -65,9 +66,9 @@ fn finer(table: &Table, keyed: &KeyedSet, column: usize, digits: usize) -> Optio
     others.map(|others| format!("{others}Use `scale={most}` on both sides, or round the values"))
 }
 
-/// Refuses values whose sum could leave the signed range of the modulus ([`fits`]).
+/// Refuses values whose sum could leave the signed range of the modulus ([`sum::fits`]).
 pub fn check_sum_bound(table: &Table, column: usize, values: &[i128], modulus: Modulus) -> Result<()> {
-    if fits(modulus, values.len(), values) {
+    if sum::fits(modulus, values.len(), values) {
         return Ok(());
     }
     let what = format!("the sum could overflow: {} values, modulo 2^{}", values.len(), modulus.bits());
@@ -78,9 +79,9 @@ pub fn check_sum_bound(table: &Table, column: usize, values: &[i128], modulus: M
     Err(table.error(what, next).at_column(table.label(column)))
 }
 
-/// Refuses a value that does not fit 64 bits, to be shared by itself.
+/// Refuses a value that cannot be shared ([`share::fits`]).
 pub fn check_share_bound(table: &Table, column: usize, keyed: &KeyedSet, values: &[i128]) -> Result<()> {
-    match values.iter().position(|value| !fits(Modulus::Bits64, 1, std::slice::from_ref(value))) {
+    match values.iter().position(|value| !share::fits(*value)) {
         None => Ok(()),
         Some(i) => {
             let what = "the value does not fit 64 bits";

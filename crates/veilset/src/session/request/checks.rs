@@ -3,8 +3,8 @@
 use super::Request;
 use crate::artefact;
 use crate::error::{Error, Result};
-use crate::operations::sum::fits;
-use crate::operations::{self, Role, Rows, Terms};
+
+use crate::operations::{self, Role, Rows, Terms, share, sum};
 use crate::protocols::{self, Choice, Offer, Protocol};
 use crate::session::shards;
 use crate::stored::Set;
@@ -71,13 +71,10 @@ impl Request<'_> {
         }
         artefact::check_size(self.set.len(), self.announced())?;
         self.check_rows()?;
-        // A share is of one value; a sum, of all.
-        let together = if operation.uses.shares { 1 } else { self.announced() };
-        match fits(terms.modulus, together, self.values) {
-            true => Ok(()),
-            false if operation.uses.shares => {
-                wrong("a value does not fit 64 bits. Use a smaller `scale`".into())
-            }
+        match operation.uses.shares {
+            true if self.values.iter().all(|value| share::fits(*value)) => Ok(()),
+            true => wrong("a value does not fit 64 bits. Use a smaller `scale`".into()),
+            false if sum::fits(terms.modulus, self.announced(), self.values) => Ok(()),
             false => wrong(format!(
                 "with {} values, including the dummies of `pad_to`, the sum could overflow. Use \
                  `modulus=128` on both sides, or a smaller `scale`",

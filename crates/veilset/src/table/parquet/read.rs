@@ -87,7 +87,7 @@ pub(in super::super) fn read<S: ChunkReader + 'static>(
     let mask = ProjectionMask::roots(metadata.parquet_schema(), chosen.iter().copied());
     file.check_chunks(metadata.metadata(), &mask, &names)?;
     file.set_units(&metadata, &mut fields, &chosen)?;
-    let meanings = file.extensions(metadata.metadata());
+    let meanings = file.meanings(metadata.metadata());
     let kind = |&at: &usize| {
         let mut field = Field::clone(&views(&fields[at]));
         if let Some(name) = meanings.get(&names[at]) {
@@ -108,7 +108,7 @@ pub(in super::super) fn read<S: ChunkReader + 'static>(
             columns: chosen
                 .iter()
                 .zip(&kinds)
-                .map(|(&at, kind)| Column { raw: names[at].clone().into(), kind: kind.clone() })
+                .map(|(&at, kind)| Column::new(names[at].clone(), kind.clone()))
                 .collect(),
             header: chosen.iter().map(|&at| names[at].clone()).collect(),
             header_line: None,
@@ -434,15 +434,27 @@ impl<S: ChunkReader + 'static> File<'_, S> {
         Ok(())
     }
 
-    /// The extension types of the columns that have one, by their names. Only what Arrow stores in addition tells them.
-    fn extensions(&self, metadata: &ParquetMetaData) -> HashMap<String, String> {
+    /// What the columns mean that have another meaning than what is stored, by their names: extension types, and those types of
+    /// Arrow that Parquet stores as plain numbers. Only what Arrow stores in addition tells them.
+    fn meanings(&self, metadata: &ParquetMetaData) -> HashMap<String, String> {
         let file = metadata.file_metadata();
         // It need not be there, or make sense.
         let schema = catch_unwind(AssertUnwindSafe(|| {
             parquet_to_arrow_schema(file.schema_descr(), file.key_value_metadata())
         }));
         let Ok(Ok(schema)) = schema else { return HashMap::new() };
-        let of = |field: &FieldRef| Some((field.name().clone(), field.extension_type_name()?.to_owned()));
+        let meaning = |field: &FieldRef| match (field.extension_type_name(), field.data_type()) {
+            (Some(name), _) => Some(name.to_owned()),
+            (
+                None,
+                number @ (DataType::Time32(TimeUnit::Second)
+                | DataType::Timestamp(TimeUnit::Second, _)
+                | DataType::Date64
+                | DataType::Duration(_)),
+            ) => Some(number.to_string()),
+            _ => None,
+        };
+        let of = |field: &FieldRef| Some((field.name().clone(), meaning(field)?));
         schema.fields().iter().filter_map(of).collect()
     }
 
