@@ -16,6 +16,7 @@ use std::time::Duration;
 use veilset::artefact::filter::About;
 use veilset::artefact::job;
 use veilset::error::{Error, Result};
+use veilset::guarded::guarded;
 use veilset::job::{Data, InFolder, InputTable, Job, Phase, Watch};
 use veilset::table::{Batches, Table};
 use veilset_cli::front::{Files, Front, Ready, ready};
@@ -264,8 +265,8 @@ pub(crate) fn read<T>(
         let schema = batches.schema();
         let failed = |e| Error::input(&name, format!("the next rows could not be had: {e}"), NEXT);
         // What does not fit its own schema may panic there.
-        let unfit = |_| Error::input(&name, "a batch does not fit the schema that was handed over", NEXT);
-        let next = || catch_unwind(AssertUnwindSafe(|| batches.next())).map_err(unfit).transpose();
+        let unfit = || Error::input(&name, "a batch does not fit the schema that was handed over", NEXT);
+        let next = || guarded(|| batches.next()).ok_or_else(unfit).transpose();
         let mut bytes = 0;
         let checked = std::iter::from_fn(next).map(|batch| {
             let batch = batch?.map_err(failed)?;

@@ -89,7 +89,7 @@
 //!   party to several others, which end together;
 //! - [`context`]: what the functions of a run share: channel, session, generator, and the [`threads`] it computes on;
 //!   [`many`]: the same for a run of several parties;
-//! - [`item`], [`hashed`], [`stored`], [`params`], [`course`], [`rng`], [`hash`], [`secret`], [`places`], [`error`], [`spelling`]: the ground floor;
+//! - [`item`], [`hashed`], [`stored`], [`params`], [`course`], [`rng`], [`hash`], [`secret`], [`places`], [`guarded`], [`error`], [`spelling`]: the ground floor;
 //! - [`hazmat`]: what the benchmark needs and real runs must not use.
 //!
 //! CZZDL, in the files' headers: Yu Chen, Min Zhang, Cong Zhang, Minglang Dong, Weiran Liu, "Private Set Operations
@@ -148,6 +148,8 @@ mod facade;
 pub mod governance;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod group;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
+pub mod guarded;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod hash;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]

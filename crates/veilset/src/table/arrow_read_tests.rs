@@ -7,7 +7,7 @@ use super::super::{Format, ReadOptions, Table};
 use super::{CONTINUATION, EXPANSION, FREE};
 use crate::error::{Error, Result};
 use arrow_array::types::Int8Type;
-use arrow_array::{DictionaryArray, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, StructArray};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -192,4 +192,105 @@ fn blocks_that_overlap_are_refused() {
         twice[at + 16..at + 24].copy_from_slice(&(file.len() as i64 / 2 + 100).to_le_bytes());
     }
     assert!(read(&twice).is_err());
+}
+
+/// The same bytes with another number of bits in the type of the column that is an integer of 64 bits.
+fn with_bits(bytes: &[u8], bits: i32) -> Vec<u8> {
+    // The type in the schema: its table ends with the number of bits and whether there is a sign.
+    let typed = |of: DataType| {
+        let schema: SchemaRef = Schema::new(vec![Field::new("n", of, true)]).into();
+        written(&schema, &[], None, DictionaryHandling::Resend)[1].clone()
+    };
+    let (long, short) = (typed(DataType::Int64), typed(DataType::Int32));
+    let at = (0..long.len()).find(|&at| (long[at], short[at]) == (64, 32)).unwrap();
+    let table = &long[at - 4..at + 8];
+    let mut bytes = bytes.to_vec();
+    let places: Vec<usize> = (0..bytes.len() - 12).filter(|&at| bytes[at..].starts_with(table)).collect();
+    assert!(!places.is_empty());
+    for place in places {
+        bytes[place + 4..place + 8].copy_from_slice(&bits.to_le_bytes());
+    }
+    bytes
+}
+
+#[test]
+fn a_column_of_an_unknown_type_matters_only_if_it_is_needed() {
+    let wide = Arc::new(Int64Array::from(vec![Some(1), None, Some(3)]));
+    let words = Arc::new(StringArray::from(vec!["a", "b", "c"]));
+    let nested =
+        StructArray::from(vec![(Arc::new(Field::new("n", DataType::Int64, true)), wide.clone() as ArrayRef)]);
+    let fields = |inner: Field| {
+        vec![Field::new("w", DataType::Utf8, true), inner, Field::new("v", DataType::Utf8, true)]
+    };
+    let cases: [(Field, ArrayRef, &str); 2] = [
+        (Field::new("n", DataType::Int64, true), wide, "(integer of 128 bits)"),
+        (
+            Field::new("n", nested.data_type().clone(), true),
+            Arc::new(nested),
+            "(Struct with an unknown type in it)",
+        ),
+    ];
+    for (field, array, of_type) in cases {
+        let schema: SchemaRef = Schema::new(fields(field)).into();
+        let batch = RecordBatch::try_new(schema.clone(), vec![words.clone(), array, words.clone()]).unwrap();
+        for compression in COMPRESSIONS {
+            for bytes in
+                written(&schema, std::slice::from_ref(&batch), compression, DictionaryHandling::Resend)
+            {
+                let bytes = with_bits(&bytes, 128);
+                let options = ReadOptions { format: Some(Format::Arrow), ..CSV };
+                let named = |columns: &[&str]| {
+                    let columns: Vec<String> = columns.iter().map(|&name| name.into()).collect();
+                    Table::from_reader("f", &bytes[..], &options, Some(&columns))
+                };
+                let table = named(&["w"]).unwrap();
+                assert_eq!((table.header().len(), table.rows(), &table.cell(2, 0)[..]), (1, 3, &b"c"[..]));
+                assert_eq!(&named(&["v"]).unwrap().cell(1, 0)[..], b"b");
+                let Err(Error::Input(e)) = named(&["w", "n"]) else { panic!("read") };
+                assert!(e.what.contains(of_type) && e.column.as_deref() == Some("n"), "{e:?}");
+                // All columns: those that can be read, and a word about the other.
+                let whole = read(&bytes).unwrap();
+                assert_eq!((whole.header(), whole.unread.len()), (&["w".to_string(), "v".into()][..], 1));
+                assert!(whole.unread[0].what.contains(of_type), "{:?}", whole.unread);
+                let names = super::names("f", bytes.clone(), &options).unwrap();
+                assert_eq!(names, ["w", "v"]);
+                assert!(named(&["x"]).unwrap_err().to_string().contains("no such column"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_variant_that_is_not_read_is_not_called_damaged() {
+    let numbers: Int64Array = (0..1000).map(|i| i / 50).collect();
+    let schema: SchemaRef = Schema::new(vec![Field::new("n", DataType::Int64, true)]).into();
+    let batch = [RecordBatch::try_new(schema.clone(), vec![Arc::new(numbers)]).unwrap()];
+    let [_, zstd] = written(&schema, &batch, Some(CompressionType::ZSTD), DictionaryHandling::Resend);
+    // Each byte that holds 1 becomes 9: one of them is the codec, and others are versions.
+    let ones = (0..zstd.len()).filter(|&at| zstd[at] == 1);
+    let said: Vec<String> = ones
+        .filter_map(|at| {
+            let mut other = zstd.clone();
+            other[at] = 9;
+            read(&other).err().map(|e| e.to_string())
+        })
+        .collect();
+    assert!(said.iter().any(|said| said.contains("compressed with codec 9 of the format")), "{said:?}");
+    // The version of the metadata is a number of 16 bits, 4.
+    let newer: Vec<String> = (0..zstd.len() - 1)
+        .filter(|&at| zstd[at..at + 2] == [4, 0])
+        .filter_map(|at| {
+            let mut other = zstd.clone();
+            other[at] = 5;
+            read(&other).err().map(|e| e.to_string())
+        })
+        .collect();
+    assert!(newer.iter().any(|said| said.contains("version 6 of the format's metadata")), "{newer:?}");
+    for other in
+        [&b"PK\x03\x04 and more of it"[..], b"FEA1\0\0\0\0 and more of it", b"PAR1\x15\x04 and more of it"]
+    {
+        let said = read(other).unwrap_err().to_string();
+        let named = ["zip", "Feather", "Parquet"].iter().any(|name| said.contains(name));
+        assert!(named && !said.contains("Arrow"), "{said}");
+    }
 }

@@ -1,8 +1,11 @@
 //! Tables of Arrow batches: frames of other programs, which keep their columns as they are.
 
 use super::types::{self, Kind, render};
-use super::{Column, Format, Found, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, parquet, shorten};
+use super::{
+    Column, Format, Found, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, Unread, parquet, shorten, unknown,
+};
 use crate::error::{Error, Place, Result};
+use crate::guarded::guarded;
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampSecondType;
 use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
@@ -11,7 +14,6 @@ use arrow_schema::{ArrowError, DataType, SchemaRef};
 use arrow_select::interleave::interleave;
 use std::fmt;
 use std::io::Write;
-use std::panic::catch_unwind;
 
 /// Arrow batches of one schema.
 #[derive(Clone, Default)]
@@ -84,7 +86,8 @@ impl fmt::Debug for Batches {
 impl Table {
     /// The table of these batches, which all have this schema. Their columns are kept as they are, and not copied. `name`
     /// appears in messages. `columns` are the needed ones; the others are dropped. `None` means all columns. A column
-    /// whose cells have no text may be among them, but is no key, has no values and is not sent.
+    /// whose cells have no text may be among them, but is no key, has no values and is not sent. One that is marked
+    /// [`UNREAD`](super::UNREAD) is not read.
     ///
     /// # Errors
     /// [`Error::Input`] for columns that are missing and for batches that are malformed or of another schema; an error
@@ -97,8 +100,10 @@ impl Table {
         columns: Option<&[String]>,
     ) -> Result<Table> {
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-        let head = Head { file: name, names: &names, line: None, format: Format::Arrow, unread: &[] };
-        let chosen = head.choose(columns)?;
+        let unread: Vec<Unread> = schema.fields().iter().filter_map(|field| unknown::marked(field)).collect();
+        let head = Head { file: name, names: &names, line: None, format: Format::Arrow, unread: &unread };
+        let mut chosen = head.choose(columns)?;
+        chosen.retain(|&at| unknown::marked(schema.field(at)).is_none());
         let malformed =
             |what| Error::input(name, what, "Make it again, or write it to a file and name the file");
         let kept = schema.project(&chosen).map_err(|_| malformed("the schema is malformed"))?;
@@ -144,7 +149,7 @@ impl Table {
             header: chosen.iter().map(|&at| names[at].clone()).collect(),
             header_line: None,
             headerless: false,
-            unread: Vec::new(),
+            unread: if columns.is_none() { unread } else { Vec::new() },
             found: Found::default(),
             notes: Vec::new(),
             multiline_keys: false,
@@ -219,7 +224,7 @@ fn can_be_taken(data_type: &DataType) -> bool {
         return true;
     }
     let take = || interleave(&[new_null_array(data_type, 1).as_ref()], &[(0, 0)]).is_ok();
-    catch_unwind(take).unwrap_or(false)
+    guarded(take).unwrap_or(false)
 }
 
 /// How many bytes or values of fixed number are in one value of this type. `None` if that is impossible.

@@ -5,7 +5,7 @@
 
 use super::store::Rows;
 use super::types::{Kind, Unfit};
-use super::{Column, Format, Found, Head, Lines, MAX_ROWS, NoKey, ReadOptions, Store, Table, shorten};
+use super::{Column, Encoding, Format, Found, Head, Lines, MAX_ROWS, NoKey, ReadOptions, Store, Table, other, shorten};
 use crate::error::{Error, Place, Result};
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Cursor, Read};
 
 /// The longest line: 64 MiB.
 const LONGEST: u64 = 64 << 20;
@@ -53,11 +53,16 @@ struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 /// Reads the columns asked for.
 pub(super) fn read(
     name: &str,
-    reader: impl Read,
+    mut reader: impl Read,
     options: &ReadOptions,
     columns: Option<&[String]>,
 ) -> Result<Table> {
-    let mut input = BufReader::with_capacity(1 << 16, reader);
+    let mut head = Vec::new();
+    let failed = |e: std::io::Error| super::read::unreadable(name, &e);
+    reader.by_ref().take(other::HEAD as u64).read_to_end(&mut head).map_err(failed)?;
+    other::check_head(name, &head, Format::JsonLines)?;
+    other::check_utf8(name, &head, Encoding::Utf8)?;
+    let mut input = BufReader::with_capacity(1 << 16, Cursor::new(head).chain(reader));
     let (mut rows, mut lines) = (Rows::default(), Lines::default());
     let mut header: Vec<String> = columns.map(<[String]>::to_vec).unwrap_or_default();
     let mut places: HashMap<String, usize> = header.iter().cloned().zip(0..).collect();
@@ -71,7 +76,6 @@ pub(super) fn read(
     loop {
         bytes.clear();
         line += 1;
-        let failed = |e: std::io::Error| super::read::unreadable(name, &e);
         if input.by_ref().take(LONGEST).read_until(b'\n', &mut bytes).map_err(failed)? == 0 {
             break;
         }
@@ -89,7 +93,15 @@ pub(super) fn read(
         }
         // Its own words may quote a value.
         let Ok(Object(pairs)) = serde_json::from_slice::<Object<'_>>(text) else {
-            return Err(wrong("this is not a JSON object", "Write a line for each row, like {\"id\": 1}"));
+            let what = match text {
+                [b'{', .., b'}'] => "this is not a JSON object",
+                [b'{', ..] => "the JSON object does not end on its line",
+                _ => "this is not a JSON object",
+            };
+            return Err(wrong(
+                what,
+                "Write each object on one line of its own, like {\"id\": 1}; jq -c . does so",
+            ));
         };
         let mut cells: Vec<Option<Cow<'_, str>>> = vec![None; header.len()];
         let mut given = vec![false; header.len()];
@@ -102,8 +114,8 @@ pub(super) fn read(
                 None if columns.is_some() => continue,
                 None if header.len() == MOST_COLUMNS => {
                     return Err(wrong(
-                        "there are too many names",
-                        "Give the rows the same names, at most 4096",
+                        "the rows up to here have more than 4,096 different names, and JSON lines have at most as many columns",
+                        "Give the rows the same names, or convert the file to CSV or Parquet",
                     ));
                 }
                 None => {

@@ -59,6 +59,7 @@ mod temporary;
 mod terminal;
 mod typed;
 mod types;
+mod unknown;
 mod values;
 mod watched;
 mod write;
@@ -81,6 +82,7 @@ pub use sent::SentColumns;
 pub use several::{input_files, name_of};
 pub use shares::{SHARE_COLUMNS, open_keys, open_values, read_shares};
 pub use temporary::remove_unfinished;
+pub use unknown::UNREAD;
 pub use values::{check_share_bound, check_sum_bound, values};
 pub use write::{Layout, Output, To, text_keys, write_cells, write_keys, write_rows, write_union};
 

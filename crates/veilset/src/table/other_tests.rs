@@ -8,22 +8,58 @@ fn read(name: &str, bytes: &[u8], format: Option<Format>, delimiter: Option<u8>)
 
 #[test]
 fn files_of_other_kinds_are_named_whatever_they_are_called() {
-    let cases: [(&[u8], &str, &str); 10] = [
+    let cases: [(&[u8], &str, &str); 36] = [
         (b"PK\x03\x04\x14\0", "xlsx", "Export the sheet as CSV (UTF-8), or unzip"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0", "xls", "Export the sheet"),
+        (b"PK\x05\x06", "zip", "unzip"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0", "xls", "without a password"),
         (b"SQLite format 3\0\x10\0", "SQLite", "Export the table as CSV"),
         (b"BZh91AY&SY12", "bzip2", "bunzip2"),
         (b"\xfd7zXZ\0\0", "xz", "unxz"),
+        (b"\x04\x22\x4d\x18\x64", "LZ4", "unlz4"),
+        (b"\x02\x21\x4c\x18\x64", "LZ4", "unlz4"),
+        (b"\xff\x06\0\0sNaPpY", "Snappy", "Decompress"),
+        (b"\x1f\x9d\x90", ".Z", "uncompress"),
         (b"7z\xbc\xaf\x27\x1c\0", "7z", "Unpack"),
+        (b"Rar!\x1a\x07\x01", "RAR", "Unpack"),
         (b"%PDF-1.7\n", "PDF", "Export the table"),
         (b"ARROW1\0\0\xff", "Arrow", "`format=arrow`"),
+        (b"FEA1\0\0\0\0", "Feather file of version 1", "version 2"),
         (b"Obj\x01\x04", "Avro", "Parquet or CSV"),
-        (b"PK\x05\x06", "zip", "unzip"),
+        (b"PARE\x15\x04", "encrypted", "without encryption"),
+        (b"\x89HDF\r\n\x1a\n", "HDF5", "Convert"),
+        (b"\x93NUMPY\x01\0", "NumPy", "Convert"),
+        (b"\0\0\0\0\0\0\0\0\0\0\0\0\xc2\xea\x81\x60\xb3", "SAS", "Export the data"),
+        (b"HEADER RECORD*******LIBRARY", "SAS", "Export the data"),
+        (b"$FL2@(#) SPSS DATA FILE", "SPSS", "Export the data"),
+        (b"$FL3@(#) SPSS DATA FILE", "SPSS", "Export the data"),
+        (b"<stata_dta><header>", "Stata", "Export the data"),
+        (b"RDX3\nX\n", "of R", "Export the data"),
+        (b"X\n\0\0\0\x03", "of R", "Export the data"),
+        (b"\0\x01\0\0Standard ACE DB", "Access", "Export the table"),
+        (b"PGDMP\x01", "PostgreSQL", "copy"),
+        (b"Salted__1234", "OpenSSL", "Decrypt"),
+        (b"age-encryption.org/v1\n", "age", "Decrypt"),
+        (b"-----BEGIN PGP MESSAGE-----\n", "PGP", "Decrypt"),
+        (b"\n<!doctype HTML>\n<title>Sign in</title>", "web page", "login"),
+        (b"\xef\xbb\xbf<html lang=en>", "web page", "login"),
+        (b"<?xml version='1.0'?>", "XML", "Export"),
+        (b"{\\rtf1\\ansi", "RTF", "Export"),
+        (b"\xff\xfe\0\0a\0\0\0", "UTF-32", "UTF-8"),
     ];
     for (bytes, what, next) in cases {
-        for (name, format) in
-            [("a.csv", None), ("a.txt", None), ("a.parquet", None), ("a", Some(Format::List))]
-        {
+        for (name, format) in [
+            ("a.csv", None),
+            ("a.txt", None),
+            ("a.parquet", None),
+            ("a.jsonl", None),
+            ("a.arrow", None),
+            ("a", Some(Format::List)),
+        ] {
+            if what == "UTF-32" && (name == "a.parquet" || name == "a.arrow")
+                || what == "Arrow" && name == "a.arrow"
+            {
+                continue;
+            }
             // A Parquet file has its footer at its end.
             let bytes = [bytes, &[0; 20]].concat();
             let Err(Error::Input(e)) = read(name, &bytes, format, None) else { panic!("{name} {what}") };
@@ -31,22 +67,101 @@ fn files_of_other_kinds_are_named_whatever_they_are_called() {
         }
     }
     // What is shorter, or only alike, is text.
-    for text in [&b"PK"[..], b"PK\x03", b"B", b"SQLite format 3", b"Obj", b"%PDF", b"x%PDF-1.7"] {
-        assert_eq!(read("a.csv", text, None, None).unwrap().header().len(), 1, "{text:?}");
+    for text in [
+        &b"PK"[..],
+        b"PK\x03",
+        b"B",
+        b"SQLite format 3",
+        b"Obj",
+        b"%PDF",
+        b"x%PDF-1.7",
+        b"ORC,ORCID",
+        b"FEA1",
+        b"<htm",
+        b"-----BEGIN",
+        b"{id}",
+        b"[id]",
+    ] {
+        let table = read("a.csv", text, None, None).unwrap();
+        assert_eq!(table.rows(), 0, "{text:?}");
     }
 }
 
 #[test]
+fn what_is_no_text_in_utf8_is_named_by_what_it_is() {
+    let utf = |text: &str, of: usize, at: usize| -> Vec<u8> {
+        text.bytes().flat_map(|byte| (0..of).map(move |i| if i == at { byte } else { 0 })).collect()
+    };
+    let text = "id,name\n1,ann\n2,ben\n";
+    let ebcdic: Vec<u8> = b"\x89\x84\x6b\x95\x81\x94\x85\x15\xf1\x6b\x81\x95\x95\x15".repeat(3);
+    let mut tar = vec![0; 512];
+    tar[..5].copy_from_slice(b"a.csv");
+    tar[257..262].copy_from_slice(b"ustar");
+    let cases: [(Vec<u8>, &str); 11] = [
+        ([b"\xff\xfe", &utf(text, 2, 0)[..]].concat(), "UTF-16"),
+        (utf(text, 2, 0), "UTF-16"),
+        (utf(text, 2, 1), "UTF-16"),
+        (utf(text, 4, 0), "UTF-32"),
+        (utf(text, 4, 3), "UTF-32"),
+        (ebcdic, "EBCDIC"),
+        (tar, "tar archive"),
+        (b"ORC\x0a\x0b\0\x12".to_vec(), "ORC"),
+        (b"\x72\x02\x01\0\x05".to_vec(), "Stata"),
+        (b"12345678DUCK\x40\0\0\0".to_vec(), "DuckDB"),
+        (b"id,na\0me\n1,2\n".to_vec(), "zero byte"),
+    ];
+    for (bytes, what) in cases {
+        for name in ["a.csv", "a.txt", "a.jsonl"] {
+            if what == "zero byte" && name != "a.csv" {
+                continue;
+            }
+            let options =
+                ReadOptions { format: None, delimiter: None, encoding: Encoding::Utf8, headerless: false };
+            let Err(Error::Input(e)) = Table::from_reader(name, &bytes[..], &options, None) else {
+                panic!("{name} {what}")
+            };
+            assert!(e.what.contains(what), "{name}: {e:?}");
+        }
+    }
+    // Text in other alphabets is none of these.
+    for text in ["ключ,имя\n1,анна\n", "鍵,名\n", "äöü\n", "é"] {
+        read("a.csv", text.as_bytes(), None, None).unwrap();
+        let options =
+            ReadOptions { format: None, delimiter: None, encoding: Encoding::Utf8, headerless: false };
+        Table::from_reader("a.csv", text.as_bytes(), &options, None).unwrap();
+    }
+}
+
+#[test]
+fn json_of_another_shape_is_named_with_the_step_to_lines() {
+    let cases = [
+        ("a.csv", "{\"id\": 1}\n", "this is JSON", "`format=jsonl`"),
+        ("a.csv", "[\n  {\"id\": 1}\n]\n", "this is JSON", "convert"),
+        ("a.csv", "[\"a\", \"b\"]", "this is JSON", "convert"),
+        ("a.jsonl", "[{\"id\": 1}, {\"id\": 2}]", "one JSON array", "jq -c '.[]'"),
+        ("a.jsonl", "\n[\n", "one JSON array", "jq -c '.[]'"),
+        ("a.jsonl", "{\n  \"id\": 1\n}\n", "does not end on its line", "jq -c ."),
+    ];
+    for (name, text, what, next) in cases {
+        let Err(Error::Input(e)) = read(name, text.as_bytes(), None, None) else { panic!("{name} {text}") };
+        assert!(e.what.contains(what) && e.next.contains(next), "{name}: {e:?}");
+    }
+    // A list is of lines, whatever they are.
+    assert_eq!(read("a.txt", b"{\"id\": 1}\n[1]\n", None, None).unwrap().rows(), 2);
+}
+
+#[test]
 fn a_text_that_is_written_never_looks_like_another_file() {
-    let all = MAGIC.iter().map(|(magic, ..)| *magic).chain(MARKS).chain([&b"PAR1\x15"[..]]);
-    for magic in all {
+    let all = MAGIC.iter().chain(&TEXTS).map(|(magic, ..)| *magic).chain(MARKS);
+    let more = [&b"PAR1\x15"[..], b"FEA1\0", b"ORC", b"ORCI", b"{", b"[", b"[{", b"<!DOCTYPE html", b"<HTML"];
+    for magic in all.chain(more) {
         for split in 0..=magic.len() {
             // The delimiter is a byte of what the text must not begin with, or a comma behind it.
             let (first, delimiter, second) = match magic.get(split) {
                 Some(&byte) => (&magic[..split], byte, &magic[split + 1..]),
                 None => (magic, b',', &b"x"[..]),
             };
-            if delimiter == b'"' {
+            if matches!(delimiter, b'"' | b'\r' | b'\n') {
                 continue;
             }
             let quoted = |cell: &[u8]| {
@@ -66,9 +181,19 @@ fn a_text_that_is_written_never_looks_like_another_file() {
 
 #[test]
 fn names_that_promise_another_format_are_refused() {
-    for name in
-        ["a.xlsx", "a.xlsx.GZ", "a.json", "folder/a.db", "a.b.sqlite3", "a.orc", "a.zip", "a.sas7bdat"]
-    {
+    for name in [
+        "a.xlsx",
+        "a.xlsx.GZ",
+        "a.json",
+        "folder/a.db",
+        "a.b.sqlite3",
+        "a.orc",
+        "a.zip",
+        "a.sas7bdat",
+        "a.csv.gpg",
+        "a.csv.snappy",
+        "a.npy",
+    ] {
         let (input, output) = (check_input_name(Path::new(name)), check_output_name(Path::new(name)));
         assert!(
             matches!(&input, Err(Error::Usage(m)) if m.contains(name) && m.contains("`format`")),

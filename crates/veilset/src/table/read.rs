@@ -55,7 +55,10 @@ pub(super) fn read(
     let header: Vec<String> = names.iter().map(|cell| String::from_utf8_lossy(cell).into()).collect();
     records.header.clone_from(&header);
     if options.encoding == Encoding::Utf8 && header.iter().any(|h| h.contains('\0')) {
-        return Err(utf16(name));
+        let next = "Check what it is, and name a format other than CSV with `format`";
+        return Err(
+            Error::input(name, "this is no text: its header has a zero byte", next).at(Place::Line(1))
+        );
     }
     let head = Head { file: name, names: &header, line: header_line, format: Format::Csv, unread: &[] };
     let chosen = head.choose(columns)?;
@@ -216,13 +219,12 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
         let looked_at = if guessed { GUESS_BYTES } else { other::HEAD };
         let mut head = Vec::new();
         reader.by_ref().take(looked_at as u64).read_to_end(&mut head).map_err(|e| unreadable(name, &e))?;
-        if other::is_parquet(&head) {
-            return Err(Error::input(name, "this is a Parquet file", "Read it with `format=parquet`"));
-        }
-        other::check_head(name, &head)?;
-        if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
-            return Err(utf16(name));
-        }
+        other::check_head(
+            name,
+            &head[..head.len().min(other::HEAD)],
+            if list { Format::List } else { Format::Csv },
+        )?;
+        other::check_utf8(name, &head, options.encoding)?;
         if head.starts_with(b"\xef\xbb\xbf") {
             head.drain(..3);
         }
@@ -477,11 +479,6 @@ pub(super) fn unreadable(name: &str, e: &std::io::Error) -> Error {
         return ours;
     }
     Error::input(name, format!("reading failed: {e}"), "Check that it is a readable file").because(e)
-}
-
-fn utf16(name: &str) -> Error {
-    let next = "Save it as UTF-8 (in a spreadsheet program: \"CSV UTF-8\")";
-    Error::input(name, "the file is in UTF-16, not UTF-8", next).at(Place::Line(1))
 }
 
 fn count(n: usize, what: &str) -> String {

@@ -19,6 +19,7 @@ const FLOORS: [&[&str]; 18] = [
         "work",
         "course",
         "assumption",
+        "guarded",
     ],
     &["channel", "context", "many"],
     &["group", "hashed", "stored"],

@@ -179,16 +179,29 @@ impl Shape {
 /// Something impossible.
 pub(super) struct Impossible;
 
-/// Checks all types and lengths in the footer, and that the schema is a tree.
-pub(super) fn check_footer(footer: &[u8]) -> Result<(), Impossible> {
+/// Checks all types and lengths in the footer, and that the schema is a tree. What a later version of the format has, and the
+/// decoder does not know, is told in words.
+pub(super) fn check_footer(footer: &[u8]) -> Result<Option<String>, Impossible> {
     let (mut schema, mut element) = (Vec::new(), SchemaElement::default());
+    let (mut column, mut newer) = (1, None);
+    let mut known = |known: bool, what: &str, n: i64, column: i32| {
+        if !known && newer.is_none() {
+            newer = Some(format!("{what} {n} of the format, in column {column}"));
+        }
+    };
     Walker { left: footer.len() as u64, input: footer }.structure(FILE, &mut |path, n| match path {
+        [2, 1] => known((0..8).contains(&n), "physical type", n, schema.len() as i32),
         [2, 4] => element.name = n.unsigned_abs(),
         [2, 5] => element.children = n,
         [2, END] => schema.push(std::mem::take(&mut element)),
+        [4, 1, 3, 2] => known(n == 0 || (2..10).contains(&n), "encoding", n, column),
+        [4, 1, 3, 4] => known((0..8).contains(&n), "compression", n, column),
+        [4, 1, END] => column += 1,
+        [4, END] => column = 1,
         _ => {}
     })?;
-    check_schema(&schema)
+    check_schema(&schema)?;
+    Ok(newer)
 }
 
 /// The parts of a schema element that matter here.

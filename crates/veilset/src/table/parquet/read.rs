@@ -13,6 +13,7 @@ use super::super::{
 };
 use super::guard;
 use crate::error::{Error, Place, Result};
+use crate::guarded::guarded;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{TimestampNanosecondType, TimestampSecondType};
 use arrow_array::{Array, RecordBatch};
@@ -27,10 +28,8 @@ use parquet::basic::{Compression, Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::ChunkReader;
-use std::any::Any;
 use std::collections::HashMap;
 use std::io::Read;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Rows decoded at a time.
@@ -271,7 +270,8 @@ impl<S: ChunkReader + 'static> File<'_, S> {
             // A truncated file still has the magic number at its start.
             _ if self.bytes(0, 4)?.as_ref() == b"PAR1" => return Err(self.damaged(None)),
             _ => {
-                other::check_head(self.name, &self.bytes(0, len.min(other::HEAD as u64))?)?;
+                let head = self.bytes(0, len.min(other::HEAD as u64))?;
+                other::check_head(self.name, &head, Format::Parquet)?;
                 return Err(no_parquet());
             }
         }
@@ -281,7 +281,11 @@ impl<S: ChunkReader + 'static> File<'_, S> {
             let what = format!("the footer has more than {most} bytes");
             return Err(Error::input(self.name, what, "Write the file with larger row groups"));
         }
-        guard::check_footer(&self.bytes(at, size)?).map_err(|guard::Impossible| self.damaged(None))?;
+        let checked = guard::check_footer(&self.bytes(at, size)?);
+        if let Some(newer) = checked.map_err(|guard::Impossible| self.damaged(None))? {
+            let what = format!("the file uses a feature that veilset does not read: {newer}");
+            return Err(Error::input(self.name, what, "Write it again with simpler settings"));
+        }
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         self.guarded(|| ArrowReaderMetadata::load(self.source.as_ref(), options))?
             .map_err(|e| self.damaged(Some(&e)))
@@ -439,10 +443,8 @@ impl<S: ChunkReader + 'static> File<'_, S> {
     fn meanings(&self, metadata: &ParquetMetaData) -> HashMap<String, String> {
         let file = metadata.file_metadata();
         // It need not be there, or make sense.
-        let schema = catch_unwind(AssertUnwindSafe(|| {
-            parquet_to_arrow_schema(file.schema_descr(), file.key_value_metadata())
-        }));
-        let Ok(Ok(schema)) = schema else { return HashMap::new() };
+        let schema = guarded(|| parquet_to_arrow_schema(file.schema_descr(), file.key_value_metadata()));
+        let Some(Ok(schema)) = schema else { return HashMap::new() };
         let meaning = |field: &FieldRef| match (field.extension_type_name(), field.data_type()) {
             (Some(name), _) => Some(name.to_owned()),
             (
@@ -494,7 +496,7 @@ impl<S: ChunkReader + 'static> File<'_, S> {
 
     /// Runs a step of the decoder, which may panic on a damaged file.
     fn guarded<T>(&self, step: impl FnOnce() -> T) -> Result<T> {
-        catch_unwind(AssertUnwindSafe(step)).map_err(|_: Box<dyn Any + Send>| self.damaged(None))
+        guarded(step).ok_or_else(|| self.damaged(None))
     }
 
     /// The decoder's own words may quote cells. They are shown only if they name a missing feature.

@@ -536,6 +536,36 @@ fn a_union_keeps_types_where_the_new_keys_have_them() {
 }
 
 #[test]
+fn what_a_later_version_has_is_not_called_damaged() {
+    let good = parquet(vec![
+        ("id", Arc::new(StringArray::from(vec!["a", "b"])) as ArrayRef),
+        ("n", Arc::new(Int64Array::from(vec![1, 2]))),
+    ]);
+    let footer =
+        good.len() - 8 - u32::from_le_bytes(good[good.len() - 8..][..4].try_into().unwrap()) as usize;
+    // Numbers of the format are written twice as large.
+    let said = |number: u8| -> Vec<String> {
+        let with = |at: usize| {
+            let mut other = good.clone();
+            other[at] = 2 * number;
+            read(&other, &UTF8, None).err().map(|e| e.to_string())
+        };
+        (footer..good.len() - 8).filter_map(with).collect()
+    };
+    let newer = said(20);
+    for what in [
+        "compression 20 of the format, in column 1",
+        "compression 20 of the format, in column 2",
+        "encoding 20 of the format, in column 2",
+        "physical type 20 of the format, in column 1",
+    ] {
+        assert!(newer.iter().any(|said| said.contains(what)), "{what}: {newer:?}");
+    }
+    let lzo = "column \"n\": the column is compressed with LZO";
+    assert!(said(3).iter().any(|said| said.contains(lzo)), "{:?}", said(3));
+}
+
+#[test]
 fn damaged_files_are_input_errors() {
     let good = parquet(vec![
         ("id", Arc::new(StringArray::from((0..200).map(|i| format!("v{i}")).collect::<Vec<_>>()))),
