@@ -277,7 +277,7 @@ fn party_of_two(a: &BenchPartyArgs, role: Role) -> Result<()> {
         connection.channel.record(Recording::to_file(&file(a, role, "recording"))?);
     }
     if let (Some(link), false) = (b.net.link, a.alone) {
-        connection.channel = connection.channel.emulate(link);
+        connection.channel = connection.channel.emulate(link)?;
     }
     let mut rng = seeded(&seed).fork(1 + role as u64);
     let running = Running::begin()?;

@@ -15,6 +15,7 @@ use veilset::operations::{self, Learned, Operation, Role};
 use veilset::rng::Prng;
 use veilset::session::report::Report;
 use veilset::table::{ReadOptions, Table};
+use veilset::threads::start;
 
 const NORTH: &str = include_str!("../data/north.csv");
 const SOUTH: &str = include_str!("../data/south.csv");
@@ -128,11 +129,11 @@ fn both(north: &Party, south: &Party, operation: &'static Operation) -> Result<[
     let listener = Listener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?.to_string();
     std::thread::scope(|scope| {
-        let sender = scope.spawn(|| {
+        let sender = start(scope, || {
             let endpoint = Endpoint::connect(address);
             let connection = establish(&endpoint, &security(south, north), TIMEOUTS, &|| false, &|_| ())?;
             south.run(operation, Role::Sender, connection)
-        });
+        })?;
         let connection = listener.accept(&security(north, south), TIMEOUTS, &|| false, &|_| ())?;
         let receiver = north.run(operation, Role::Receiver, connection);
         let sender = sender.join().map_err(|_| Error::Bug("the sender of the demo panicked".into()))?;

@@ -23,6 +23,7 @@ use std::time::Duration;
 use veilset::channel::Canceller;
 use veilset::error::{Error, Result};
 use veilset::table::remove_unfinished;
+use veilset::threads::none;
 
 /// The signals that ask a program to stop, except those that it was started to ignore, for instance by `nohup`.
 pub fn signals() -> Vec<i32> {
@@ -82,7 +83,7 @@ impl Interrupt {
                 }
             }
         };
-        std::thread::spawn(listen);
+        Builder::new().name("signals".into()).spawn(listen).map_err(|e| none(&e))?;
         Ok(interrupt)
     }
 

@@ -12,6 +12,7 @@ use veilset::net::{
 };
 use veilset::operations::{self, Operation};
 use veilset::protocols::{self, Protocol};
+use veilset::threads::start;
 
 /// Our place in the list of parties; `None` in a run of two.
 pub fn of(a: &OperationArgs) -> Result<Option<Me>> {
@@ -187,14 +188,15 @@ pub fn together<T: Send>(
     let (one, failed) = (&one, &failed);
     std::thread::scope(|scope| {
         let begin = |((member, identity), listener)| {
-            scope.spawn(move || {
+            start(scope, move || {
                 one(member, identity, listener).inspect_err(|_| failed.store(true, Ordering::Relaxed))
             })
+            .inspect_err(|_| failed.store(true, Ordering::Relaxed))
         };
         let members = roster.members().iter().zip(identities).zip(listeners);
         let threads: Vec<_> = members.map(begin).collect();
         let panicked = || Err(Error::Bug("a party on this machine panicked".into()));
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
+        threads.into_iter().map(|thread| thread?.join().unwrap_or_else(|_| panicked())).collect()
     })
 }
 

@@ -109,7 +109,7 @@ fn recorded(
     let (mut a, mut b) = Channel::pair();
     if !link.is_empty() {
         let link: Network = link.parse().map_err(Error::usage)?;
-        [a, b] = [a, b].map(|channel| channel.emulate(link));
+        [a, b] = [a.emulate(link)?, b.emulate(link)?];
     }
     let set = |of: &str| -> ItemSet { (0..items).map(|i| format!("{of}{i}").into_bytes()).collect() };
     let sets = [set("a"), set("b")];

@@ -118,11 +118,11 @@ pub fn party(a: &BenchPartyArgs, number: u8) -> Result<()> {
     let connections = assemble(&me, &identity, None, TIMEOUTS, &|| false, &|_| ())?;
     let emulated = connections.into_iter().map(|mut connection| {
         if let Some(link) = b.net.link {
-            connection.channel = connection.channel.emulate(link);
+            connection.channel = connection.channel.emulate(link)?;
         }
-        connection
+        Ok(connection)
     });
-    let connections: Vec<_> = emulated.collect();
+    let connections = emulated.collect::<Result<Vec<_>>>()?;
     let mut rng = seeded(&seed).fork(u64::from(number));
     let running = Running::begin()?;
     hash(&threads, &set);

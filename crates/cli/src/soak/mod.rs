@@ -30,6 +30,7 @@ use veilset::hazmat::seeded;
 use veilset::job::{self, InputTable, Job, Phase, Watch};
 use veilset::net::{Connected, Connection, Endpoint, Identity, Listener, Protection, establish};
 use veilset::rng::Prng;
+use veilset::threads;
 
 /// One run in this many goes over TLS and a socket. The others use memory channels, to save time.
 const OVER_TLS: u64 = 8;
@@ -92,9 +93,9 @@ pub fn run(a: &SoakArgs) -> Result<()> {
     };
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let results: Vec<Result<()>> = std::thread::scope(|s| {
-        let workers: Vec<_> = (0..workers).map(|w| s.spawn(move || work(w))).collect();
+        let workers: Vec<_> = (0..workers).map(|w| threads::start(s, move || work(w))).collect();
         let panicked = || Err(Error::Bug("a run of the soak panicked".into()));
-        workers.into_iter().map(|w| w.join().unwrap_or_else(|_| panicked())).collect()
+        workers.into_iter().map(|w| w?.join().unwrap_or_else(|_| panicked())).collect()
     });
     if let Some(error) = results.into_iter().find_map(Result::err) {
         let kept = folder.keep();
@@ -175,8 +176,9 @@ fn of_two(case: &Case, people: &People, over_tls: bool) -> Result<String, String
         party(job, connection, Some(&people.identities[who]))
     };
     let results = std::thread::scope(|s| {
-        let parties = [s.spawn(|| side(0, receiver, ours)), s.spawn(|| side(1, sender, theirs))];
-        parties.map(|party| party.join().unwrap_or_else(|_| Err(Error::Bug("it panicked".into()))))
+        let parties =
+            [threads::start(s, || side(0, receiver, ours)), threads::start(s, || side(1, sender, theirs))];
+        parties.map(|party| party?.join().unwrap_or_else(|_| Err(Error::Bug("it panicked".into()))))
     });
     let ended = results.iter().zip(["receiver", "sender"]);
     let failed = ended
@@ -267,7 +269,8 @@ fn connections_over_tls([a, b]: [&Arc<Identity>; 2]) -> Result<[Connection; 2]> 
     let listener = Listener::bind("127.0.0.1:0")?;
     let endpoint = Endpoint::connect(listener.local_addr()?.to_string());
     std::thread::scope(|s| {
-        let there = s.spawn(|| establish(&endpoint, &security(b, a), TIMEOUTS, &|| false, &|_| ()));
+        let there =
+            threads::start(s, || establish(&endpoint, &security(b, a), TIMEOUTS, &|| false, &|_| ()))?;
         let here = listener.accept(&security(a, b), TIMEOUTS, &|| false, &|_| ())?;
         let there = there.join().map_err(|_| Error::Bug("a connection panicked".into()))?;
         Ok([here, there?])

@@ -2,6 +2,8 @@
 
 use super::pipe::{Pipe, PipeSink, Popped};
 use super::{Channel, Ends};
+use crate::error::Result;
+use crate::threads;
 use std::collections::VecDeque;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -65,7 +67,10 @@ impl FromStr for Network {
 
 impl Channel {
     /// Returns the channel with everything it *sends* delayed as by `network`. The peer must do the same.
-    pub fn emulate(mut self, network: Network) -> Channel {
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Usage`] if the system gives us no thread.
+    pub fn emulate(mut self, network: Network) -> Result<Channel> {
         let near = Pipe::new();
         let sink = std::mem::replace(
             &mut self.tx.sink,
@@ -73,8 +78,9 @@ impl Channel {
         );
         let ends = Ends { outgoing: Some(near.clone()), ..self.ends.clone() };
         let inner = std::mem::replace(&mut self.ends, ends).outgoing;
-        self.pumps.insert(0, std::thread::spawn(move || delay(&near, sink, network, inner)));
-        self
+        let delays = move || delay(&near, sink, network, inner);
+        self.pumps.insert(0, std::thread::Builder::new().spawn(delays).map_err(|e| threads::none(&e))?);
+        Ok(self)
     }
 }
 

@@ -10,8 +10,9 @@
 //! In either case the accused is the party that we name to the others. They are told whether we saw or only heard it.
 
 use super::clock::Moment;
-use super::{Canceller, Channel, Link, Names, Rx, Stopper, Tx, caught, no_thread, queue};
+use super::{Canceller, Channel, Link, Names, Rx, Stopper, Tx, caught, queue};
 use crate::error::{Error, Fault, Result, Seat};
+use crate::threads;
 use std::collections::BTreeMap;
 use std::num::NonZeroU8;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -178,8 +179,8 @@ impl Mesh {
                     // The receiver waits for all reports.
                     let _ = done.send((at, result.map_err(|error| Cause::of(seat, channel, error))));
                 };
-                if let Err(e) = thread::Builder::new().spawn_scoped(scope, run) {
-                    let _ = refused.send((at, Err(Cause::from(no_thread(&e)))));
+                if let Err(e) = threads::start(scope, run) {
+                    let _ = refused.send((at, Err(Cause::from(e))));
                 }
             }
             drop(report);

@@ -25,12 +25,12 @@ pub use account::{MessageBytes, StageTime};
 pub use emulate::Network;
 pub use mesh::Mesh;
 pub use record::{Recording, replay, replay_from};
-pub(crate) use stream::no_thread;
 pub use stream::{ByteStream, Counted, TICK, Timeouts, WireCount, over};
 pub use wire::Wire;
 
 use crate::course::Course;
 use crate::error::{Error, Fault, Reason, Result, Seat};
+use crate::threads;
 pub(crate) use abort::{Link, Names};
 use clock::Moment;
 pub(crate) use pipe::CAPACITY;
@@ -615,19 +615,19 @@ impl Channel {
             }
         };
         let begins = Moment::now();
-        let (sent, received) = std::thread::scope(|scope| {
+        let (sent, received) = std::thread::scope(|scope| -> Result<_> {
             // If sending fails because the peer has left, the other half may still read the peer's last messages.
-            let producer = scope.spawn(|| {
+            let producer = threads::start(scope, || {
                 begins.reach();
                 let sent = caught("half of a duplex step", || produce(tx)).map_err(|e| {
                     let stop = !matches!(e, Error::Network(_));
                     note(e, stop)
                 });
                 (sent, Moment::now())
-            });
+            })?;
             let received = caught("half of a duplex step", || consume(rx)).map_err(|e| note(e, true));
-            (producer.join(), received)
-        });
+            Ok((producer.join(), received))
+        })?;
         match (sent, received) {
             (Ok((Ok(()), ends)), Ok(())) => {
                 ends.reach();

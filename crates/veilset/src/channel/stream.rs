@@ -10,6 +10,7 @@
 use super::pipe::{End, Pipe, Popped};
 use super::{Channel, HEARTBEAT, header};
 use crate::error::{Error, Result};
+use crate::threads;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -167,7 +168,7 @@ impl ByteStream {
             }
             to.end(End::Closed);
         };
-        thread.spawn(reads).map_err(|e| no_thread(&e))?;
+        thread.spawn(reads).map_err(|e| threads::none(&e))?;
         let read = Ticking { chunks, end, chunk: Vec::new(), at: 0 };
         Ok(ByteStream { read: Box::new(read), write: Box::new(write), finish: Box::new(|| ()), socket: None })
     }
@@ -238,14 +239,6 @@ impl Drop for Ticking {
     }
 }
 
-/// The error if the system gives us no thread.
-pub(crate) fn no_thread(e: &std::io::Error) -> Error {
-    Error::usage(format!(
-        "no thread can be started for a connection: {e}. Allow more threads, or more memory, then run again"
-    ))
-    .because(e)
-}
-
 /// A channel over a byte stream.
 ///
 /// # Errors
@@ -283,7 +276,7 @@ fn over_on([writes, reads]: [Builder; 2], stream: ByteStream, timeouts: Timeouts
         }
     };
     // Without the one that reads, the one that writes ends with the channel.
-    let writer = writes.spawn(writing).map_err(|e| no_thread(&e))?;
+    let writer = writes.spawn(writing).map_err(|e| threads::none(&e))?;
     let reading = move || {
         let why = read_chunks(read.as_mut(), &incoming, idle);
         let until = match why {
@@ -304,7 +297,7 @@ fn over_on([writes, reads]: [Builder; 2], stream: ByteStream, timeouts: Timeouts
             let _ = writer.map(JoinHandle::join);
         }
     };
-    channel.pumps.push(reads.spawn(reading).map_err(|e| no_thread(&e))?);
+    channel.pumps.push(reads.spawn(reading).map_err(|e| threads::none(&e))?);
     Ok(channel)
 }
 

@@ -51,7 +51,7 @@ fn both_directions_at_once_in_memory_and_over_a_socket() {
     exchange(a, b);
     let (a, b) = Channel::pair();
     let fast = Network { bandwidth: 1e10, round_trip: Duration::from_millis(2) };
-    exchange(a.emulate(fast), b.emulate(fast));
+    exchange(a.emulate(fast).unwrap(), b.emulate(fast).unwrap());
 }
 
 #[test]
@@ -508,7 +508,7 @@ fn a_recording_replays_what_was_received() {
 fn an_emulated_network_is_as_slow_as_it_says() {
     let (a, b) = Channel::pair();
     let slow = Network { bandwidth: 8e6, round_trip: Duration::from_millis(100) };
-    let (mut a, mut b) = (a.emulate(slow), b.emulate(slow));
+    let (mut a, mut b) = (a.emulate(slow).unwrap(), b.emulate(slow).unwrap());
     let start = Instant::now();
     a.tx.send(NUMBERS, &[0; 25_000]).unwrap(); // 200 kB at 1 MB/s
     b.rx.recv(NUMBERS, 25_000).unwrap();
@@ -523,7 +523,7 @@ fn an_emulated_network_is_as_slow_as_it_says() {
 fn an_emulated_network_hides_no_cause() {
     let (a, _b) = Channel::pair();
     let below = a.canceller();
-    let mut a = a.emulate(Network::LAN);
+    let mut a = a.emulate(Network::LAN).unwrap();
     below.cancel();
     let e = loop {
         if let Err(e) = a.tx.send(NUMBERS, &[0; 10_000]) {

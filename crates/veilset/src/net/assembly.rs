@@ -14,8 +14,9 @@ use super::room::HANDSHAKES;
 use super::roster::{Me, Member, Roster};
 use super::tls::{Failure, Keys};
 use crate::channel::mesh::{Cause, channels_among, leave};
-use crate::channel::{Link, Timeouts, WireCount, no_thread};
+use crate::channel::{Link, Timeouts, WireCount};
 use crate::error::{Error, Result};
+use crate::threads;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::num::NonZeroU8;
@@ -80,7 +81,7 @@ pub fn assemble_at(
             let (source, stop, deadline) = (me.roster().source(), &stop, watch.deadline);
             let call = Call { member, source, identity, timeouts, deadline, stop, tell: tell.clone() };
             let begun = thread::Builder::new().name("connect".into()).spawn_scoped(scope, || call.run());
-            begun.map(drop).map_err(|e| no_thread(&e))
+            begun.map(drop).map_err(|e| threads::none(&e))
         });
         drop(tell);
         let met = begun.map_err(Cause::from).and_then(|()| assembly.meet());

@@ -667,8 +667,13 @@ fn absurd_speeds_are_refused() {
     };
     assert_eq!(letter(&|_| ()).speeds().unwrap(), good.speeds);
     assert_eq!(Letter::new(&hello(Role::Sender), [9; 32]).speeds().unwrap(), None);
-    let changes: [&Change; 6] = [
+    let most = letter(&|speeds| speeds.0 = 0xffff).speeds().unwrap();
+    assert_eq!(most.map(|speeds| speeds.threads), Some(0xffff));
+    let changes: [&Change; 8] = [
         &|speeds| speeds.0 = 0,
+        // More than a party can have; they are factors and divisors in estimates.
+        &|speeds| speeds.0 = 0x1_0000,
+        &|speeds| speeds.0 = u64::MAX,
         &|speeds| speeds.1[3] = 0,
         &|speeds| speeds.1[COUNT - 1] = u64::MAX,
         &|speeds| speeds.1.truncate(COUNT - 1),

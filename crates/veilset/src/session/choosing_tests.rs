@@ -32,7 +32,7 @@ fn both(receiver: &Request, sender: &Request, link: Option<Network>) -> ([Outcom
     let seen = Shared::default();
     a.record(crate::channel::Recording::to_writer(seen.clone()));
     let on = |channel: Channel| match link {
-        Some(link) => channel.emulate(link),
+        Some(link) => channel.emulate(link).unwrap(),
         None => channel,
     };
     let connection = |channel| Connection::unprotected(on(channel), Default::default());
@@ -115,7 +115,7 @@ fn picked(
     let (a, mut b) = Channel::pair();
     let seen = Shared::default();
     b.record(crate::channel::Recording::to_writer(seen.clone()));
-    let (mut a, mut b) = (a.emulate(link), b.emulate(link));
+    let (mut a, mut b) = (a.emulate(link).unwrap(), b.emulate(link).unwrap());
     let ours = Speeds::built_in(1);
     let plan = Plan { proposal: &proposal, common: &all, ours, told, prefer: Preference::Time };
     let picked = std::thread::scope(|scope| {

@@ -504,14 +504,27 @@ pub(crate) fn name_of(session_id: &SessionId) -> String {
     blake3::Hash::from_bytes(*session_id.as_bytes()).to_hex().to_string()
 }
 
+/// A sentence about this machine's clock, if it cannot be right.
+pub fn wrong_clock(time: SystemTime) -> Option<String> {
+    time.duration_since(UNIX_EPOCH).is_err().then(|| {
+        format!(
+            "this machine's clock says {}. Set it: the report and the audit log have its times",
+            rfc3339(time)
+        )
+    })
+}
+
 /// The time in UTC, to the second.
 pub fn rfc3339(time: SystemTime) -> String {
-    // A clock set before 1970 is wrong anyway.
-    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let (day, second) = (seconds / 86_400, seconds % 86_400);
+    // A clock that is set before 1970 is shown as it is: whoever reads the time sees that it is wrong.
+    let seconds = match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => after.as_secs() as i64,
+        Err(e) => -(e.duration().as_secs() as i64) - i64::from(e.duration().subsec_nanos() > 0),
+    };
+    let (day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     // In years that begin in March the leap day comes last. 400 such years have 146,097 days; 5 months have 153.
     let shifted = day + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * of_year + 2) / 153;

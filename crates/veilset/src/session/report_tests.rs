@@ -6,6 +6,7 @@ use crate::operations::union::rows::New;
 use crate::operations::{COUNT, INTERSECT, SUM, Terms, UNION, sum};
 use crate::protocols::{CWPRF, Choice};
 use crate::testing::{party, peer};
+use std::time::Duration;
 
 fn outcome(learned: Learned, parties: impl Into<Parties>) -> Outcome {
     Outcome {
@@ -300,4 +301,17 @@ fn the_report_of_a_run_of_several_has_a_list_of_the_parties() {
         text.ends_with("2 items here, 5 on party 2 (south)'s side, 6 on party 4 (west)'s side"),
         "{text}"
     );
+}
+
+#[test]
+fn a_clock_before_1970_is_shown_as_it_is_and_there_is_a_word_about_it() {
+    let before = |seconds: f64| UNIX_EPOCH - Duration::from_secs_f64(seconds);
+    assert_eq!(rfc3339(before(0.5)), "1969-12-31T23:59:59Z");
+    assert_eq!(rfc3339(before(1.0)), "1969-12-31T23:59:59Z");
+    assert_eq!(rfc3339(before(86_400.0 * 306.0)), "1969-03-01T00:00:00Z");
+    assert_eq!(rfc3339(before(86_400.0 * 307.0)), "1969-02-28T00:00:00Z");
+    assert_eq!(rfc3339(before(86_400.0 * 25_567.0)), "1900-01-01T00:00:00Z");
+    let words = wrong_clock(before(1.0)).unwrap();
+    assert!(words.contains("1969-12-31T23:59:59Z") && words.contains("Set it"), "{words}");
+    assert_eq!((wrong_clock(UNIX_EPOCH), wrong_clock(std::time::SystemTime::now())), (None, None));
 }

@@ -49,6 +49,7 @@ use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use crate::session::run::{Request, finish};
 use crate::stored::{self, Source, Stored};
+use crate::threads;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, ScopedJoinHandle};
@@ -292,7 +293,7 @@ impl Job<'_> {
                 let (over, next) = mpsc::channel();
                 let (begins, begun) = mpsc::channel();
                 let turn = turn.replace(next);
-                under_way.push_back(scope.spawn(move || {
+                under_way.push_back(threads::start(scope, move || {
                     let part = Part::new(self, (source, shard), size, dummies)?;
                     // Without an answer, the shard before has failed, and says why.
                     if turn.is_some_and(|turn| turn.recv().is_err()) {
@@ -317,7 +318,7 @@ impl Job<'_> {
                         locked(self.wrong).get_or_insert(error.clone());
                     });
                     self.keep.keep(shard, learned)
-                }));
+                })?);
                 if under_way.len() > AT_ONCE {
                     under_way.pop_front().map_or(Ok(()), joined)?;
                 }

@@ -42,6 +42,7 @@ use crate::rng::Prng;
 use crate::secret::Secret;
 use crate::session::run::Request;
 use crate::stored::{Lanes, Part, Source, Spread};
+use crate::threads;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -142,8 +143,7 @@ impl Ticket {
 
     /// Refuses a ticket of another day, or of other options.
     fn check(&self, request: &Request<'_>) -> Result<()> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        if now > self.until {
+        if since_1970(SystemTime::now())?.as_secs() > self.until {
             return Err(Error::Usage(
                 "the ticket of this worker has expired. Resume the job, which makes new ones, and check the clocks".into(),
             ));
@@ -240,16 +240,26 @@ fn stoppable<T>(
 ) -> Result<T> {
     let (ends, over) = mpsc::channel::<()>();
     thread::scope(|scope| {
-        scope.spawn(move || {
+        threads::start(scope, move || {
             while over.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                 if cancelled() {
                     return canceller.cancel();
                 }
             }
-        });
+        })?;
         let done = work();
         drop(ends);
         done
+    })
+}
+
+/// The time by which a ticket expires is counted from 1970.
+fn since_1970(time: SystemTime) -> Result<Duration> {
+    time.duration_since(UNIX_EPOCH).map_err(|_| {
+        Error::Usage(
+            "this machine's clock is set before 1970, so no ticket of a worker would ever expire. Set it"
+                .into(),
+        )
     })
 }
 
@@ -459,7 +469,7 @@ impl Round<'_> {
         let peers = theirs.chunks_exact(length).map(Fingerprint::of_bytes).collect::<Option<Vec<_>>>();
         let peers = peers.ok_or_else(|| Error::misbehaves("it sent fingerprints that are none"))?;
         let session = Domain::new(&proposal.session_id, "job, session of a lane");
-        let until = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + GOOD_FOR;
+        let until = since_1970(SystemTime::now())? + GOOD_FOR;
         let of = |at: usize| lacking.iter().copied().skip(at).step_by(lanes.len()).take(EACH).collect();
         let tickets =
             seeds.iter().zip(peers).zip(lanes).enumerate().map(|(at, ((seed, peer), &lane))| Ticket {

@@ -23,7 +23,7 @@ use crate::oprf::vole::Rr22;
 use crate::ot::{Security, base, extension, transfer};
 use crate::protocols::{self, Probe, Protocol, groups};
 use crate::rng::Prng;
-use crate::threads::Threads;
+use crate::threads::{Threads, start};
 use crate::vole::silent::Silent;
 use crate::vole::{Element, Receiver as _, Sender as _, Vole};
 use crate::work::{Primitive, Work};
@@ -225,7 +225,7 @@ impl Bench<'_> {
         let under = |identity, peer| Protection::Tls { identity: Arc::new(identity), peer };
         let (here, there) = (under(ours, their_key), under(theirs, our_key));
         let seconds = std::thread::scope(|scope| {
-            let other = scope.spawn(move || -> Result<f64> {
+            let other = start(scope, move || -> Result<f64> {
                 let mut connection = establish(&endpoint, &there, timeouts, &|| false, &|_| ())?;
                 connection.channel.rx.recv_bytes(FILL, FRAME)?;
                 let start = Instant::now();
@@ -233,7 +233,7 @@ impl Bench<'_> {
                 let seconds = start.elapsed().as_secs_f64();
                 connection.channel.close();
                 Ok(seconds)
-            });
+            })?;
             let mut connection = listener.accept(&here, timeouts, &|| false, &|_| ())?;
             let frame = vec![0; FRAME];
             (0..FRAMES).try_for_each(|_| connection.channel.tx.send_bytes(FILL, &frame))?;
@@ -295,7 +295,7 @@ impl Bench<'_> {
         a.record(Recording::to_writer(kept[0].clone()));
         b.record(Recording::to_writer(kept[1].clone()));
         std::thread::scope(|scope| {
-            let other = scope.spawn(|| run(&first, a, rng(0)));
+            let other = start(scope, || run(&first, a, rng(0)))?;
             let this = run(&second, b, rng(1));
             let other = other.join().unwrap_or_else(|_| Err(Error::Bug("a party of a measurement".into())));
             this.and(other)

@@ -8,6 +8,7 @@ mod measure;
 pub use file::{check_place, load, save};
 pub use measure::{measure, this_machine};
 
+use crate::threads::MOST as MOST_THREADS;
 use crate::work::{Primitive, Work};
 use veilset_kernels::{Backend, curve25519};
 
@@ -52,12 +53,13 @@ impl Speeds {
     /// Speeds of these times, in picoseconds, in the order of [`Primitive::ALL`].
     ///
     /// # Errors
-    /// A sentence that says which is 0, or more than a hundred seconds.
+    /// A sentence that says which is 0, or more than a hundred seconds; and one for no threads, or more than any machine has.
     pub fn new(picoseconds: [u64; COUNT], threads: usize) -> Result<Speeds, String> {
         let all = Primitive::ALL.into_iter().zip(picoseconds);
         match all.into_iter().find(|(_, time)| !(1..=MOST).contains(time)) {
             Some((primitive, time)) => Err(format!("a time of {time} picoseconds for {}", primitive.name())),
             None if threads == 0 => Err("no threads".into()),
+            None if threads > MOST_THREADS => Err(format!("{threads} threads; the most are {MOST_THREADS}")),
             None => Ok(Speeds { picoseconds, threads }),
         }
     }
