@@ -76,21 +76,14 @@ pub(super) fn reach(
             Err(cause) => vec![cause],
             Ok(addresses) => {
                 security.allows(text, &addresses)?;
-                let mut causes = Vec::new();
-                for at in addresses {
-                    watch.check()?;
-                    match caller.attempt(at)? {
-                        Ok(connection) => return Ok(Ok(connection)),
-                        Err(failure) => {
-                            let cause = caller.cause(at, &failure);
-                            if let Failure::Tls(_) | Failure::NotServed(_) = failure {
-                                stranger = Some(cause.clone());
-                            }
-                            causes.push(cause);
-                        }
+                let (found, seen) = caller.try_all(&addresses)?;
+                match found {
+                    Ok(connection) => return Ok(Ok(connection)),
+                    Err(causes) => {
+                        stranger = seen.or(stranger);
+                        causes
                     }
                 }
-                causes
             }
         };
         let cause = causes.join("; ");
@@ -162,11 +155,40 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// One attempt at one address. The inner error may be temporary; the outer one is final.
-    fn attempt(&self, at: SocketAddr) -> Result<Result<Connection, Failure>> {
+    /// One attempt at each address, in their order, until one of them leads to the peer. Each has an equal share of the time that
+    /// is left, so that one without an answer does not keep us from the others. Otherwise why not, for each; and who was there
+    /// instead of the peer, if anybody was.
+    fn try_all(&self, addresses: &[SocketAddr]) -> Result<(Result<Connection, Vec<String>>, Option<String>)> {
+        let (mut causes, mut stranger, mut last) = (Vec::new(), None, None);
+        for (i, &at) in addresses.iter().enumerate() {
+            self.watch.check()?;
+            let share = self.watch.left() / (addresses.len() - i) as u32;
+            match self.attempt(at, share) {
+                Ok(Ok(connection)) => return Ok((Ok(connection), stranger)),
+                Ok(Err(failure)) => {
+                    let cause = self.cause(at, &failure);
+                    if let Failure::Tls(_) | Failure::NotServed(_) = failure {
+                        stranger = Some(cause.clone());
+                    }
+                    causes.push(cause);
+                }
+                Err(Error::Cancelled) => return Err(Error::Cancelled),
+                // The peer may be at another of them.
+                Err(e) => last = last.or(Some(e)),
+            }
+        }
+        match last {
+            Some(e) => Err(e),
+            None => Ok((Err(causes), stranger)),
+        }
+    }
+
+    /// One attempt at one address, in this share of the time. The inner error may be temporary; the outer one is final.
+    fn attempt(&self, at: SocketAddr, share: Duration) -> Result<Result<Connection, Failure>> {
         let (watch, whom) = (self.watch, self.watch.whom);
-        let limits = || Limits { deadline: after(HANDSHAKE).min(watch.deadline), stop: watch.cancelled };
-        let socket = match self.open(at) {
+        let until = after(HANDSHAKE.min(share)).min(watch.deadline);
+        let limits = || Limits { deadline: until, stop: watch.cancelled };
+        let socket = match self.open(at, share) {
             Ok(socket) => socket,
             Err(failure) => return Ok(Err(failure)),
         };
@@ -200,12 +222,12 @@ impl<'a> Caller<'a> {
     }
 
     /// A connection to this address, of the peer or of the proxy.
-    fn open(&self, at: SocketAddr) -> Result<TcpStream, Failure> {
+    fn open(&self, at: SocketAddr, share: Duration) -> Result<TcpStream, Failure> {
         let unreachable = |why: String| match &self.proxy {
             None => Failure::Unreachable(why),
             Some((proxy, _)) => proxy.unreachable(at, why),
         };
-        let patience = ANSWER.min(self.watch.left()).max(BRIEFLY);
+        let patience = ANSWER.min(share).max(BRIEFLY);
         let socket = TcpStream::connect_timeout(&at, patience).map_err(|e| unreachable(e.to_string()))?;
         // If nobody listens there, the system may connect the socket to itself.
         match socket.local_addr() {
@@ -214,3 +236,7 @@ impl<'a> Caller<'a> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "call_tests.rs"]
+mod tests;

@@ -353,8 +353,13 @@ impl<'a> Address<'a> {
 
     pub(super) fn resolve(&self) -> Result<Vec<SocketAddr>, String> {
         let failed = |e: std::io::Error| format!("cannot find the address of {}: {e}", self.host);
-        let mut addresses: Vec<_> = (self.host, self.port).to_socket_addrs().map_err(failed)?.collect();
-        addresses.dedup();
+        // In the order of the system: as a rule, IPv6 before IPv4.
+        let mut addresses: Vec<SocketAddr> = Vec::new();
+        for address in (self.host, self.port).to_socket_addrs().map_err(failed)? {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
         if addresses.is_empty() {
             return Err(format!("{} has no address", self.host));
         }

@@ -1,0 +1,51 @@
+use super::super::Listener;
+use super::super::tests::{identity, seconds, tls};
+use super::*;
+use std::net::TcpListener;
+use std::thread;
+use std::time::Instant;
+
+/// What becomes of one attempt at each of these addresses, as of a host that has them all, within so many seconds.
+fn tried(addresses: &[SocketAddr], security: &Protection, within: u64) -> Result<(bool, Vec<String>)> {
+    let watch = Watch::new(seconds(within), &|| false, &|_| ());
+    let keys = security.keys(None).unwrap();
+    let caller = Caller::new(Way::direct("host.example:7000"), keys.as_ref(), &watch).unwrap();
+    let (found, _) = caller.try_all(addresses)?;
+    Ok(found.map_or_else(|causes| (false, causes), |_| (true, Vec::new())))
+}
+
+#[test]
+fn every_address_of_a_host_has_its_share_of_the_time() {
+    let [ours, theirs, other] = [identity(), identity(), identity()];
+    let security = tls(&ours, &theirs);
+    // One that says nothing, one at which nobody is, and one of somebody else.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let silent = silent.local_addr().map(|at| (silent, at)).unwrap();
+    let serve = |by: &std::sync::Arc<super::super::Identity>| {
+        let listener = Listener::bind("127.0.0.1:0").unwrap();
+        let (at, security) = (listener.local_addr().unwrap(), tls(by, &ours));
+        (at, thread::spawn(move || listener.accept(&security, seconds(20), &|| false, &|_| ())))
+    };
+    let (stranger, _) = serve(&other);
+    let (peer, accepted) = serve(&theirs);
+    let begun = Instant::now();
+    // A third of six seconds goes to the silent one, and then the peer is reached.
+    assert_eq!(tried(&[silent.1, nobody, peer], &security, 6).unwrap(), (true, Vec::new()));
+    assert!(begun.elapsed() >= Duration::from_secs(1) && begun.elapsed() < Duration::from_secs(5));
+    accepted.join().unwrap().unwrap();
+    // Each is named that was tried.
+    let (found, causes) = tried(&[silent.1, nobody], &security, 2).unwrap();
+    assert!(!found && causes.len() == 2, "{causes:?}");
+    assert!(
+        causes[0].contains(&silent.1.to_string()) && causes[1].contains(&nobody.to_string()),
+        "{causes:?}"
+    );
+    // A stranger at one address does not keep us from the peer at another; if it is at none, the stranger is told.
+    let (peer, accepted) = serve(&theirs);
+    assert!(tried(&[stranger, peer], &security, 10).unwrap().0);
+    accepted.join().unwrap().unwrap();
+    let (stranger, _) = serve(&other);
+    let e = tried(&[stranger, nobody], &security, 10).unwrap_err();
+    assert!(e.to_string().contains(&other.fingerprint().to_string()), "{e}");
+}
