@@ -1,23 +1,30 @@
 //! The address book: names for peers' fingerprints, and `veilset peer add|list|remove`.
 //!
 //! A TOML file with one table per peer, sorted by name. It is written in full and then renamed, so a partial
-//! book never exists. It is private to its owner: nobody else should see the peers, and whoever could write to
-//! it could impersonate a peer.
+//! book never exists. It is locked while it is changed, so that of two changes at the same time none is lost. It is
+//! private to its owner: nobody else should see the peers, and whoever could write to it could impersonate a peer.
 
 use crate::args::PeerCommand;
 use crate::near::{did_you_mean, known_key, sentence};
 use crate::print;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use veilset::error::{Error, Result};
 use veilset::net::{Endpoint, Fingerprint, Identity};
-use veilset::places::{Folder, private_parent};
+use veilset::places::{Folder, private_parent, same_file};
+use veilset::trusted;
 
 /// Its name in the configuration folder.
 pub const FILE: &str = "peers.toml";
 const LONGEST_NAME: usize = 64;
+/// How long to wait for the lock. Whoever has it only reads the book, and writes it.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The pause between two attempts to get it.
+const PAUSE: Duration = Duration::from_millis(10);
 const HEAD: &str =
     "# Peers of veilset. `veilset peer add` and `remove` rewrite this file, and comments are lost.\n";
 
@@ -81,12 +88,21 @@ impl Book {
         Ok(Book { path, peers })
     }
 
-    /// Like `load`, but for a change: a book named by the user need not exist yet.
-    fn load_to_change(named: Option<&Path>) -> Result<Book> {
-        match named {
-            Some(path) if !path.exists() => Ok(Book { path: Some(path.into()), peers: BTreeMap::new() }),
-            _ => Book::load(named),
-        }
+    /// Changes the book, which nobody else changes meanwhile. One that does not exist is made if it is to be.
+    fn change(named: Option<&Path>, make: bool, change: impl FnOnce(&mut Book) -> Result<()>) -> Result<()> {
+        let path = match named.map(Path::to_path_buf).or_else(Book::default_path) {
+            Some(path) => path,
+            None => Folder::Configuration.file_or(FILE, "the address book", "--book")?,
+        };
+        check_trusted(Some(&path))?;
+        // A lock ends with the process that has it, whatever becomes of that.
+        let _locked = match make || path.exists() {
+            true => Some(locked(&path)?),
+            false => None,
+        };
+        let mut book = Book::load(named)?;
+        change(&mut book)?;
+        book.save()
     }
 
     /// The peer as typed: a name or a fingerprint.
@@ -135,10 +151,8 @@ impl Book {
     }
 
     fn save(&self) -> Result<()> {
-        let path = self.path.as_deref().map_or_else(
-            || Folder::Configuration.file_or(FILE, "the address book", "--book"),
-            |p| Ok(p.to_path_buf()),
-        )?;
+        let path =
+            self.path.as_deref().ok_or_else(|| Error::Bug("an address book without a place".into()))?;
         let mut text = HEAD.to_string();
         for (name, Entry { fingerprint, address }) in &self.peers {
             // Neither names nor addresses contain anything that needs escaping.
@@ -148,21 +162,63 @@ impl Book {
             }
         }
         let write = || {
-            private_parent(&path)?;
             let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
             // Temporary files are created with mode 0600.
             let mut file = tempfile::Builder::new().prefix(".veilset-").tempfile_in(folder)?;
             file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;
-            file.persist(&path).map_err(|e| e.error)?;
+            file.persist(path).map_err(|e| e.error)?;
             Ok(())
         };
-        write().map_err(|e: std::io::Error| {
-            Error::output(format!(
-                "the address book {} cannot be written: {e}. Free disk space, or name another with --book",
-                path.display()
-            ))
-        })
+        write().map_err(|e: std::io::Error| unwritten(path, &e))
+    }
+}
+
+fn unwritten(path: &Path, e: &std::io::Error) -> Error {
+    Error::output(format!(
+        "the address book {} cannot be written: {e}. Free disk space, or name another with --book",
+        path.display()
+    ))
+}
+
+/// Refuses a book that others can change, or warns of it.
+fn check_trusted(path: Option<&Path>) -> Result<()> {
+    let warning = path.map(|path| trusted::check("the address book", path)).transpose()?.flatten();
+    if let Some(warning) = warning {
+        let _ = writeln!(std::io::stderr(), "warning: {warning}");
+    }
+    Ok(())
+}
+
+/// Locks the book that has this name, and makes an empty one if there is none. Who saves a book gives the name to another
+/// file, so the file that is locked must still have it.
+fn locked(path: &Path) -> Result<File> {
+    let start = Instant::now();
+    let failed = |e: std::io::Error| unwritten(path, &e);
+    private_parent(path).map_err(failed)?;
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    loop {
+        let file = options.open(path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => match (file.metadata(), path.metadata()) {
+                (Ok(ours), Ok(named)) if same_file(&ours, &named) => return Ok(file),
+                _ => {}
+            },
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            // On a file system without locks.
+            Err(TryLockError::Error(_)) => return Ok(file),
+        }
+        if start.elapsed() > PATIENCE {
+            return Err(Error::output(format!(
+                "the address book {} has been locked by another process for {} seconds. Find out which process holds it, \
+                 then run again",
+                path.display(),
+                PATIENCE.as_secs()
+            )));
+        }
     }
 }
 
@@ -236,30 +292,13 @@ pub fn run(command: &PeerCommand) -> Result<()> {
                 .map_err(|e| Error::usage(format!("the second argument is not a fingerprint: {e}")))?;
             address.as_deref().map_or(Ok(()), address_is_good)?;
             is_not_ours(fingerprint, identity.as_deref())?;
-            let mut book = Book::load_to_change(book.as_deref())?;
-            if let (Some(old), false) = (book.peers.get(name), *force) {
-                return Err(Error::usage(format!(
-                    "the address book{} already has \"{name}\": {}{}. Use --force to replace the entry, or \
-                     choose another name",
-                    book.shown(),
-                    old.fingerprint,
-                    old.address.as_ref().map(|a| format!(" at {a}")).unwrap_or_default()
-                )));
-            }
-            let same =
-                |(other, entry): &(&String, &Entry)| *other != name && entry.fingerprint == fingerprint;
-            if let Some((other, _)) = book.peers.iter().find(same) {
-                return Err(Error::usage(format!(
-                    "the address book{} already has this fingerprint, as \"{other}\". A peer has only one \
-                     name: use that one, or `veilset peer remove {other}` first",
-                    book.shown()
-                )));
-            }
-            book.peers.insert(name.clone(), Entry { fingerprint, address: address.clone() });
-            book.save()
+            Book::change(book.as_deref(), true, |book| {
+                add(book, name, Entry { fingerprint, address: address.clone() }, *force)
+            })
         }
         PeerCommand::List { book } => {
             let book = Book::load(book.as_deref())?;
+            check_trusted(book.path.as_deref())?;
             let width = book.peers.keys().map(String::len).max().unwrap_or(0);
             for (name, Entry { fingerprint, address }) in &book.peers {
                 let line = format!("{name:width$}  {fingerprint}  {}", address.as_deref().unwrap_or(""));
@@ -268,15 +307,37 @@ pub fn run(command: &PeerCommand) -> Result<()> {
             Ok(())
         }
         PeerCommand::Remove { name, book } => {
-            let mut book = Book::load(book.as_deref())?;
-            match book.peers.remove(name) {
-                Some(_) => book.save(),
+            Book::change(book.as_deref(), false, |book| match book.peers.remove(name) {
+                Some(_) => Ok(()),
                 None => Err(Error::usage(format!(
                     "\"{}\": {}. `veilset peer list` shows them all",
                     name.escape_debug(),
                     book.unknown(name)
                 ))),
-            }
+            })
         }
     }
+}
+
+/// Adds a peer, or replaces it if that is forced.
+fn add(book: &mut Book, name: &str, new: Entry, force: bool) -> Result<()> {
+    if let (Some(old), false) = (book.peers.get(name), force) {
+        return Err(Error::usage(format!(
+            "the address book{} already has \"{name}\": {}{}. Use --force to replace the entry, or \
+             choose another name",
+            book.shown(),
+            old.fingerprint,
+            old.address.as_ref().map(|a| format!(" at {a}")).unwrap_or_default()
+        )));
+    }
+    let same = |(other, entry): &(&String, &Entry)| *other != name && entry.fingerprint == new.fingerprint;
+    if let Some((other, _)) = book.peers.iter().find(same) {
+        return Err(Error::usage(format!(
+            "the address book{} already has this fingerprint, as \"{other}\". A peer has only one \
+             name: use that one, or `veilset peer remove {other}` first",
+            book.shown()
+        )));
+    }
+    book.peers.insert(name.into(), new);
+    Ok(())
 }

@@ -6,6 +6,7 @@ use crate::plan::{NamedProtection, Others, PartyPlan};
 use crate::report;
 use std::cell::OnceCell;
 use std::sync::Arc;
+use std::time::SystemTime;
 use veilset::channel::{Canceller, Observer};
 use veilset::error::{Error, Result};
 use veilset::governance::gate::{Gate, Setup, permits_filter};
@@ -17,10 +18,11 @@ use veilset::protocols::Choice;
 use veilset::rng::Prng;
 use veilset::session::Proposal;
 use veilset::session::estimate::Estimate;
-use veilset::session::report::Report;
+use veilset::session::report::{Report, wrong_clock};
 use veilset::session::run::{self, Checked, Prepared};
 use veilset::speed::Speeds;
 use veilset::table::{Destination, Duplicates};
+use veilset::trusted;
 
 /// What a front end shows while a party runs, and whether it wants it to stop.
 pub trait Front {
@@ -72,6 +74,7 @@ impl PartyPlan {
             }
             (Purpose::Check, checked) => Destination::check(checked.as_deref(), false)?,
             (Purpose::Run, Some(path)) => {
+                self.warnings.extend(trusted::check("the check", path)?);
                 let review = Review::load(path)?;
                 let checked = review.choice()?;
                 review.permits_columns(path, &self.job.reviewed_columns())?;
@@ -161,6 +164,10 @@ pub fn ready<T>(
     then: impl FnOnce(Ready<'_>) -> Result<T>,
 ) -> Result<T> {
     let job = &plan.job;
+    plan.warnings.iter().for_each(|warning| front.warn(warning));
+    if let Some(wrong) = wrong_clock(SystemTime::now()) {
+        front.warn(&wrong);
+    }
     let identity = match &plan.others {
         Others::Peer { protection: NamedProtection::InsecurePlaintext, .. } => None,
         Others::Peer { protection: NamedProtection::Tls { identity, .. }, .. }

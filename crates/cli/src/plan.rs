@@ -29,6 +29,7 @@ use veilset::table::{
     Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, Quoting, ReadOptions, check_input_name,
     check_output_name, input_files, name_of,
 };
+use veilset::trusted;
 
 /// What one party will do.
 #[derive(Debug)]
@@ -54,6 +55,8 @@ pub struct PartyPlan {
     pub review: Option<Review>,
     /// The log of what was run with whom, if there is one.
     pub audit_log: Option<PathBuf>,
+    /// What is to be said of files that others can change.
+    pub warnings: Vec<String>,
     /// The files that are not the job's.
     own: Paths,
 }
@@ -322,6 +325,13 @@ fn common(
              --output-format csv, or give --output another name"
         )));
     }
+    let own = |given: &Option<PathBuf>, name| given.clone().or_else(|| Folder::Configuration.file(name));
+    let warnings = check_trusted([
+        ("the run file", a.run_file.clone()),
+        ("the list of parties", a.parties.clone()),
+        ("the address book", own(&a.own.book, book::FILE)),
+        ("the policy", own(&a.own.policy, policy::FILE)),
+    ])?;
     let book = Book::load(a.own.book.as_deref())?;
     let others = match me {
         Some(me) => Others::Parties { me, listen: a.listen, identity: a.identity },
@@ -377,8 +387,16 @@ fn common(
         checked: a.checked.map(|path| file(path, "--checked")).transpose()?,
         review: None,
         audit_log,
+        warnings,
         own,
     })
+}
+
+/// Refuses files that decide whom we trust, and that others can change, or returns warnings of them.
+fn check_trusted(files: [(&str, Option<PathBuf>); 4]) -> Result<Vec<String>> {
+    let named = files.into_iter().filter_map(|(what, path)| Some((what, path?)));
+    let warnings = named.map(|(what, path)| trusted::check(what, &path)).collect::<Result<Vec<_>>>()?;
+    Ok(warnings.into_iter().flatten().collect())
 }
 
 /// A path that is no stream.

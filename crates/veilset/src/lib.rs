@@ -89,7 +89,7 @@
 //!   party to several others, which end together;
 //! - [`context`]: what the functions of a run share: channel, session, generator, and the [`threads`] it computes on;
 //!   [`many`]: the same for a run of several parties;
-//! - [`item`], [`hashed`], [`stored`], [`params`], [`course`], [`rng`], [`hash`], [`secret`], [`places`], [`guarded`], [`error`], [`spelling`]: the ground floor;
+//! - [`item`], [`hashed`], [`stored`], [`params`], [`course`], [`rng`], [`hash`], [`secret`], [`places`], [`trusted`], [`guarded`], [`error`], [`spelling`]: the ground floor;
 //! - [`hazmat`]: what the benchmark needs and real runs must not use.
 //!
 //! CZZDL, in the files' headers: Yu Chen, Min Zhang, Cong Zhang, Minglang Dong, Weiran Liu, "Private Set Operations
@@ -206,6 +206,8 @@ pub mod table;
 mod testing;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod threads;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
+pub mod trusted;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod vole;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]

@@ -1,7 +1,9 @@
 //! The address book.
 
 use crate::common::{Ended, RECEIVER, SENDER, World, csv, listen, run};
+use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 fn peer(world: &World, words: &[&str]) -> Ended {
     run(world.veilset().arg("peer").args(words))
@@ -32,6 +34,51 @@ fn peers_are_added_listed_and_removed() {
     assert_eq!(peer(&world, &["list"]).good().lines().count(), 1);
     let names: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().collect();
     assert_eq!(names.len(), 1, "{names:?}");
+}
+
+#[test]
+fn of_changes_at_the_same_time_none_is_lost() {
+    let world = World::new();
+    let names: Vec<String> = (0..8).map(|i| format!("peer-{i}")).collect();
+    let identity = |name: &String| {
+        let words = ["identity", "new", "--output"];
+        run(world.veilset().args(words).arg(format!("{name}.pem"))).good().trim().to_string()
+    };
+    let fingerprints: Vec<String> = names.iter().map(identity).collect();
+    let add = |i: usize| world.veilset().args(["peer", "add", &names[i], &fingerprints[i]]).spawn().unwrap();
+    let all: Vec<_> = (0..names.len()).map(add).collect();
+    all.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));
+    assert_eq!(peer(&world, &["list"]).good().lines().count(), names.len());
+    // Half of them go, while others come.
+    let change = |i: usize| match i % 2 {
+        0 => world.veilset().args(["peer", "remove", &names[i]]).spawn().unwrap(),
+        _ => world
+            .veilset()
+            .args(["peer", "add", &names[i], &fingerprints[i], "host:7", "--force"])
+            .spawn()
+            .unwrap(),
+    };
+    let all: Vec<_> = (0..names.len()).map(change).collect();
+    all.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));
+    let left = peer(&world, &["list"]).good();
+    assert_eq!((left.lines().count(), left.matches("host:7").count()), (4, 4), "{left}");
+}
+
+#[test]
+fn a_change_waits_for_who_has_the_lock_and_not_for_the_dead() {
+    let world = World::new();
+    let s = &world.fingerprints[1];
+    peer(&world, &["add", "a", s]).good();
+    let book = world.home("peers.toml");
+    let holder = File::open(&book).unwrap();
+    holder.lock().unwrap();
+    let mut waits = world.veilset().args(["peer", "remove", "a"]).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(waits.try_wait().unwrap(), None);
+    // The lock is of an open file, which the system closes when a process dies.
+    drop(holder);
+    assert!(waits.wait().unwrap().success());
+    assert_eq!(peer(&world, &["list"]).good(), "");
 }
 
 #[test]

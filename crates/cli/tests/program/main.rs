@@ -36,3 +36,5 @@ mod share;
 mod signals;
 mod soak;
 mod terminal;
+mod threads;
+mod trusted;

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::places::{Folder, private_parent};
 use crate::rng::Prng;
 use crate::secret::Secret;
+use crate::trusted;
 use rustls::crypto::aws_lc_rs::sign::any_eddsa_type;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
@@ -83,7 +84,7 @@ impl Identity {
         })
     }
 
-    /// Reads the file. A file that others can read is rejected.
+    /// Reads the file. A file that others can read or change is rejected.
     pub fn load(path: impl AsRef<Path>) -> Result<Identity> {
         let path = path.as_ref();
         let shown = path.display();
@@ -103,6 +104,7 @@ impl Identity {
                  `chmod 600 {shown}`, or make a new one if somebody may have copied it"
             )));
         }
+        trusted::check("the identity", path)?;
         let mut pem = Zeroizing::new(Vec::with_capacity(metadata.len().min(LARGEST_FILE) as usize));
         file.take(LARGEST_FILE).read_to_end(&mut pem).map_err(unreadable)?;
         let not_a_key = |e: String| {

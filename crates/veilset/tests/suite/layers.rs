@@ -20,6 +20,7 @@ const FLOORS: [&[&str]; 18] = [
         "course",
         "assumption",
         "guarded",
+        "trusted",
     ],
     &["channel", "context", "many"],
     &["group", "hashed", "stored"],

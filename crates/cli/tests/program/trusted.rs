@@ -1,0 +1,160 @@
+//! Files that decide whom we trust, and that others can change.
+
+use crate::common::{Ended, SENDER, World, csv, run};
+use std::fs::{Permissions, create_dir, set_permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::Path;
+
+/// What such a file is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Policy,
+    Book,
+    RunFile,
+    Parties,
+    Check,
+    Identity,
+    Log,
+}
+use Kind::{Book, Check, Identity, Log, Parties, Policy, RunFile};
+
+const ALL: [Kind; 7] = [Policy, Book, RunFile, Parties, Check, Identity, Log];
+
+impl Kind {
+    /// What messages call it.
+    fn name(self) -> &'static str {
+        match self {
+            Policy => "the policy",
+            Book => "the address book",
+            RunFile => "the run file",
+            Parties => "the list of parties",
+            Check => "the check",
+            Identity => "the identity",
+            Log => "the audit log",
+        }
+    }
+
+    fn write(self, world: &World, path: &Path) {
+        let [r, s] = &world.fingerprints;
+        let text = match self {
+            Policy | Book | Check | Log => String::new(),
+            RunFile => format!(
+                "operation = \"count\"\ninput = \"../f.csv\"\nkey = \"id\"\nrole = \"sender\"\npeer = \"{r}\"\n\
+                 identity = \"../s.pem\"\nconnect = \"127.0.0.1:1\"\nconnect-timeout = 1\n"
+            ),
+            Parties => format!(
+                "leader = \"north\"\n\n[[party]]\nname = \"north\"\nfingerprint = \"{r}\"\naddress = \"127.0.0.1:1\"\n\n\
+                 [[party]]\nname = \"south\"\nfingerprint = \"{s}\"\n"
+            ),
+            Identity => world.read("s.pem"),
+        };
+        std::fs::write(path, text).unwrap();
+        set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+    }
+
+    /// A run with this file: nobody is there, so it ends with code 6 unless the file is refused.
+    fn run(self, world: &World, path: &str) -> Ended {
+        let file = world.path("f.csv");
+        let nobody = ["--connect", "127.0.0.1:1", "--connect-timeout", "1"];
+        let party =
+            |more: &[&str]| run(&mut world.party(SENDER, "count", &file, &[&nobody[..], more].concat()));
+        match self {
+            Policy => party(&["--policy", path]),
+            Book => party(&["--book", path]),
+            Check => party(&["--checked", path]),
+            Log => party(&["--audit-log", path]),
+            RunFile => run(world.veilset().args(["run", path])),
+            Parties => run(world
+                .veilset()
+                .args(["count", "f.csv", "--key", "id", "--identity", "s.pem"])
+                .args(["--parties", path, "--me", "south", "--connect-timeout", "1"])),
+            Identity => {
+                let words =
+                    ["count", "f.csv", "--key", "id", "--role", "sender", "--peer", &world.fingerprints[0]];
+                run(world.veilset().args(words).args(nobody).args(["--identity", path]))
+            }
+        }
+    }
+}
+
+#[test]
+fn what_others_can_change_is_refused_and_what_a_group_can_change_gives_a_warning() {
+    let world = World::new();
+    world.write("f.csv", csv(0..3));
+    let root = world.path("f.csv").metadata().unwrap().uid() == 0;
+    create_dir(world.path("place")).unwrap();
+    symlink("place/file", world.path("link")).unwrap();
+    let path = world.path("place/file");
+    for kind in ALL {
+        let mode = |file: u32, folder: u32| {
+            set_permissions(&path, Permissions::from_mode(file)).unwrap();
+            set_permissions(world.path("place"), Permissions::from_mode(folder)).unwrap();
+        };
+        // A check that is empty is none, and is looked at after this.
+        let accepted = |ended: Ended, warning: Option<&str>| {
+            let code = if kind == Check { 2 } else { 6 };
+            ended.bad(code, if kind == Check { &["cannot be used"] } else { &["127.0.0.1:1"] });
+            assert_eq!(
+                ended.err.contains(&format!("{} ", kind.name())),
+                warning.is_some() || kind == Check,
+                "{}",
+                ended.err
+            );
+            assert!(
+                warning.is_none_or(|words| ended.err.contains(words) && ended.err.contains("warning: ")),
+                "{}",
+                ended.err
+            );
+        };
+        let refused = |ended: Ended, words: &str| match kind {
+            // It keeps no run from being made.
+            Log => ended.bad(6, &["warning: the audit log", words]),
+            _ => ended.bad(2, &[kind.name(), words]),
+        };
+        kind.write(&world, &path);
+        mode(0o600, 0o700);
+        accepted(kind.run(&world, "place/file"), None);
+        accepted(kind.run(&world, "link"), None);
+        mode(0o600, 0o1777);
+        accepted(kind.run(&world, "place/file"), None);
+        mode(0o600, 0o777);
+        for name in ["place/file", "link"] {
+            refused(kind.run(&world, name), "in which every user can replace it (mode 0777)");
+        }
+        if kind != Identity {
+            mode(0o666, 0o700);
+            for name in ["place/file", "link"] {
+                refused(kind.run(&world, name), "can be changed by every user (mode 0666)");
+            }
+        } else {
+            mode(0o620, 0o700);
+            kind.run(&world, "place/file").bad(2, &["can be read by others (mode 0620)", "chmod 600"]);
+        }
+        mode(0o600, 0o700);
+        if root {
+            chown(&path, Some(54_321), None).unwrap();
+            refused(kind.run(&world, "place/file"), "belongs to another user (54321)");
+            chown(&path, Some(0), Some(54_321)).unwrap();
+            if kind != Identity {
+                mode(0o660, 0o700);
+                if kind != Check {
+                    accepted(kind.run(&world, "place/file"), Some("chmod g-w"));
+                }
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn an_address_book_that_others_can_change_is_not_changed() {
+    let world = World::new();
+    let book = world.write("book.toml", "");
+    set_permissions(&book, Permissions::from_mode(0o666)).unwrap();
+    let s = &world.fingerprints[1];
+    for words in [&["add", "south", s][..], &["list"], &["remove", "south"]] {
+        run(world.veilset().arg("peer").args(words).args(["--book", "book.toml"]))
+            .bad(2, &["the address book book.toml can be changed by every user", "chmod o-w book.toml"]);
+    }
+    assert_eq!(world.read("book.toml"), "");
+}

@@ -1,0 +1,190 @@
+//! Files that decide whom we trust: whether another user of this machine can change them.
+//!
+//! Refused is what every user can change, and what belongs to another user. A file that only a group can change, or that is in
+//! a folder of another user, is often meant so: there is a warning. Root is trusted, and so is a group whose number is the
+//! owner's: many systems give each user such a group, and a file mode for it.
+
+use crate::error::{Error, Result};
+use std::path::Path;
+
+/// Refuses a file that others can change, called `what` in messages, or returns a warning about it. A file that does not
+/// exist is neither.
+///
+/// # Errors
+/// [`Error::Usage`], which says who can change it, and what to do.
+#[cfg(unix)]
+pub fn check(what: &str, path: &Path) -> Result<Option<String>> {
+    unix::Place { what, path, user: rustix::process::geteuid().as_raw(), warning: None }.check()
+}
+
+/// Refuses nothing on a system without file modes.
+///
+/// # Errors
+/// None.
+#[cfg(not(unix))]
+pub fn check(_: &str, _: &Path) -> Result<Option<String>> {
+    Ok(None)
+}
+
+#[cfg(unix)]
+mod unix {
+    use super::*;
+    use std::collections::VecDeque;
+    use std::ffi::OsString;
+    use std::fs::Metadata;
+    use std::io;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::{Component, PathBuf};
+
+    /// As many links as Linux follows.
+    const MOST_LINKS: usize = 40;
+    const ROOT: u32 = 0;
+    const STICKY: u32 = 0o1000;
+    const BY_ALL: u32 = 0o002;
+    const BY_GROUP: u32 = 0o020;
+
+    /// A file that is looked at, and for whom.
+    pub(super) struct Place<'a> {
+        pub(super) what: &'a str,
+        pub(super) path: &'a Path,
+        /// Who runs this.
+        pub(super) user: u32,
+        /// The first warning.
+        pub(super) warning: Option<String>,
+    }
+
+    impl Place<'_> {
+        /// Looks at all folders and links on the way to the file, and at the file.
+        pub(super) fn check(mut self) -> Result<Option<String>> {
+            let Ok(whole) = std::path::absolute(self.path) else { return Ok(None) };
+            match self.walk(&whole) {
+                Ok(checked) => checked.map(|()| self.warning),
+                // Whoever opens it says so.
+                Err(_) => Ok(None),
+            }
+        }
+
+        fn walk(&mut self, whole: &Path) -> io::Result<Result<()>> {
+            let parts = |path: &Path| {
+                path.components().map(|part| part.as_os_str().to_owned()).collect::<Vec<OsString>>()
+            };
+            let (mut at, mut rest, mut links) = (PathBuf::new(), VecDeque::from(parts(whole)), 0);
+            while let Some(part) = rest.pop_front() {
+                // Above a folder that was looked at.
+                if Path::new(&part).components().next() == Some(Component::ParentDir) {
+                    at.pop();
+                    continue;
+                }
+                let next = at.join(&part);
+                let there = next.symlink_metadata()?;
+                let checked = if there.is_symlink() {
+                    links += 1;
+                    if links > MOST_LINKS {
+                        return Err(io::Error::other("too many links"));
+                    }
+                    parts(&next.read_link()?).into_iter().rev().for_each(|part| rest.push_front(part));
+                    self.link(&next, &there)
+                } else {
+                    at = next;
+                    if there.is_dir() && !rest.is_empty() {
+                        self.folder(&at, &there)
+                    } else {
+                        self.file(&there)
+                    }
+                };
+                if checked.is_err() {
+                    return Ok(checked);
+                }
+            }
+            Ok(Ok(()))
+        }
+
+        fn is_ours(&self, there: &Metadata) -> bool {
+            [ROOT, self.user].contains(&there.uid())
+        }
+
+        fn link(&self, at: &Path, there: &Metadata) -> Result<()> {
+            match self.is_ours(there) {
+                true => Ok(()),
+                false => self.refuse(format!(
+                    "is named by the link {}, which belongs to another user ({}). Name the file itself",
+                    at.display(),
+                    there.uid()
+                )),
+            }
+        }
+
+        /// In a folder with the sticky bit, nobody can replace what belongs to others.
+        fn folder(&mut self, at: &Path, there: &Metadata) -> Result<()> {
+            let (shown, mode) = (at.display(), there.mode());
+            let sticky = mode & STICKY != 0;
+            if mode & BY_ALL != 0 && !sticky {
+                return self.refuse(format!(
+                    "is in the folder {shown}, in which every user can replace it (mode {}). Move it to a folder of your own, \
+                     or run `chmod o-w {shown}` and look at what is in the file",
+                    octal(mode)
+                ));
+            }
+            if !self.is_ours(there) {
+                self.warn(format!("is in the folder {shown}, whose owner ({}) can replace it", there.uid()));
+            } else if !sticky && by_others_of_group(there) {
+                self.warn(format!(
+                    "is in the folder {shown}, in which the members of a group ({}) can replace it. If that is not meant, run \
+                     `chmod g-w {shown}`",
+                    there.gid()
+                ));
+            }
+            Ok(())
+        }
+
+        fn file(&mut self, there: &Metadata) -> Result<()> {
+            let (shown, mode) = (self.path.display(), there.mode());
+            // What is no file, like a terminal or a pipe, is of whoever names it.
+            if !there.is_file() && !there.is_dir() {
+                return Ok(());
+            }
+            if !self.is_ours(there) {
+                return self.refuse(format!(
+                    "belongs to another user ({}), who can change it. Look at what is in it, and use a copy of your own",
+                    there.uid()
+                ));
+            }
+            if mode & BY_ALL != 0 {
+                return self.refuse(format!(
+                    "can be changed by every user (mode {}). Look at what is in it, then run `chmod o-w {shown}`",
+                    octal(mode)
+                ));
+            }
+            if by_others_of_group(there) {
+                self.warn(format!(
+                    "can be changed by the members of a group ({}, mode {}). If that is not meant, run `chmod g-w {shown}`",
+                    there.gid(),
+                    octal(mode)
+                ));
+            }
+            Ok(())
+        }
+
+        fn refuse(&self, why: String) -> Result<()> {
+            Err(Error::usage(format!("{} {} {why}", self.what, self.path.display())))
+        }
+
+        fn warn(&mut self, why: String) {
+            let (what, path) = (self.what, self.path.display());
+            self.warning.get_or_insert_with(|| format!("{what} {path} {why}"));
+        }
+    }
+
+    /// Whether a group can change it that is not its owner's own.
+    fn by_others_of_group(there: &Metadata) -> bool {
+        there.mode() & BY_GROUP != 0 && there.gid() != there.uid()
+    }
+
+    fn octal(mode: u32) -> String {
+        format!("{:04o}", mode & 0o7777)
+    }
+}
+
+#[cfg(test)]
+#[path = "trusted_tests.rs"]
+mod tests;

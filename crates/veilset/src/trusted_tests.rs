@@ -1,0 +1,174 @@
+use super::unix::Place;
+use super::*;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::PathBuf;
+
+/// What is to become of a file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Good,
+    Warned(&'static str),
+    Refused(&'static str),
+}
+use Kind::{Good, Refused, Warned};
+
+/// A folder of ours, in which nobody else can change anything.
+struct World {
+    _folder: tempfile::TempDir,
+    at: PathBuf,
+    user: u32,
+    group: u32,
+}
+
+impl World {
+    fn new() -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().canonicalize().unwrap();
+        let there = at.metadata().unwrap();
+        let world = World { _folder: folder, at, user: there.uid(), group: there.gid() };
+        std::fs::create_dir(world.at.join("folder")).unwrap();
+        world.file("folder/file");
+        world
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        let path = self.at.join(name);
+        std::fs::write(&path, "").unwrap();
+        self.mode(name, 0o600);
+        path
+    }
+
+    fn mode(&self, name: &str, mode: u32) {
+        std::fs::set_permissions(self.at.join(name), Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// What is said of a file to this user.
+    fn said_to(&self, user: u32, name: &str) -> Result<Option<String>> {
+        Place { what: "the policy", path: &self.at.join(name), user, warning: None }.check()
+    }
+
+    fn is(&self, name: &str, kind: Kind) {
+        let said = self.said_to(self.user, name);
+        let text = format!("{said:?}");
+        match kind {
+            Good => assert_eq!(said, Ok(None), "{name}"),
+            Warned(words) => {
+                assert!(said.is_ok_and(|said| said.is_some_and(|said| said.contains(words))), "{text}")
+            }
+            Refused(words) => assert!(
+                said.is_err_and(|e| matches!(&e, Error::Usage(_)) && e.to_string().contains(words)),
+                "{text}"
+            ),
+        }
+        if kind != Good {
+            assert!(text.contains("the policy ") && text.contains(name), "{text}");
+        }
+    }
+}
+
+#[test]
+fn modes_of_the_file_and_of_its_folder_decide() {
+    let world = World::new();
+    // A group of our own has our number.
+    let own = world.group == world.user;
+    let of_group = |words| if own { Good } else { Warned(words) };
+    let cases = [
+        (0o600, 0o700, Good),
+        (0o644, 0o755, Good),
+        (0o664, 0o755, of_group("chmod g-w")),
+        (0o644, 0o775, of_group("chmod g-w")),
+        (0o644, 0o1775, Good),
+        (0o666, 0o755, Refused("mode 0666")),
+        (0o602, 0o700, Refused("chmod o-w")),
+        (0o644, 0o777, Refused("every user can replace it (mode 0777)")),
+        (0o644, 0o1777, Good),
+        (0o666, 0o1777, Refused("mode 0666")),
+    ];
+    for (file, folder, kind) in cases {
+        world.mode("folder/file", file);
+        world.mode("folder", folder);
+        world.is("folder/file", kind);
+    }
+    world.mode("folder", 0o700);
+    world.is("folder/none", Good);
+    world.is("none/file", Good);
+}
+
+#[test]
+fn a_group_that_is_not_our_own_gives_a_warning() {
+    let world = World::new();
+    if world.user != 0 {
+        return; // Only root gives files to any group; the test above has the group that there is.
+    }
+    let other = |name: &str, user| chown(world.at.join(name), Some(user), Some(4321)).unwrap();
+    other("folder/file", 0);
+    world.mode("folder/file", 0o660);
+    world.is("folder/file", Warned("the members of a group (4321, mode 0660)"));
+    world.mode("folder/file", 0o600);
+    other("folder", 0);
+    world.mode("folder", 0o770);
+    world.is("folder/file", Warned("in which the members of a group (4321) can replace it"));
+    // Files of another user, and a folder of one.
+    world.mode("folder", 0o700);
+    other("folder", 4321);
+    world.is("folder/file", Warned("whose owner (4321) can replace it"));
+    other("folder/file", 4321);
+    world.is("folder/file", Refused("belongs to another user (4321)"));
+    // They are that user's own.
+    assert_eq!(world.said_to(4321, "folder/file"), Ok(None));
+}
+
+#[test]
+fn what_belongs_to_another_user_is_refused() {
+    let world = World::new();
+    let other = world.said_to(world.user + 1, "folder/file");
+    let words = format!("belongs to another user ({})", world.user);
+    // Root may change whatever there is.
+    match world.user {
+        0 => assert_eq!(other, Ok(None)),
+        _ => assert!(other.unwrap_err().to_string().contains(&words)),
+    }
+}
+
+#[test]
+fn a_link_is_as_good_as_the_places_that_it_leads_through() {
+    let world = World::new();
+    for name in ["open", "private"] {
+        std::fs::create_dir(world.at.join(name)).unwrap();
+        world.mode(name, 0o700);
+    }
+    let path = world.file("private/file");
+    symlink("private/file", world.at.join("good")).unwrap();
+    symlink(&path, world.at.join("open/in_open")).unwrap();
+    symlink("open/in_open", world.at.join("through_open")).unwrap();
+    world.file("open/file");
+    symlink("../open/file", world.at.join("private/to_open")).unwrap();
+    symlink("open", world.at.join("folder_link")).unwrap();
+    symlink("loop", world.at.join("loop")).unwrap();
+    let all = [
+        "good",
+        "open/in_open",
+        "through_open",
+        "private/to_open",
+        "folder_link/file",
+        "private/../open/file",
+    ];
+    all.iter().for_each(|name| world.is(name, Good));
+    world.is("loop", Good);
+    world.mode("open", 0o777);
+    for name in &all[1..] {
+        world.is(name, Refused("every user can replace it"));
+    }
+    world.is("good", Good);
+    // In a folder like /tmp, others can make links of theirs.
+    world.mode("open", 0o1777);
+    all.iter().for_each(|name| world.is(name, Good));
+    if world.user == 0 {
+        std::os::unix::fs::lchown(world.at.join("open/in_open"), Some(4321), None).unwrap();
+        world.is("open/in_open", Refused("which belongs to another user (4321)"));
+        world.is("through_open", Refused("Name the file itself"));
+    }
+    world.mode("private/file", 0o606);
+    world.is("good", Refused("can be changed by every user"));
+}
