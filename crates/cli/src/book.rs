@@ -183,7 +183,7 @@ fn unwritten(path: &Path, e: &std::io::Error) -> Error {
 
 /// Refuses a book that others can change, or warns of it.
 fn check_trusted(path: Option<&Path>) -> Result<()> {
-    let warning = path.map(|path| trusted::check("the address book", path)).transpose()?.flatten();
+    let warning = path.map(|path| trusted::check_own("the address book", path)).transpose()?.flatten();
     if let Some(warning) = warning {
         let _ = writeln!(std::io::stderr(), "warning: {warning}");
     }

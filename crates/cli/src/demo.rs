@@ -134,9 +134,23 @@ fn both(north: &Party, south: &Party, operation: &'static Operation) -> Result<[
             let connection = establish(&endpoint, &security(south, north), TIMEOUTS, &|| false, &|_| ())?;
             south.run(operation, Role::Sender, connection)
         })?;
-        let connection = listener.accept(&security(north, south), TIMEOUTS, &|| false, &|_| ())?;
-        let receiver = north.run(operation, Role::Receiver, connection);
+        let accepted = listener.accept(&security(north, south), TIMEOUTS, &|| false, &|_| ());
+        let receiver = accepted.and_then(|connection| north.run(operation, Role::Receiver, connection));
         let sender = sender.join().map_err(|_| Error::Bug("the sender of the demo panicked".into()))?;
-        Ok([receiver?, sender?])
+        match (receiver, sender) {
+            (Ok(receiver), Ok(sender)) => Ok([receiver, sender]),
+            (Err(one), Err(other)) => Err(cause([one, other])),
+            (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
+        }
     })
+}
+
+/// Why parties on this machine failed: what one of them sees of another's failure is no cause.
+fn cause(errors: impl IntoIterator<Item = Error>) -> Error {
+    let follows = |error: &Error| match error {
+        Error::Cancelled => 2,
+        Error::Network(_) | Error::Peer { .. } => 1,
+        _ => 0,
+    };
+    errors.into_iter().min_by_key(follows).unwrap_or_else(|| Error::Bug("a failure without an error".into()))
 }

@@ -1,7 +1,7 @@
 //! A party's run as every front end goes through it: the program, and packages for other languages.
 
 use crate::calibrate::speeds;
-use crate::party::{Purpose, load_identity, sayer, start_threads, tell};
+use crate::party::{Purpose, load_identity, sayer, start_threads, tell, tell_unread};
 use crate::plan::{NamedProtection, Others, PartyPlan};
 use crate::report;
 use std::cell::OnceCell;
@@ -199,6 +199,7 @@ pub fn ready<T>(
         _ => "omitted",
     };
     tell(&data.facts(), repeated, &|line| front.say(line), &|line| front.warn(line));
+    tell_unread(&data.facts(), &|line| front.warn(line));
     if let Some((kept, all)) = kept.as_ref().and_then(InFolder::progress) {
         front.say(&format!("the job goes on: {kept} of its {all} shards are complete on our side"));
     }

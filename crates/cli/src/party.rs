@@ -147,7 +147,7 @@ pub fn words(phase: Phase, input: &str) -> String {
 /// Reports what was read; `repeated` says what becomes of rows with a repeated key.
 pub fn tell(facts: &Facts<'_>, repeated: &str, say: &dyn Fn(&str), warn: &dyn Fn(&str)) {
     let s = |n: u64| if n == 1 { "" } else { "s" };
-    let &Facts { name: file, rows, items, duplicates, skipped, unread, found, notes, profile, .. } = facts;
+    let &Facts { name: file, rows, items, duplicates, skipped, found, notes, profile, .. } = facts;
     let columns = match found.to_string() {
         none if none.is_empty() => none,
         columns => columns + ", ",
@@ -164,10 +164,14 @@ pub fn tell(facts: &Facts<'_>, repeated: &str, say: &dyn Fn(&str), warn: &dyn Fn
     if let Some(may_cost) = profile.and_then(Profile::text) {
         say(&format!("{file}: {may_cost}"));
     }
-    for unread in unread {
-        let name = &unread.name;
-        say(&format!(
-            "warning: {file}, column \"{name}\": it will be missing from the result, because {}",
+}
+
+/// Says which columns the result will lack.
+pub fn tell_unread(facts: &Facts<'_>, warn: &dyn Fn(&str)) {
+    for unread in facts.unread {
+        let (file, name) = (facts.name, &unread.name);
+        warn(&format!(
+            "{file}, column \"{name}\": it will be missing from the result, because {}",
             unread.what
         ));
     }

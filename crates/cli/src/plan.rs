@@ -326,12 +326,14 @@ fn common(
         )));
     }
     let own = |given: &Option<PathBuf>, name| given.clone().or_else(|| Folder::Configuration.file(name));
-    let warnings = check_trusted([
-        ("the run file", a.run_file.clone()),
-        ("the list of parties", a.parties.clone()),
-        ("the address book", own(&a.own.book, book::FILE)),
-        ("the policy", own(&a.own.policy, policy::FILE)),
-    ])?;
+    let warnings = check_trusted(
+        own(&a.own.book, book::FILE).as_deref(),
+        [
+            ("the run file", a.run_file.as_deref()),
+            ("the list of parties", a.parties.as_deref()),
+            ("the policy", own(&a.own.policy, policy::FILE).as_deref()),
+        ],
+    )?;
     let book = Book::load(a.own.book.as_deref())?;
     let others = match me {
         Some(me) => Others::Parties { me, listen: a.listen, identity: a.identity },
@@ -393,9 +395,10 @@ fn common(
 }
 
 /// Refuses files that decide whom we trust, and that others can change, or returns warnings of them.
-fn check_trusted(files: [(&str, Option<PathBuf>); 4]) -> Result<Vec<String>> {
-    let named = files.into_iter().filter_map(|(what, path)| Some((what, path?)));
-    let warnings = named.map(|(what, path)| trusted::check(what, &path)).collect::<Result<Vec<_>>>()?;
+fn check_trusted(book: Option<&Path>, others: [(&str, Option<&Path>); 3]) -> Result<Vec<String>> {
+    let book = book.map(|path| trusted::check_own("the address book", path));
+    let others = others.into_iter().filter_map(|(what, path)| Some(trusted::check(what, path?)));
+    let warnings = book.into_iter().chain(others).collect::<Result<Vec<_>>>()?;
     Ok(warnings.into_iter().flatten().collect())
 }
 

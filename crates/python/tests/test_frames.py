@@ -263,3 +263,34 @@ def test_files_of_polars_several_files_and_files_without_a_header(pair, tmp_path
         sends = (other, {"key": "2", "no_header": True})
         receiver, _ = pair.both("intersect", (ours, {"key": "k"}), sends, {})
         assert receiver.matches == 2 and polars.DataFrame(receiver.frame).rows() == [("b", 2), ("c", 3)]
+
+
+def test_a_column_of_a_type_that_arrow_here_does_not_know_matters_only_if_it_is_needed(pair, listener, capfd):
+    columns = {"k": ["a", "b", "c"], "wide": [1, None, 3], "n": [4, 5, 6]}
+    ours = polars.DataFrame(columns, schema={"k": polars.String, "wide": polars.Int128, "n": polars.Int64})
+    theirs = pyarrow.table({"k": ["b", "c", "d"]})
+    with pytest.warns(RuntimeWarning, match='column "wide": it will be missing from the result.*integer of 128 bits'):
+        receiver, _ = pair.both("intersect", (ours, {"key": "k"}), (theirs, {"key": "k"}))
+    assert rows(receiver.frame) == [("b", 5), ("c", 6)]
+    receiver, _ = pair.both("count", (ours, {"key": "k"}), (theirs, {"key": "k"}))
+    assert receiver.matches == 2
+    with pytest.raises(veilset.InputError, match="integer of 128 bits") as raised:
+        veilset.count(ours, key="wide", role="sender", **{**pair.options(1, listener.address), "connect": listener.address})
+    assert raised.value.column == "wide" and not listener.heard()
+
+
+def test_a_panic_that_is_caught_in_a_decoder_says_nothing(pair, listener, tmp_path, capfd):
+    good = tmp_path / "good.arrow"
+    pyarrow.feather.write_feather(pyarrow.table({"k": ["a", "b"], "n": [1, 2]}), good, compression="uncompressed")
+    whole = good.read_bytes()
+    refused = 0
+    for at in range(len(whole) - 400, len(whole) - 10):
+        bad = tmp_path / "bad.arrow"
+        bad.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1:])
+        try:
+            veilset.count(bad, key="k", role="sender", **{**pair.options(1, listener.address), "connect_timeout": 1})
+        except veilset.InputError:
+            refused += 1
+        except veilset.Error:
+            break
+    assert refused > 0 and "panicked" not in capfd.readouterr().err

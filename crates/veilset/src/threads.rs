@@ -81,33 +81,38 @@ impl Threads {
             )));
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build();
-        let pool =
-            pool.map_err(|e| Error::usage(format!("{n} threads cannot be started: {e}. Use fewer")))?;
+        let pool = pool.map_err(|e| {
+            Error::usage(format!("{n} threads cannot be started: {e}. Use fewer, or allow more (ulimit -u)"))
+        })?;
         Ok(Threads(Some(Arc::new(pool))))
     }
 
-    /// The threads that all of the program shares, which are started now if they are not yet.
+    /// The threads that all of the program shares: rayon's global pool.
+    pub fn global() -> &'static Threads {
+        &GLOBAL
+    }
+
+    /// Starts those that all of the program shares, if these are they. Without this, the first use starts them, and panics if the
+    /// system does not give us so many.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the system does not give us them, now or at an earlier call.
-    pub fn shared() -> Result<Threads> {
-        static STARTED: OnceLock<Option<String>> = OnceLock::new();
-        let failed = STARTED.get_or_init(|| {
+    /// [`Error::Usage`] if it does not, now or at an earlier call.
+    pub fn check(&self) -> Result<()> {
+        static FAILED: OnceLock<Option<String>> = OnceLock::new();
+        if self.0.is_some() {
+            return Ok(());
+        }
+        let failed = FAILED.get_or_init(|| {
             let started = rayon::ThreadPoolBuilder::new().build_global();
             // Without a cause, somebody else has started them.
             started.err().filter(|e| std::error::Error::source(e).is_some()).map(|e| e.to_string())
         });
         match failed {
-            None => Ok(GLOBAL.clone()),
-            Some(e) => {
-                Err(Error::usage(format!("the threads to compute on cannot be started: {e}. Use fewer")))
-            }
+            None => Ok(()),
+            Some(e) => Err(Error::usage(format!(
+                "the threads to compute on cannot be started: {e}. Allow more threads (ulimit -u), or use fewer"
+            ))),
         }
-    }
-
-    /// The threads that all of the program shares: rayon's global pool, which panics if it cannot be started.
-    pub fn global() -> &'static Threads {
-        &GLOBAL
     }
 
     /// How many there are.
@@ -115,7 +120,8 @@ impl Threads {
         self.run(rayon::current_num_threads)
     }
 
-    /// Computes on these threads, and waits for the result. `work` waits for nothing: no channel, no lock, no file.
+    /// Computes on these threads, and waits for the result. Whoever has not made them with [`Threads::new`] calls
+    /// [`Threads::check`] before. `work` waits for nothing: no channel, no lock, no file.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let Some(pool) = &self.0 else { return work() };
         let (mut work, mut result) = (Some(work), None);
@@ -172,6 +178,7 @@ mod tests {
     #[test]
     fn more_threads_than_a_pool_can_have_are_refused() {
         assert!(matches!(Threads::new(MOST + 1), Err(Error::Usage(_))));
-        assert!(Threads::shared().unwrap().count() > 0);
+        Threads::global().check().unwrap();
+        assert!(Threads::global().count() > 0);
     }
 }

@@ -1,28 +1,37 @@
 //! Files that decide whom we trust: whether another user of this machine can change them.
 //!
-//! Refused is what every user can change, and what belongs to another user. A file that only a group can change, or that is in
-//! a folder of another user, is often meant so: there is a warning. Root is trusted, and so is a group whose number is the
-//! owner's: many systems give each user such a group, and a file mode for it.
+//! Refused is what every user can change. An identity or an address book of another user is refused too; a policy or a list may
+//! be written by another user for us, so there is a warning. So is there for what only a group can change, and for a folder of
+//! another user, which is often meant so. Root is trusted, and so is a group whose number is the owner's: many systems give each
+//! user such a group, and a file mode for it.
 
 use crate::error::{Error, Result};
 use std::path::Path;
 
-/// Refuses a file that others can change, called `what` in messages, or returns a warning about it. A file that does not
-/// exist is neither.
+/// Refuses a file that others can change, called `what` in messages, or returns a warning about it. Another user may have
+/// written it for us. A file that does not exist is good, and so is every file on a system without file modes.
 ///
 /// # Errors
 /// [`Error::Usage`], which says who can change it, and what to do.
-#[cfg(unix)]
 pub fn check(what: &str, path: &Path) -> Result<Option<String>> {
-    unix::Place { what, path, user: rustix::process::geteuid().as_raw(), warning: None }.check()
+    of(what, path, false)
 }
 
-/// Refuses nothing on a system without file modes.
+/// The same for a file that nobody writes but us: one of another user is refused.
 ///
 /// # Errors
-/// None.
+/// [`Error::Usage`], which says who can change it, and what to do.
+pub fn check_own(what: &str, path: &Path) -> Result<Option<String>> {
+    of(what, path, true)
+}
+
+#[cfg(unix)]
+fn of(what: &str, path: &Path, own: bool) -> Result<Option<String>> {
+    unix::Place { what, path, own, user: rustix::process::geteuid().as_raw(), warning: None }.check()
+}
+
 #[cfg(not(unix))]
-pub fn check(_: &str, _: &Path) -> Result<Option<String>> {
+fn of(_: &str, _: &Path, _: bool) -> Result<Option<String>> {
     Ok(None)
 }
 
@@ -47,6 +56,8 @@ mod unix {
     pub(super) struct Place<'a> {
         pub(super) what: &'a str,
         pub(super) path: &'a Path,
+        /// Whether it is refused if another user has written it.
+        pub(super) own: bool,
         /// Who runs this.
         pub(super) user: u32,
         /// The first warning.
@@ -144,10 +155,15 @@ mod unix {
                 return Ok(());
             }
             if !self.is_ours(there) {
-                return self.refuse(format!(
-                    "belongs to another user ({}), who can change it. Look at what is in it, and use a copy of your own",
+                let why = format!(
+                    "belongs to another user ({}), who can change it. If that is not meant, look at what is in it, and use a \
+                     copy of your own",
                     there.uid()
-                ));
+                );
+                if self.own {
+                    return self.refuse(why);
+                }
+                self.warn(why);
             }
             if mode & BY_ALL != 0 {
                 return self.refuse(format!(

@@ -44,12 +44,12 @@ impl World {
     }
 
     /// What is said of a file to this user.
-    fn said_to(&self, user: u32, name: &str) -> Result<Option<String>> {
-        Place { what: "the policy", path: &self.at.join(name), user, warning: None }.check()
+    fn said_to(&self, user: u32, name: &str, own: bool) -> Result<Option<String>> {
+        Place { what: "the policy", path: &self.at.join(name), own, user, warning: None }.check()
     }
 
     fn is(&self, name: &str, kind: Kind) {
-        let said = self.said_to(self.user, name);
+        let said = self.said_to(self.user, name, false);
         let text = format!("{said:?}");
         match kind {
             Good => assert_eq!(said, Ok(None), "{name}"),
@@ -114,20 +114,36 @@ fn a_group_that_is_not_our_own_gives_a_warning() {
     other("folder", 4321);
     world.is("folder/file", Warned("whose owner (4321) can replace it"));
     other("folder/file", 4321);
-    world.is("folder/file", Refused("belongs to another user (4321)"));
+    world.mode("folder", 0o755);
+    world.is("folder/file", Warned("whose owner (4321) can replace it"));
+    other("folder", 0);
+    world.is("folder/file", Warned("belongs to another user (4321)"));
+    assert!(
+        world
+            .said_to(0, "folder/file", true)
+            .unwrap_err()
+            .to_string()
+            .contains("belongs to another user (4321)")
+    );
+    world.mode("folder/file", 0o666);
+    world.is("folder/file", Refused("every user"));
+    world.mode("folder/file", 0o600);
     // They are that user's own.
-    assert_eq!(world.said_to(4321, "folder/file"), Ok(None));
+    assert_eq!(world.said_to(4321, "folder/file", true), Ok(None));
 }
 
 #[test]
-fn what_belongs_to_another_user_is_refused() {
+fn what_belongs_to_another_user_is_refused_or_gives_a_warning() {
     let world = World::new();
-    let other = world.said_to(world.user + 1, "folder/file");
-    let words = format!("belongs to another user ({})", world.user);
+    let words = format!("{}", world.user);
+    let [own, others] = [true, false].map(|own| world.said_to(world.user + 1, "folder/file", own));
     // Root may change whatever there is.
     match world.user {
-        0 => assert_eq!(other, Ok(None)),
-        _ => assert!(other.unwrap_err().to_string().contains(&words)),
+        0 => assert_eq!((own, others), (Ok(None), Ok(None))),
+        _ => {
+            assert!(own.unwrap_err().to_string().contains(&words));
+            assert!(others.unwrap().unwrap().contains(&words));
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `veilset demo --parties N`.
 
-use super::{TIMEOUTS, keys};
+use super::{TIMEOUTS, cause, keys};
 use crate::parties::{on_this_machine, together};
 use crate::print;
 use std::sync::Arc;
@@ -50,7 +50,11 @@ pub fn run(parties: usize) -> Result<()> {
         let one = |me: Me, connections| party(operation, &hospitals, me, connections);
         let (list, listeners) = on_this_machine(&listed)?;
         let results = together(&Roster::new(list, "the demo")?, &identities, listeners, TIMEOUTS, one);
-        let results = results.into_iter().collect::<Result<Vec<_>>>()?;
+        let (done, failed): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
+        if !failed.is_empty() {
+            return Err(cause(failed.into_iter().filter_map(Result::err)));
+        }
+        let results: Vec<_> = done.into_iter().flatten().collect();
         let seconds = results.iter().map(|(report, _)| report.seconds).fold(0.0, f64::max);
         let bytes: u64 = results.iter().map(|(report, _)| report.bytes.sent).sum();
         print(format!("\n{operation}: {seconds:.2} seconds, {bytes} bytes between all parties"))?;

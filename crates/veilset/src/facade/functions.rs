@@ -263,7 +263,8 @@ fn learn(
         return Err(Error::Usage("columns are for the sender to send. Use keys without any".into()));
     }
     let (Choices { first, others }, picks) = options.choices(operation, &terms)?;
-    let threads = options.threads.map_or_else(Threads::shared, Threads::new)?;
+    let threads = options.threads.map_or_else(|| Ok(Threads::global().clone()), Threads::new)?;
+    threads.check()?;
     let planning = Planning { speeds: Speeds::built_in(threads.count()), prefer: Preference::Time };
     let request = Request {
         protocol: first.protocol,

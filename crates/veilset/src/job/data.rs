@@ -163,6 +163,7 @@ impl<'a> Data<'a> {
     /// # Errors
     /// Those of [`Job::load`].
     pub fn of(job: &'a Job, mut table: Table, watch: &Watch<'_>) -> Result<Data<'a>> {
+        job.threads.check()?;
         (watch.begins)(Phase::Sorting);
         if let (None, Some(path)) = (job.source.read.delimiter, &job.output) {
             table.written_as(path);

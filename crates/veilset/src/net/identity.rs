@@ -104,7 +104,7 @@ impl Identity {
                  `chmod 600 {shown}`, or make a new one if somebody may have copied it"
             )));
         }
-        trusted::check("the identity", path)?;
+        trusted::check_own("the identity", path)?;
         let mut pem = Zeroizing::new(Vec::with_capacity(metadata.len().min(LARGEST_FILE) as usize));
         file.take(LARGEST_FILE).read_to_end(&mut pem).map_err(unreadable)?;
         let not_a_key = |e: String| {

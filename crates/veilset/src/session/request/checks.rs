@@ -18,6 +18,7 @@ impl Request<'_> {
         let wrong = |what: String| Err(Error::usage(what));
         let Request { operation, ref terms, .. } = *self;
         let payload = !self.sent_columns.is_empty();
+        self.threads.check()?;
         self.check_parties()?;
         for Choice { protocol, group } in self.candidates() {
             if !protocol.works_in().any(|name| name == group) {
