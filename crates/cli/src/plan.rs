@@ -352,6 +352,8 @@ fn common(
         (Some(_), Some(path)) => Some(path),
         (Some(_), None) => Some(Ledger::default_path()?),
     };
+    let spent = ledger.as_deref().map(|path| trusted::check_own("the ledger", path)).transpose()?;
+    let warnings = warnings.into_iter().chain(spent.flatten()).collect();
     let default = |given: Option<PathBuf>, name| given.or_else(|| Folder::Configuration.file(name));
     let identity = match &others {
         Others::Peer { protection: NamedProtection::InsecurePlaintext, .. } => None,

@@ -76,12 +76,11 @@ pub(super) fn reach(
             Err(cause) => vec![cause],
             Ok(addresses) => {
                 security.allows(text, &addresses)?;
-                let (found, seen) = caller.try_all(&addresses)?;
-                match found {
+                match caller.try_all(&addresses)? {
                     Ok(connection) => return Ok(Ok(connection)),
-                    Err(causes) => {
-                        stranger = seen.or(stranger);
-                        causes
+                    Err(tried) => {
+                        stranger = tried.stranger.or(stranger);
+                        tried.causes
                     }
                 }
             }
@@ -104,6 +103,14 @@ pub(super) fn reach(
             return Ok(Err(last + &before.unwrap_or_default()));
         }
     }
+}
+
+/// Addresses none of which led to the peer.
+struct Tried {
+    /// Why not, for each.
+    causes: Vec<String>,
+    /// Who was at one of them instead of the peer, if anybody was.
+    stranger: Option<String>,
 }
 
 /// Who connects, directly or through a proxy.
@@ -156,15 +163,14 @@ impl<'a> Caller<'a> {
     }
 
     /// One attempt at each address, in their order, until one of them leads to the peer. Each has an equal share of the time that
-    /// is left, so that one without an answer does not keep us from the others. Otherwise why not, for each; and who was there
-    /// instead of the peer, if anybody was.
-    fn try_all(&self, addresses: &[SocketAddr]) -> Result<(Result<Connection, Vec<String>>, Option<String>)> {
+    /// is left, so that one without an answer does not keep us from the others.
+    fn try_all(&self, addresses: &[SocketAddr]) -> Result<Result<Connection, Tried>> {
         let (mut causes, mut stranger, mut last) = (Vec::new(), None, None);
         for (i, &at) in addresses.iter().enumerate() {
             self.watch.check()?;
             let share = self.watch.left() / (addresses.len() - i) as u32;
             match self.attempt(at, share) {
-                Ok(Ok(connection)) => return Ok((Ok(connection), stranger)),
+                Ok(Ok(connection)) => return Ok(Ok(connection)),
                 Ok(Err(failure)) => {
                     let cause = self.cause(at, &failure);
                     if let Failure::Tls(_) | Failure::NotServed(_) = failure {
@@ -179,7 +185,7 @@ impl<'a> Caller<'a> {
         }
         match last {
             Some(e) => Err(e),
-            None => Ok((Err(causes), stranger)),
+            None => Ok(Err(Tried { causes, stranger })),
         }
     }
 

@@ -10,8 +10,7 @@ fn tried(addresses: &[SocketAddr], security: &Protection, within: u64) -> Result
     let watch = Watch::new(seconds(within), &|| false, &|_| ());
     let keys = security.keys(None).unwrap();
     let caller = Caller::new(Way::direct("host.example:7000"), keys.as_ref(), &watch).unwrap();
-    let (found, _) = caller.try_all(addresses)?;
-    Ok(found.map_or_else(|causes| (false, causes), |_| (true, Vec::new())))
+    Ok(caller.try_all(addresses)?.map_or_else(|tried| (false, tried.causes), |_| (true, Vec::new())))
 }
 
 #[test]

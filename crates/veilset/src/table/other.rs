@@ -13,6 +13,9 @@ const TABLE: &str = "Export the table as CSV (UTF-8)";
 const CONVERT: &str = "Convert it to Parquet or CSV";
 const STATISTICS: &str = "Export the data as CSV (UTF-8) in that program, or convert it to Parquet";
 const DECRYPT: &str = "Decrypt it first";
+/// For what is compressed again, or is Parquet, which is not looked for behind another name.
+const DECOMPRESS: &str =
+    "Decompress it once; Parquet that is compressed as a whole needs a name in .gz or .zst";
 const UNPACK: &str = "Unpack it first";
 
 /// What a file is, and the next step.
@@ -55,11 +58,8 @@ const MAGIC: [(&[u8], Known); 32] = [
         ("this is compressed by Snappy", "Decompress it first, or compress it by gzip or Zstandard"),
     ),
     (b"\x1f\x9d", ("this is compressed by compress (.Z)", "Decompress it first (uncompress)")),
-    (b"\x1f\x8b", ("this is compressed by gzip twice", "Decompress it once (gunzip)")),
-    (
-        b"\x28\xb5\x2f\xfd",
-        ("this is compressed by Zstandard in another compressed file", "Decompress it first (unzstd)"),
-    ),
+    (b"\x1f\x8b", ("this is compressed by gzip", DECOMPRESS)),
+    (b"\x28\xb5\x2f\xfd", ("this is compressed by Zstandard", DECOMPRESS)),
     (b"7z\xbc\xaf\x27\x1c", ("this is a 7z archive", UNPACK)),
     (b"Rar!\x1a\x07", ("this is a RAR archive", UNPACK)),
     (b"%PDF-", ("this is a PDF document", TABLE)),

@@ -133,6 +133,26 @@ fn what_is_no_text_in_utf8_is_named_by_what_it_is() {
 }
 
 #[test]
+fn what_is_compressed_twice_or_under_another_name_is_called_so() {
+    let once = |bytes: &[u8]| {
+        let mut to = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut to, bytes).unwrap();
+        to.finish().unwrap()
+    };
+    let twice = once(&once(b"id\n1\n"));
+    let Err(Error::Input(e)) = read("a.csv.gz", &twice, None, None) else { panic!("read") };
+    assert!(e.what.contains("compressed by gzip") && e.next.contains("Decompress it once"), "{e:?}");
+    let zstd = zstd::encode_all(&b"id\n1\n"[..], 1).unwrap();
+    let Err(Error::Input(e)) = read("a.csv.gz", &once(&zstd), None, None) else { panic!("read") };
+    assert!(e.what.contains("compressed by Zstandard"), "{e:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.parquet");
+    std::fs::write(&path, once(&[b"PAR1", &[0; 100][..]].concat())).unwrap();
+    let Err(Error::Input(e)) = Table::read(&path, &ReadOptions::default(), None) else { panic!("read") };
+    assert!(e.what.contains("compressed by gzip") && e.next.contains("a name in .gz"), "{e:?}");
+}
+
+#[test]
 fn json_of_another_shape_is_named_with_the_step_to_lines() {
     let cases = [
         ("a.csv", "{\"id\": 1}\n", "this is JSON", "`format=jsonl`"),

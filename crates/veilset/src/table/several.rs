@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 /// or an underscore are ignored, as other programs do that write tables of many files.
 ///
 /// # Errors
-/// [`Error::Input`] for a folder that cannot be read, has no files or has folders in it; [`Error::Usage`] for a file that is
+/// [`Error::Input`] for a folder that cannot be read, has no files or has folders in it, or is a table of a kind that keeps
+/// rows of earlier versions; [`Error::Usage`] for a file that is
 /// named twice, and for standard input among others.
 pub fn input_files(inputs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files: Vec<PathBuf> = Vec::new();
@@ -44,6 +45,7 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
         )
         .because(&e)
     };
+    check_table_of_files(folder)?;
     let mut files = Vec::new();
     for entry in folder.read_dir().map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
@@ -62,6 +64,22 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+/// Refuses the folder of a table whose rows are not those of all files in it: files of earlier versions stay there.
+fn check_table_of_files(folder: &Path) -> Result<()> {
+    // What such a folder has, and what it is.
+    const KINDS: [(&str, &str); 3] =
+        [("_delta_log", "Delta Lake"), (".hoodie", "Hudi"), ("metadata/version-hint.text", "Iceberg")];
+    let iceberg = || ["metadata", "data"].iter().all(|name| folder.join(name).is_dir());
+    let found = KINDS.iter().find(|(name, _)| folder.join(name).exists()).map(|(_, kind)| *kind);
+    match found.or_else(|| iceberg().then_some("Iceberg")) {
+        Some(kind) => {
+            let what = format!("this is a table of {kind}, whose folder also has rows of earlier versions");
+            Err(Error::input(folder, what, "Export its rows as Parquet or CSV"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// What messages call these inputs together.

@@ -143,3 +143,21 @@ fn progress_goes_over_all_files() {
     let stopped = Table::read_all(&[dir.path().into()], &CSV, None, &|_| Err(Error::Cancelled));
     assert_eq!(stopped.unwrap_err(), Error::Cancelled);
 }
+
+#[test]
+fn a_folder_with_rows_of_earlier_versions_is_no_table_of_ours() {
+    let cases =
+        [(&["_delta_log"][..], "Delta Lake"), (&[".hoodie"], "Hudi"), (&["metadata", "data"], "Iceberg")];
+    for (inside, kind) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("part-0.csv"), "k\n1\n").unwrap();
+        assert_eq!(input_files(&[folder.path().into()]).unwrap().len(), 1);
+        for name in inside {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let e = input_files(&[folder.path().into()]).unwrap_err().to_string();
+        assert!(e.contains(&format!("a table of {kind}")) && e.contains("Export its rows"), "{e}");
+        // A file of it may be named.
+        assert_eq!(input_files(&[folder.path().join("part-0.csv")]).unwrap().len(), 1);
+    }
+}
