@@ -2,7 +2,8 @@
 
 use super::types::{self, Kind, render};
 use super::{
-    Column, Format, Found, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, Unread, parquet, shorten, unknown,
+    Column, Format, Found, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, Unread, parquet, shorten,
+    unknown,
 };
 use crate::error::{Error, Place, Result};
 use crate::guarded::guarded;

@@ -5,7 +5,9 @@
 
 use super::store::Rows;
 use super::types::{Kind, Unfit};
-use super::{Column, Encoding, Format, Found, Head, Lines, MAX_ROWS, NoKey, ReadOptions, Store, Table, other, shorten};
+use super::{
+    Column, Encoding, Format, Found, Head, Lines, MAX_ROWS, NoKey, ReadOptions, Store, Table, other, shorten,
+};
 use crate::error::{Error, Place, Result};
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};

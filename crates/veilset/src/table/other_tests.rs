@@ -1,4 +1,4 @@
-use super::super::tests::RAW;
+use super::super::tests::{CSV, RAW};
 use super::super::{Format, ReadOptions, Table, write_rows};
 use super::*;
 
@@ -115,8 +115,7 @@ fn what_is_no_text_in_utf8_is_named_by_what_it_is() {
             if what == "zero byte" && name != "a.csv" {
                 continue;
             }
-            let options =
-                ReadOptions { format: None, delimiter: None, encoding: Encoding::Utf8, headerless: false };
+            let options = CSV;
             let Err(Error::Input(e)) = Table::from_reader(name, &bytes[..], &options, None) else {
                 panic!("{name} {what}")
             };
@@ -126,8 +125,7 @@ fn what_is_no_text_in_utf8_is_named_by_what_it_is() {
     // Text in other alphabets is none of these.
     for text in ["ключ,имя\n1,анна\n", "鍵,名\n", "äöü\n", "é"] {
         read("a.csv", text.as_bytes(), None, None).unwrap();
-        let options =
-            ReadOptions { format: None, delimiter: None, encoding: Encoding::Utf8, headerless: false };
+        let options = CSV;
         Table::from_reader("a.csv", text.as_bytes(), &options, None).unwrap();
     }
 }
