@@ -13,7 +13,9 @@ use crate::columns::Columns;
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::time::Duration;
 use veilset::operations::{self, Operation, Role};
 use veilset::params::MAX_SET;
 use veilset::planner::Preference;
@@ -395,6 +397,16 @@ fn items(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("a whole number from 0 to {MAX_SET}, like 1000000, 1e6 or 2^20, is needed"))
 }
 
+/// A time in seconds, of which there may be a part: 90, 1.5.
+fn seconds(text: &str) -> Result<Duration, String> {
+    const RANGE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(31_536_000);
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let seconds = text.parse().ok().filter(|_| digits);
+    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.filter(|time| RANGE.contains(time))
+        .ok_or_else(|| "a number of seconds from 1 to 31536000, like 90 or 1.5, is needed".into())
+}
+
 #[derive(Debug, Args)]
 pub struct PrepareArgs {
     #[command(flatten)]
@@ -649,12 +661,12 @@ pub struct CommonArgs {
     #[arg(long)]
     pub quiet: bool,
     /// How long to wait for the peer, or to keep trying to reach it, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
-    pub connect_timeout: u64,
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    pub connect_timeout: Duration,
     /// How long the connection may be silent, in seconds. A peer that shows it is alive but does not advance the
     /// run is given up after ten times as long
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
-    pub idle_timeout: u64,
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub idle_timeout: Duration,
     /// The largest set of another party to accept: each of its keys costs time and about 100 bytes of memory, and in
     /// union up to twice --max-row in addition
     #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = items)]

@@ -48,6 +48,19 @@ fn about(topic: &str) -> Result<String> {
     }
 }
 
+/// The text of a page, by its name or a word of it; without one, the names and titles of all. For front ends that have no
+/// commands.
+pub fn page(topic: Option<&str>) -> Result<String> {
+    let Some(topic) = topic else { return Ok(listed()) };
+    let page = PAGES.iter().find(|(name, _)| *name == topic);
+    let page = page.or_else(|| PAGES.iter().find(|(name, _)| words(name).any(|word| word == topic)));
+    page.map(|(_, page)| readable(page)).ok_or_else(|| {
+        let near = did_you_mean(topic, PAGES.iter().flat_map(|(name, _)| words(name).chain([*name])));
+        let what = sentence(format!("\"{topic}\" is no page of the guide{near}"));
+        Error::usage(format!("{what} `veilset help` lists them"))
+    })
+}
+
 /// The words of a page's name by which it is found, such as `policy` and `audit`.
 fn words(name: &str) -> impl Iterator<Item = &str> {
     name.split('-').filter(move |word| *word != "and" && *word != name)
@@ -68,11 +81,15 @@ fn title(page: &str) -> String {
 
 /// The pages, with their titles.
 fn contents() -> String {
-    let pages: Vec<_> = PAGES.iter().map(|(name, page)| format!("  {name:20} {}", title(page))).collect();
     format!(
         "Pages of the guide (veilset help PAGE):\n{}\n\nCommands: veilset -h, and veilset help COMMAND",
-        pages.join("\n")
+        listed()
     )
+}
+
+fn listed() -> String {
+    let pages: Vec<_> = PAGES.iter().map(|(name, page)| format!("  {name:20} {}", title(page))).collect();
+    pages.join("\n")
 }
 
 /// A page without what only its test reads.
@@ -119,6 +136,14 @@ mod tests {
                 .starts_with("\"zzz\" is neither a page of the guide nor a command. `veilset help`")
         );
         assert!(refused("and").contains("neither"));
+    }
+
+    #[test]
+    fn a_front_end_without_commands_has_the_pages() {
+        assert_eq!(page(Some("audit")).unwrap(), about("policy-and-audit").unwrap());
+        assert_eq!(page(None).unwrap().lines().count(), PAGES.len());
+        let refused = page(Some("intersect")).unwrap_err().to_string();
+        assert!(refused.starts_with("\"intersect\" is no page of the guide"), "{refused}");
     }
 
     #[test]

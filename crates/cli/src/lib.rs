@@ -169,16 +169,50 @@ pub fn cipher_name(cipher: &'static str) -> &'static str {
     filter::cipher_name(cipher)
 }
 
-/// The options of an operation, or of another command, for instance `filter build`: the long name of each, and its help.
-pub fn options(command: &str) -> Vec<(String, String)> {
+/// What an option is.
+#[derive(Debug)]
+pub struct About {
+    /// Its long name.
+    pub name: String,
+    /// What it does, in a line.
+    pub help: String,
+    /// The value that it has if it is not given, if that is always the same.
+    pub default: Option<String>,
+    /// Whether it takes no value.
+    pub flag: bool,
+    /// Whether it must be given.
+    pub required: bool,
+}
+
+/// The options of an operation, or of another command, for instance `filter build`. With several commands, those of each.
+pub fn options(commands: &[&str]) -> Vec<Vec<About>> {
     let mut all = Arguments::command();
     all.build();
-    let arguments = config::named(&all, command).into_iter().flat_map(clap::Command::get_arguments);
-    let option = |arg: &clap::Arg| {
-        let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
-        arg.get_long().map(|name| (name.to_string(), help))
-    };
-    arguments.filter_map(option).filter(|(name, _)| name != "help").collect()
+    let of_each = commands.iter().map(|command| {
+        let arguments = config::named(&all, command).into_iter().flat_map(clap::Command::get_arguments);
+        arguments.filter_map(option).filter(|option| option.name != "help").collect()
+    });
+    of_each.collect()
+}
+
+fn option(arg: &clap::Arg) -> Option<About> {
+    let flag = !arg.get_action().takes_values();
+    let default = arg.get_default_values().first().map(|value| value.to_string_lossy().into_owned());
+    Some(About {
+        name: arg.get_long()?.to_string(),
+        help: arg.get_help().map(ToString::to_string).unwrap_or_default(),
+        default: default.filter(|_| !flag),
+        flag,
+        required: arg.is_required_set(),
+    })
+}
+
+/// A page of the guide, by its name or a word of it; without one, the names and titles of all.
+///
+/// # Errors
+/// [`Error::Usage`] if there is no such page.
+pub fn page(topic: Option<&str>) -> Result<String> {
+    guide::page(topic)
 }
 
 /// The peers in the address book: name, fingerprint and address of each. A missing book is empty.

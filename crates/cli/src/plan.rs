@@ -10,7 +10,6 @@ use crate::party::sayer;
 use crate::{book, parties, policy};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use veilset::artefact::Ledger;
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result, Seat};
@@ -383,8 +382,8 @@ fn common(
         threads: threads(a.threads),
         others,
         timeouts: Timeouts {
-            connect: Duration::from_secs(a.connect_timeout),
-            idle: Duration::from_secs(a.idle_timeout),
+            connect: a.connect_timeout,
+            idle: a.idle_timeout,
         },
         policy,
         allow_small: a.allow_small,

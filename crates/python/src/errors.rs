@@ -7,16 +7,39 @@ use veilset::spelling::spell;
 use veilset_cli::exit_code;
 
 /// A text of the library with its settings as Python spells them: `max_row`, `modulus=128`. Texts of the program name
-/// options.
+/// options, and both name commands, in place of which there are functions.
+#[pyfunction]
 pub(crate) fn as_python(text: &str) -> String {
     let text = spell(text, |setting, value| match value {
         None => as_name(setting),
         Some(value) => format!("{}={value}", as_name(setting)),
     });
-    // What stands in backquotes is typed elsewhere.
+    // What else stands in backquotes is typed elsewhere.
     let parts = text.split('`').enumerate();
-    let parts = parts.map(|(i, part)| if i % 2 == 0 { without_hyphens(part) } else { part.to_string() });
+    let parts = parts.map(|(i, part)| if i % 2 == 0 { without_hyphens(part) } else { without_command(part) });
     parts.collect::<Vec<_>>().join("`")
+}
+
+/// A command of the program as what Python has for it. Whoever has the package need not have the program.
+fn without_command(typed: &str) -> String {
+    let Some(words) = typed.strip_prefix("veilset ") else { return typed.into() };
+    let text = |word: &str| if word.chars().any(char::is_lowercase) { format!("{word:?}") } else { word.into() };
+    match words.split(' ').collect::<Vec<_>>()[..] {
+        ["identity", "new"] => "veilset.Identity.new()".into(),
+        // Messages say that it prints.
+        ["identity", "show"] => "print(veilset.Identity.load().fingerprint)".into(),
+        ["peer", "add"] => "veilset.PeerBook().add(NAME, FINGERPRINT, ADDRESS)".into(),
+        ["peer", "add", name, fingerprint] => {
+            format!("veilset.PeerBook().add({}, {})", text(name), text(fingerprint))
+        }
+        ["peer", "remove", name] => format!("veilset.PeerBook().remove({})", text(name)),
+        ["peer", "list"] => "veilset.PeerBook().peers()".into(),
+        ["help"] => "print(veilset.guide())".into(),
+        ["help", page] => format!("print(veilset.guide({}))", text(page)),
+        ["calibrate"] => "veilset calibrate` of the program `veilset".into(),
+        [ref command @ .., "--help"] => format!("help(veilset.{})", command.join(".")),
+        ref command => format!("veilset.{}", command.join(".")),
+    }
 }
 
 /// The name of an option as it is typed in Python.
@@ -90,4 +113,13 @@ pub(crate) fn exception(py: Python<'_>, error: &Error, about: Option<&str>) -> P
         Ok(PyErr::from_value(made))
     };
     raise().unwrap_or_else(|failed| failed)
+}
+
+/// What is said of something that was raised: all of an error of ours, and of others the kind, because what they say may name
+/// a cell.
+pub(crate) fn told(raised: &PyErr) -> String {
+    Python::attach(|py| {
+        let told = || py.import("veilset._errors")?.getattr("told")?.call1((raised.value(py),))?.extract();
+        told().unwrap_or_else(|_: PyErr| "an unknown error".into())
+    })
 }

@@ -5,10 +5,12 @@ use crate::run::NEXT;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyBytes, PyCapsule};
 use std::ffi::CStr;
 use std::sync::Arc;
 use veilset::error::Error;
@@ -37,44 +39,111 @@ pub(crate) fn batches(of: &Bound<'_, PyAny>) -> PyResult<Stream> {
     Ok(Box::new(reader))
 }
 
-/// The error for an object that does not hand its data over: a query is carried out only then.
+/// The error for an object that does not hand its data over: a query is carried out only then. What was raised may name a
+/// cell, so it is neither told nor kept as the cause.
 fn unhanded(py: Python<'_>, raised: PyErr) -> PyErr {
     if !raised.is_instance_of::<PyException>(py) {
         // An interrupt.
         return raised;
     }
-    let what = format!("the rows could not be had: {}", raised.value(py));
-    let error = exception(py, &Error::input("the frame", what, NEXT), None);
-    error.set_cause(py, Some(raised));
-    error
+    let kind = raised.get_type(py).name().map(|name| name.to_string()).unwrap_or_default();
+    exception(py, &Error::input("the frame", unhad("the rows", &kind), NEXT), None)
+}
+
+/// What to say of rows that could not be had, by the kind of the error if that is known.
+pub(crate) fn unhad(what: &str, kind: &str) -> String {
+    match kind {
+        "" => format!("{what} could not be had"),
+        kind => format!("{what} could not be had ({kind})"),
+    }
+}
+
+/// What the package itself says of a reader, which names no cell.
+const OURS: [&str; 2] = [
+    "a batch has another schema than the first",
+    "the reader has no rows: it was read before, for instance by a check. If there are none, give a table",
+];
+
+/// What may be shown of what Arrow's stream interface says of an error: the kind at its beginning, such as "Conversion Error" and
+/// "ValueError", or what the package says. The rest may name a cell.
+pub(crate) fn known_in(told: &str) -> &str {
+    if let Some(ours) = OURS.into_iter().find(|ours| told.contains(ours)) {
+        return ours;
+    }
+    let mut rest = told;
+    while let Some((kind, after)) = rest.split_once(':') {
+        let kind = kind.trim();
+        let is_kind = (kind.ends_with("Error") || kind.ends_with("Exception"))
+            && kind.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b' ');
+        if is_kind {
+            return kind;
+        }
+        // The stream interface, and some that give a stream, put words of their own in front.
+        if !matches!(kind, "C Data interface error" | "External error" | "Invalid" | "External" | "Unknown error") {
+            return "";
+        }
+        rest = after;
+    }
+    ""
 }
 
 /// A table in Arrow's format. Any library that reads Arrow streams takes it: `polars.DataFrame(frame)`,
-/// `pyarrow.table(frame)`.
+/// `pyarrow.table(frame)`. It cannot be changed, can be pickled, and is equal to a table with the same columns and rows.
 #[pyclass(frozen, module = "veilset")]
-pub(crate) struct Frame(pub(crate) Batches);
+pub(crate) struct Frame {
+    /// `None` if there is no table.
+    schema: Option<SchemaRef>,
+    /// None is empty.
+    batches: Vec<RecordBatch>,
+}
+
+impl From<Batches> for Frame {
+    fn from(batches: Batches) -> Frame {
+        Frame { schema: batches.schema().cloned(), batches: batches.batches().to_vec() }
+    }
+}
 
 #[pymethods]
 impl Frame {
     /// The number of rows.
     fn __len__(&self) -> usize {
-        self.0.rows()
+        self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
     /// The names of the columns.
     #[getter]
     fn columns(&self) -> Vec<String> {
-        let fields = self.0.schema().into_iter().flat_map(|schema| schema.fields().iter());
+        let fields = self.schema.iter().flat_map(|schema| schema.fields().iter());
         fields.map(|field| field.name().clone()).collect()
     }
 
     fn __repr__(&self) -> String {
-        let rows = self.0.rows();
+        let rows = self.__len__();
         format!(
             "<veilset.Frame of {rows} row{} and the columns {}>",
             if rows == 1 { "" } else { "s" },
             self.columns().join(", ")
         )
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Frame>().is_ok_and(|other| self.is(other.get()))
+    }
+
+    /// It cannot be changed, so it is its own copy.
+    fn __copy__(this: Py<Frame>) -> Py<Frame> {
+        this
+    }
+
+    fn __deepcopy__(this: Py<Frame>, _memo: &Bound<'_, PyAny>) -> Py<Frame> {
+        this
+    }
+
+    /// As the bytes of an Arrow stream.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let make = py.import("veilset._native")?.getattr("frame_of")?;
+        let bytes = py.detach(|| self.packed()).map_err(unpacked)?;
+        Ok((make, (PyBytes::new(py, &bytes),)))
     }
 
     /// The rows as a stream of Arrow batches.
@@ -86,8 +155,8 @@ impl Frame {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface lets a producer ignore what it cannot give without a conversion.
         drop(requested_schema);
-        let Some(schema) = self.0.schema() else { return Err(PyTypeError::new_err("there is no table")) };
-        let batches: Vec<_> = self.0.batches().iter().cloned().map(Ok).collect();
+        let Some(schema) = &self.schema else { return Err(PyTypeError::new_err("there is no table")) };
+        let batches: Vec<_> = self.batches.iter().cloned().map(Ok).collect();
         let reader = RecordBatchIterator::new(batches, schema.clone());
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
     }
@@ -158,4 +227,54 @@ impl RecordBatchReader for Foreign {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
+}
+
+impl Frame {
+    /// Whether both have the same columns and rows, in whatever batches.
+    fn is(&self, other: &Frame) -> bool {
+        if self.schema != other.schema || self.__len__() != other.__len__() {
+            return false;
+        }
+        let (mut rest, mut at) = (other.batches.iter().cloned(), None);
+        self.batches.iter().all(|batch| {
+            let mut from = 0;
+            while from < batch.num_rows() {
+                let Some(theirs) = at.take().or_else(|| rest.next()) else { return false };
+                let number = theirs.num_rows().min(batch.num_rows() - from);
+                if batch.slice(from, number) != theirs.slice(0, number) {
+                    return false;
+                }
+                from += number;
+                let left = theirs.num_rows() - number;
+                at = (left > 0).then(|| theirs.slice(number, left));
+            }
+            true
+        })
+    }
+
+    /// As the bytes of an Arrow stream; none if there is no table.
+    fn packed(&self) -> Result<Vec<u8>, ArrowError> {
+        let Some(schema) = &self.schema else { return Ok(Vec::new()) };
+        let mut stream = StreamWriter::try_new(Vec::new(), schema)?;
+        self.batches.iter().try_for_each(|batch| stream.write(batch))?;
+        stream.into_inner()
+    }
+}
+
+/// Makes a table of what was pickled.
+#[pyfunction]
+pub(crate) fn frame_of(py: Python<'_>, bytes: &[u8]) -> PyResult<Frame> {
+    let read = || -> Result<Frame, ArrowError> {
+        if bytes.is_empty() {
+            return Ok(Frame { schema: None, batches: Vec::new() });
+        }
+        let reader = StreamReader::try_new(bytes, None)?;
+        let schema = Some(reader.schema());
+        Ok(Frame { schema, batches: reader.collect::<Result<_, _>>()? })
+    };
+    py.detach(read).map_err(unpacked)
+}
+
+fn unpacked(_: ArrowError) -> PyErr {
+    PyValueError::new_err("this is no pickled veilset.Frame, or it was changed")
 }

@@ -14,14 +14,19 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::frame::Frame;
+    use crate::errors::as_python;
+    #[pymodule_export]
+    use crate::frame::{Frame, frame_of};
     #[pymodule_export]
     use crate::people::{add_peer, identity, new_identity, peers, remove_peer};
     #[pymodule_export]
-    use crate::run::{Leftover, Run, operations, options};
+    use crate::run::{Leftover, Run, guide, operations, options};
     #[pymodule_export]
     use crate::spread::{
         digest_keys, label, piece_hashes, piece_result, piece_shards, piece_sums, piece_text_keys, run_lane,
         ticket_lane,
     };
+    /// The version of the package.
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
 }

@@ -1,9 +1,10 @@
 //! A party's run, or something that it makes in advance, on a thread of its own.
 
 use crate::errors::{as_name, as_python, exception};
-use crate::frame::{Frame, Stream, batches};
+use crate::frame::{Frame, Stream, batches, known_in, unhad};
 use crate::link::{Doing, Link};
 use crate::spread::{Whole, agree};
+use arrow_schema::ArrowError;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList};
@@ -13,15 +14,18 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use veilset::artefact::filter::About;
+use veilset::artefact::filter;
 use veilset::artefact::job;
 use veilset::error::{Error, Result};
 use veilset::guarded::guarded;
 use veilset::job::{Data, InFolder, InputTable, Job, Phase, Watch};
+use veilset::session::Proposal;
+use veilset::session::estimate::{Estimate, would_learn};
+use veilset::session::run::Checked;
 use veilset::table::{Batches, Table};
 use veilset_cli::front::{Files, Front, Ready, ready};
 use veilset_cli::make::{Made, make};
-use veilset_cli::{PartyPlan, Purpose, Value, about, check_text, make_plan, plan};
+use veilset_cli::{About, PartyPlan, Purpose, Value, about, check_text, make_plan, plan};
 
 /// A run, from its beginning to its result. Its methods may be called from any thread.
 #[pyclass(frozen, module = "veilset._native")]
@@ -43,8 +47,7 @@ pub(crate) struct Failed {
 
 pub(crate) enum Done {
     Ran(Box<Ran>),
-    /// What was agreed, in words.
-    Checked(String),
+    Checked(Box<Agreement>),
     Made(Made),
 }
 
@@ -56,6 +59,49 @@ pub(crate) struct Ran {
     ids: Option<Batches>,
     map: Option<Batches>,
     leftover: Option<job::Leftover>,
+}
+
+/// What was agreed, and what it would cost.
+pub(crate) struct Agreement {
+    checked: Checked,
+    estimate: Estimate,
+    text: String,
+}
+
+impl Agreement {
+    /// As items of a dictionary.
+    fn describe(&self, to: &Bound<'_, PyDict>) -> PyResult<()> {
+        let Checked { proposal, their_milliseconds, .. } = &self.checked;
+        let Proposal { hello, choice, why, ours, parties, .. } = proposal;
+        let Estimate { sent, received, rounds, memory, work, .. } = self.estimate;
+        let others = parties.iter().map(|party| {
+            let fingerprint = party.fingerprint.map(|fingerprint| fingerprint.to_string());
+            (party.name.clone(), fingerprint, party.announced.size, party.announced.padded)
+        });
+        let terms = PyDict::new(to.py());
+        proposal.terms().into_iter().try_for_each(|term| terms.set_item(term.key, term.value))?;
+        // In a run of several, the slowest of the others.
+        let theirs = their_milliseconds.iter().max().map_or(0.0, |theirs| *theirs as f64 / 1000.0);
+        let rests: Vec<_> = choice.rests_on(hello.operation).into_iter().map(|one| one.name()).collect();
+        to.set_item("text", &self.text)?;
+        to.set_item("operation", hello.operation.name)?;
+        to.set_item("role", hello.role.name())?;
+        to.set_item("protocol", choice.protocol.name)?;
+        to.set_item("group", choice.group)?;
+        to.set_item("picked", why.as_deref().map(as_python))?;
+        to.set_item("rests_on", rests)?;
+        to.set_item("items", ours.size)?;
+        to.set_item("padded", ours.padded)?;
+        to.set_item("others", others.collect::<Vec<_>>())?;
+        to.set_item("learned", would_learn(proposal))?;
+        to.set_item("terms", terms)?;
+        to.set_item("sent", sent)?;
+        to.set_item("received", received)?;
+        to.set_item("rounds", rounds)?;
+        to.set_item("memory", memory)?;
+        to.set_item("seconds", work.as_secs_f64())?;
+        to.set_item("their_seconds", theirs)
+    }
 }
 
 /// What a complete job leaves. It is deleted when Python has the result.
@@ -218,7 +264,7 @@ impl Run {
             Done::Ran(ran) => {
                 let Ran { report, text, frame, ids, map, leftover } = *ran;
                 let of =
-                    |batches: Option<Batches>| batches.map(|batches| Py::new(py, Frame(batches))).transpose();
+                    |batches: Option<Batches>| batches.map(|batches| Py::new(py, Frame::from(batches))).transpose();
                 result.set_item("report", report)?;
                 result.set_item("text", text)?;
                 result.set_item("frame", of(frame)?)?;
@@ -227,7 +273,7 @@ impl Run {
                 let leftover = leftover.map(|leftover| Py::new(py, Leftover(Some(leftover)))).transpose()?;
                 result.set_item("leftover", leftover)?;
             }
-            Done::Checked(text) => result.set_item("text", text)?,
+            Done::Checked(agreement) => agreement.describe(&result)?,
             Done::Made(Made::File) => {}
             Done::Made(Made::Inserted(items)) => result.set_item("inserted", items)?,
             Done::Made(Made::About(about, text)) => {
@@ -263,7 +309,7 @@ pub(crate) fn read<T>(
         (watch.begins)(Phase::Reading);
         let name = source.name();
         let schema = batches.schema();
-        let failed = |e| Error::input(&name, format!("the next rows could not be had: {e}"), NEXT);
+        let failed = |e: ArrowError| Error::input(&name, unhad("the next rows", known_in(&e.to_string())), NEXT);
         // What does not fit its own schema may panic there.
         let unfit = || Error::input(&name, "a batch does not fit the schema that was handed over", NEXT);
         let next = || guarded(|| batches.next()).ok_or_else(unfit).transpose();
@@ -283,7 +329,8 @@ pub(crate) fn read<T>(
 }
 
 /// What to do about a frame that fails.
-pub(crate) const NEXT: &str = "Look at what makes them, and run again";
+pub(crate) const NEXT: &str = "What its library says of that is not shown, because it may name a cell: read all of the rows \
+                               without veilset to see it";
 
 /// Carries out the plan, or only checks it.
 pub(crate) fn carry_out(
@@ -298,7 +345,8 @@ pub(crate) fn carry_out(
         let files = party.files()?;
         if check {
             let (checked, estimate) = party.check()?;
-            return Ok(Done::Checked(as_python(&check_text(&checked, &estimate, plan))));
+            let text = as_python(&check_text(&checked, &estimate, plan));
+            return Ok(Done::Checked(Box::new(Agreement { checked, estimate, text })));
         }
         finish(party, files, link)
     })
@@ -346,8 +394,8 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
 }
 
 /// What a filter is for, as items of a dictionary.
-fn describe(about: &About, to: &Bound<'_, PyDict>) -> PyResult<()> {
-    let About { head, facts, items, .. } = about;
+fn describe(about: &filter::About, to: &Bound<'_, PyDict>) -> PyResult<()> {
+    let filter::About { head, facts, items, .. } = about;
     let digest: String = facts.digest.iter().map(|byte| format!("{byte:02x}")).collect();
     to.set_item("owner", head.owner.to_string())?;
     to.set_item("items", items)?;
@@ -385,9 +433,23 @@ pub(crate) fn operations() -> Vec<(&'static str, &'static str)> {
     veilset::operations::ALL.iter().map(|operation| (operation.name, operation.about)).collect()
 }
 
-/// The options of an operation or of a command that makes something: the name of each, and its help.
+/// What an option is: its name, its help in a line, its default if that is always the same, whether it is a flag, and
+/// whether it must be given.
+type Option_ = (String, String, Option<String>, bool, bool);
+
+/// The options of operations or of commands that make something, of each.
 #[pyfunction]
-pub(crate) fn options(command: &str) -> Vec<(String, String)> {
-    let spelled = |(name, help): (String, String)| (as_name(&name), as_python(&help));
-    veilset_cli::options(command).into_iter().map(spelled).collect()
+pub(crate) fn options(commands: Vec<String>) -> Vec<Vec<Option_>> {
+    let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+    let option = |About { name, help, default, flag, required }: About| {
+        (as_name(&name), as_python(&help), default, flag, required)
+    };
+    veilset_cli::options(&commands).into_iter().map(|of| of.into_iter().map(option).collect()).collect()
+}
+
+/// A page of the guide; without one, the names and titles of all.
+#[pyfunction]
+#[pyo3(signature = (page = None))]
+pub(crate) fn guide(py: Python<'_>, page: Option<&str>) -> PyResult<String> {
+    veilset_cli::page(page).map_err(|e| exception(py, &e, None))
 }

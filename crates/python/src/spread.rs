@@ -1,6 +1,6 @@
 //! A job whose table lies with workers: what they do with its pieces, and those who agree with the whole.
 
-use crate::errors::exception;
+use crate::errors::{exception, told};
 use crate::frame::{Frame, Stream, batches};
 use crate::link::Link;
 use crate::run::{Ended, Run, alone, carry_out, read, values};
@@ -78,7 +78,7 @@ pub(crate) fn piece_result(
     frame: &Bound<'_, PyAny>,
 ) -> PyResult<Option<Frame>> {
     of_piece(py, operation, options, frame, |data| data.batches_of(&learned, &text_keys))
-        .map(|rows| rows.map(Frame))
+        .map(|rows| rows.map(Frame::from))
 }
 
 /// The shard of each row with these hashes, in 4 bytes each, under the key of a job of so many shards.
@@ -178,7 +178,7 @@ impl Hands<'_> {
 
     /// What was raised is raised again in the end.
     fn note(&self, error: PyErr, what: &str) -> Error {
-        let message = format!("{what}: {error}");
+        let message = format!("{what}: {}", told(&error));
         self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         Error::output(message)
     }
@@ -311,7 +311,7 @@ struct Crew {
 impl Workers for Crew {
     fn cut(&self, key: &[u8; HASH]) -> Result<()> {
         let cut = Python::attach(|py| self.crew.call_method1(py, "cut", (PyBytes::new(py, key),)).map(drop));
-        cut.map_err(|e| Error::output(format!("the workers could not cut the table: {e}")))
+        cut.map_err(|e| Error::output(format!("the workers could not cut the table: {}", told(&e))))
     }
 
     fn lanes(&self) -> Lanes {
@@ -321,7 +321,7 @@ impl Workers for Crew {
     }
 
     fn run(&self, tickets: &[Secret<Vec<u8>>], keep: &Kept<'_>) -> Result<Vec<Option<String>>> {
-        let failed = |e: PyErr| Error::output(format!("the workers could not be used: {e}"));
+        let failed = |e: PyErr| Error::output(format!("the workers could not be used: {}", told(&e)));
         // It yields results as they come, what went wrong, and nothing from time to time.
         let results = Python::attach(|py| -> PyResult<Py<PyIterator>> {
             let tickets: Vec<_> = tickets.iter().map(|ticket| PyBytes::new(py, ticket)).collect();
@@ -351,6 +351,6 @@ impl Workers for Crew {
         let taken = Python::attach(|py| {
             self.crew.call_method1(py, "result", (shard, PyBytes::new(py, learned))).map(drop)
         });
-        taken.map_err(|e| Error::output(format!("the result of a shard could not be handed over: {e}")))
+        taken.map_err(|e| Error::output(format!("the result of a shard could not be handed over: {}", told(&e))))
     }
 }

@@ -7,8 +7,8 @@
     r.learned  # what each party learned, in sentences
 
 ``df`` is a pandas, Polars or pyarrow frame, a DuckDB relation, any object with ``__arrow_c_stream__``, or the name of a
-file. The options are those of the program, with underscores; identity, address book, policy and audit log apply by
-default as they do there. ``audit_log=None`` keeps no log.
+file. ``help(veilset.intersect)`` has its options; identity, address book, policy and audit log apply by default as for the program.
+``audit_log=None`` keeps no log. ``print(veilset.guide())`` lists the pages of the guide.
 
 :func:`prepare` and :mod:`veilset.filter` make in advance what a run takes long for; :mod:`veilset.aio` has coroutines.
 """
@@ -16,9 +16,11 @@ default as they do there. ``audit_log=None`` keeps no log.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from . import aio, filter  # noqa: A004
+from . import _native
+from . import aio as aio
+from . import filter as filter  # noqa: A004
 from ._errors import (
     BugError,
     CancelledError,
@@ -31,9 +33,10 @@ from ._errors import (
     RefusedError,
     UsageError,
 )
+from ._help import with_options
 from ._native import Frame
 from ._people import Identity, Peer, PeerBook, Policy
-from ._run import Checked, Doing, Result, run
+from ._run import Checked, Doing, Party, Result, run
 from ._run import check as _check
 from ._run import make as _make
 
@@ -42,42 +45,68 @@ if TYPE_CHECKING:
 
     from . import _options
 
+#: The version of this package.
+__version__: str = _native.VERSION
 
+
+@with_options("intersect")
 def intersect(data: Any, **options: Unpack[_options.Intersect]) -> Result:
     """The rows of the receiver whose keys the sender has too. Only the receiver learns which, unless ``both``."""
     return run("intersect", data, options)
 
 
+@with_options("union")
 def union(data: Any, **options: Unpack[_options.Union_]) -> Result:
     """The receiver's rows and the sender's new keys, without showing the receiver which ones both have."""
     return run("union", data, options)
 
 
+@with_options("count")
 def count(data: Any, **options: Unpack[_options.Count]) -> Result:
     """How many keys both have: ``matches``."""
     return run("count", data, options)
 
 
+@with_options("sum")
 def sum(data: Any, **options: Unpack[_options.Sum]) -> Result:  # noqa: A001
     """The sum of the sender's values over the keys that both have: ``matches`` and ``sum``."""
     return run("sum", data, options)
 
 
+@with_options("id")
 def id(data: Any, **options: Unpack[_options.Id]) -> Result:  # noqa: A001
     """Our rows with identifiers that are equal where the keys of both are; nobody learns which are."""
     return run("id", data, options)
 
 
+@with_options("share")
 def share(data: Any, **options: Unpack[_options.Share]) -> Result:
     """Random shares of what matches, for a further computation; nobody learns anything."""
     return run("share", data, options)
 
 
+@overload
+def check(operation: Literal["intersect"], data: Any, **options: Unpack[_options.Intersect]) -> Checked: ...
+@overload
+def check(operation: Literal["union"], data: Any, **options: Unpack[_options.Union_]) -> Checked: ...
+@overload
+def check(operation: Literal["count"], data: Any, **options: Unpack[_options.Count]) -> Checked: ...
+@overload
+def check(operation: Literal["sum"], data: Any, **options: Unpack[_options.Sum]) -> Checked: ...
+@overload
+def check(operation: Literal["id"], data: Any, **options: Unpack[_options.Id]) -> Checked: ...
+@overload
+def check(operation: Literal["share"], data: Any, **options: Unpack[_options.Share]) -> Checked: ...
+@with_options("intersect", "union", "count", "sum", "id", "share")
 def check(operation: str, data: Any, **options: Any) -> Checked:
-    """Agrees with the other party on a run, and computes nothing: what would run, what it costs and shows."""
+    """Agrees with the other party on a run, and computes nothing: what would run, what it costs and shows.
+
+    The options are those of the operation.
+    """
     return _check(operation, data, options)
 
 
+@with_options("prepare")
 def prepare(data: Any, **options: Unpack[_options.Prepare]) -> Path:
     """Computes our half of a run before the other party is met, and returns its file.
 
@@ -87,6 +116,12 @@ def prepare(data: Any, **options: Unpack[_options.Prepare]) -> Path:
     return Path(options["output"])
 
 
+def guide(page: str | None = None) -> str:
+    """A page of the guide, for instance ``print(veilset.guide("refused"))``; without a name, which pages there are."""
+    return _native.guide(page)
+
+
+# Not what would hide functions of Python: filter, id and sum.
 __all__ = [
     "BugError",
     "CancelledError",
@@ -99,6 +134,7 @@ __all__ = [
     "InputError",
     "NetworkError",
     "OutputError",
+    "Party",
     "Peer",
     "PeerBook",
     "PeerError",
@@ -109,11 +145,10 @@ __all__ = [
     "aio",
     "check",
     "count",
-    "filter",
-    "id",
+    "guide",
     "intersect",
     "prepare",
     "share",
-    "sum",
     "union",
+    "__version__",
 ]

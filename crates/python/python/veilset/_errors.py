@@ -92,3 +92,16 @@ def make(kind: str, message: str, fields: dict[str, Any]) -> Error:
     for name, value in fields.items():
         setattr(error, name, value)
     return error
+
+
+def usage(text: str) -> Error:
+    """An error of whoever calls this."""
+    return make("usage", text, {"exit_code": 2})
+
+
+def told(error: BaseException) -> str:
+    """What is said of something that was raised: all of an error of ours or of the cluster, and of others the kind, because
+    what they say may name a cell."""
+    kind = type(error).__name__
+    ours = isinstance(error, Error) or type(error).__module__.partition(".")[0] == "distributed"
+    return f"{kind}: {error}" if ours else kind

@@ -12,10 +12,14 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ._errors import InputError, make
+from ._errors import InputError, make, usage
 
 #: The name of a frame in messages.
 NAME = "the frame"
+#: What to do about rows that could not be had.
+SEE = (
+    "What its library says of that is not shown, because it may name a cell: read all of the rows without veilset to see it"
+)
 #: The column by which rows of a pandas frame are found again.
 ROW = "__veilset_row"
 
@@ -52,10 +56,9 @@ class Looked(NamedTuple):
 def source(data: Any, columns: Looked, operation: str = "", to_file: bool = False) -> Source:
     """What is read for ``data``. ``columns`` are the ones that veilset looks at, for an operation or for something else, whose
     result may go to a file."""
-    if isinstance(data, (str, os.PathLike)):
-        return Source(os.fspath(data), None, lambda frame: frame)
-    if isinstance(data, (list, tuple)) and data and all(isinstance(one, (str, os.PathLike)) for one in data):
-        return Source([os.fspath(one) for one in data], None, lambda frame: frame)
+    if is_path(data):
+        path = os.fspath(data) if isinstance(data, (str, os.PathLike)) else [os.fspath(one) for one in data]
+        return Source(path, None, lambda frame: frame)
     module = type(data).__module__.split(".")[0]
     name = type(data).__name__
     if module == "pandas" and name == "DataFrame":
@@ -68,15 +71,31 @@ def source(data: Any, columns: Looked, operation: str = "", to_file: bool = Fals
     if module == "pyarrow":
         return _pyarrow(data)
     if module in ("duckdb", "_duckdb") and name == "DuckDBPyRelation":
-        return Source(None, data, _as_relation)
+        # Not a relation: it would be a query on a connection that may be closed before the rows are looked at.
+        return Source(None, data, lambda frame: frame)
     if hasattr(data, "__arrow_c_stream__") and name != "Series":
         return Source(None, data, lambda frame: frame)
-    raise make(
-        "usage",
+    raise usage(
         f"a {module}.{name} cannot be read. Give a pandas, Polars or pyarrow frame, a DuckDB relation, an object with"
-        " __arrow_c_stream__, the name of a file or folder, or a list of such names",
-        {"exit_code": 2},
+        " __arrow_c_stream__, the name of a file or folder, or a list of such names"
     )
+
+
+def is_path(data: Any) -> bool:
+    """Whether it is the name of a file, or a list of such names."""
+    if isinstance(data, (list, tuple)):
+        return bool(data) and all(isinstance(one, (str, os.PathLike)) for one in data)
+    return isinstance(data, (str, os.PathLike))
+
+
+def names_of(data: Any) -> list[str] | None:
+    """The names of the columns of a frame, if it tells them without being read."""
+    module, _, _ = type(data).__module__.partition(".")
+    if module == "polars" and hasattr(data, "lazy"):
+        return list(data.lazy().collect_schema().names())
+    if module == "pyarrow" and hasattr(data, "schema"):
+        return list(data.schema.names)
+    return [str(name) for name in data.columns] if module in ("pandas", "duckdb", "_duckdb") and hasattr(data, "columns") else None
 
 
 def _collected(data: Any) -> Any:
@@ -85,7 +104,9 @@ def _collected(data: Any) -> Any:
     try:
         return data.collect()
     except polars.exceptions.PolarsError as e:
-        raise _failed(f"{NAME}: the rows could not be had: {e}. Look at what makes them, and run again") from e
+        kind = type(e).__name__
+    # Not what Polars says, nor it as the cause: it may name a cell.
+    raise _failed(f"{NAME}: the rows could not be had ({kind}). {SEE}")
 
 
 def _polars(data: Any) -> Source:
@@ -131,7 +152,7 @@ def _pyarrow(data: Any) -> Source:
     if isinstance(data, pyarrow.RecordBatchReader):
         data = pyarrow.RecordBatchReader.from_batches(data.schema, _alike(data))
     if not isinstance(data, (pyarrow.Table, pyarrow.RecordBatchReader)):
-        raise make("usage", f"a {type(data).__name__} cannot be read. Make it a pyarrow.Table", {"exit_code": 2})
+        raise usage(f"a {type(data).__name__} cannot be read. Make it a pyarrow.Table")
     return Source(None, data, _table)
 
 
@@ -143,7 +164,8 @@ def _table(frame: Any) -> Any:
 
 
 def _alike(reader: Any) -> Iterator[Any]:
-    """The batches of a reader, which does not look whether they have its schema. It can be read once, and does not say so."""
+    """The batches of a reader, which does not look whether they have its schema. It can be read once, and does not say so.
+    The native part knows these two sentences, and shows no others."""
     rows = 0
     for batch in reader:
         if not batch.schema.equals(reader.schema):
@@ -152,16 +174,6 @@ def _alike(reader: Any) -> Iterator[Any]:
         yield batch
     if not rows:
         raise ValueError("the reader has no rows: it was read before, for instance by a check. If there are none, give a table")
-
-
-def _as_relation(frame: Any) -> Any:
-    import duckdb
-
-    try:
-        return duckdb.from_arrow(frame)
-    except (duckdb.Error, ImportError):
-        # An older DuckDB takes what pyarrow makes of it.
-        return duckdb.from_arrow(_table(frame))
 
 
 def _pandas(data: Any, columns: Looked, union: bool, to_file: bool) -> Source:
@@ -196,9 +208,11 @@ def _pandas(data: Any, columns: Looked, union: bool, to_file: bool) -> Source:
         return with_added(result, table, [name for name in table.column_names if name not in stream.column_names])
 
     def plain(frame: Any) -> Any:
-        """What was handed over of it, with the positions of our rows."""
+        """What was handed over of it, with the positions of our rows, from 0, as the column "row"."""
         table = _table(frame)
-        return table.drop_columns([labels[at] for at in others if labels[at] in table.column_names])
+        table = table.drop_columns([labels[at] for at in others if labels[at] in table.column_names])
+        shown = unlike("row", table.column_names)
+        return table.rename_columns([shown if name == row_column else name for name in table.column_names])
 
     return Source(None, stream, back, plain)
 
@@ -209,8 +223,7 @@ def needed() -> tuple[Any, Any]:
         import numpy
         import pyarrow
     except ImportError as e:
-        message = "pandas hands its columns over through pyarrow, which is missing. Install veilset[pandas]"
-        raise make("usage", message, {"exit_code": 2}) from e
+        raise usage("pandas hands its columns over through pyarrow, which is missing. Install veilset[pandas]") from e
     return numpy, pyarrow
 
 
@@ -427,12 +440,25 @@ def exact_column(series: Any, name: str, text_of: Callable[[Any], str | bytes] |
     for row, value in enumerate(series, 1):
         try:
             texts.append(None if _is_missing(value) else (text_of or _text)(value))
-        except (ValueError, OverflowError) as e:
-            raise _failed(f"{NAME}, row {row}, column \"{name}\": {e}", column=name, row=row) from None
+            continue
+        except _NoTextError as e:
+            why = str(e)
+        except Exception as e:
+            # Of some other type, whose message may have the value in it.
+            why = f"a value of the type {type(value).__name__} has no text ({type(e).__name__}). {_AS_TEXT}"
+        # Not while the other is handled, which would come along.
+        raise _failed(f"{NAME}, row {row}, column \"{name}\": {why}", column=name, row=row)
     binary = any(isinstance(text, bytes) for text in texts)
     if binary:
         texts = [text.encode() if isinstance(text, str) else text for text in texts]
     return pyarrow.array(texts, pyarrow.large_binary() if binary else pyarrow.large_string())
+
+
+_AS_TEXT = "Convert the column to text, the same way on both sides"
+
+
+class _NoTextError(Exception):
+    """Why a value has no text, without the value."""
 
 
 def _text(value: Any) -> str | bytes:
@@ -441,9 +467,10 @@ def _text(value: Any) -> str | bytes:
     if isinstance(value, str):
         try:
             value.encode()
+            return value
         except UnicodeEncodeError:
-            raise ValueError("the text (str) has half a character in it. Mend what made it") from None
-        return value
+            pass
+        raise _NoTextError("the text (str) has half a character in it. Mend what made it")
     if isinstance(value, (bytes, bytearray)):
         return bytes(value)
     if isinstance(value, bool):
@@ -455,11 +482,11 @@ def _text(value: Any) -> str | bytes:
         return text if value else text.lstrip("-")
     if isinstance(value, datetime.datetime):
         if value.tzinfo is None:
-            raise ValueError(
+            raise _NoTextError(
                 "timestamps without a time zone cannot be a key: they are different instants in different places. Convert the"
                 " column to UTC timestamps or to text, the same way on both sides"
             )
-        utc = value.astimezone(datetime.timezone.utc)
+        utc = _utc(value)
         fraction = utc.microsecond * 1000 + getattr(utc, "nanosecond", 0)
         return f"{utc.year:04}-{utc:%m-%dT%H:%M:%S}{_fraction(fraction)}Z"
     if isinstance(value, datetime.date):
@@ -467,14 +494,19 @@ def _text(value: Any) -> str | bytes:
     if isinstance(value, datetime.time) and value.tzinfo is None:
         return f"{value:%H:%M:%S}{_fraction(value.microsecond * 1000)}"
     if isinstance(value, float):
-        raise ValueError(
+        raise _NoTextError(
             "floating-point numbers cannot be a key or be summed: what looks equal may differ in the last digit. Convert the"
             " column to integers, decimals or text, the same way on both sides"
         )
-    raise ValueError(
-        f"a value of the type {type(value).__name__} has no text of its own. Convert the column to text, the same way on both"
-        " sides"
-    )
+    raise _NoTextError(f"a value of the type {type(value).__name__} has no text of its own. {_AS_TEXT}")
+
+
+def _utc(value: datetime.datetime) -> datetime.datetime:
+    try:
+        return value.astimezone(datetime.timezone.utc)
+    except OverflowError:
+        pass
+    raise _NoTextError("the moment is out of range: its year, in UTC, is not from 1 to 9999. Correct it, or convert the column to text")
 
 
 def _of_python(value: Any) -> Any:
@@ -518,13 +550,7 @@ def _failed(message: str, **fields: Any) -> InputError:
     return error
 
 
-def looked_at(options: Mapping[str, Any]) -> Looked:
-    """The columns that the options name."""
-    keys, values, sent = (_named(options.get(option)) for option in ("key", "values", "send_columns"))
-    return Looked(keys, values, sent)
-
-
-def _named(value: Any) -> list[str]:
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return [str(one) for one in value]
-    return [] if value is None else [str(value)]
+def looked_at(given: Mapping[str, Any]) -> Looked:
+    """The columns that the options name, which were given."""
+    values = [] if given.get("values") is None else [str(given["values"])]
+    return Looked(given.get("key", []), values, given.get("send_columns", []))

@@ -1,19 +1,20 @@
-"""The options of the operations, for editors and type checkers. They mean what `veilset OPERATION --help` says of them."""
+"""The options of the functions, for editors and type checkers. What they mean, ``help(veilset.intersect)`` says."""
 
 from __future__ import annotations
 
+import datetime
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, TypedDict, Union
 
 if TYPE_CHECKING:
-    from typing_extensions import Required
-
     from ._people import Identity, PeerBook, Policy
     from ._run import Doing
 
-FilePath = Union[str, "os.PathLike[str]"]
-Columns = Union[str, Sequence[str]]
+FilePath = Union[str, os.PathLike[str]]
+#: A column, or several in their order: a list, a tuple, an index or a series.
+Columns = Union[str, Iterable[str]]
+Seconds = Union[int, float, datetime.timedelta]
 
 
 class Keys(TypedDict, total=False):
@@ -23,7 +24,12 @@ class Keys(TypedDict, total=False):
     normalize: Columns
     encoding: Literal["utf8", "bytes"]
     empty_keys: Literal["error", "skip", "keep"]
-    duplicates: str
+    duplicates: Literal["first", "error", "add", "all"]
+
+
+class OfFiles(Keys, total=False):
+    """How a file is read. Frames are refused with these."""
+
     format: str
     delimiter: str
     no_header: bool
@@ -37,10 +43,15 @@ class Own(TypedDict, total=False):
     progress: bool | Callable[[Doing], None]
 
 
-class Prepare(Keys, Own, total=False):
+class ToFile(TypedDict):
+    """Where something goes that is made in advance."""
+
+    output: FilePath
+
+
+class Prepare(ToFile, OfFiles, Own, total=False):
     """The options of prepare."""
 
-    output: Required[FilePath]
     force: bool
     pad_to: int
     union_sender: bool
@@ -48,29 +59,27 @@ class Prepare(Keys, Own, total=False):
     prepared_ledger: FilePath
 
 
-class Build(Keys, Own, total=False):
+class Build(ToFile, OfFiles, Own, total=False):
     """The options of filter.build."""
 
-    output: Required[FilePath]
     force: bool
     for_: int
     capacity: int
     cipher: str
 
 
-class Update(Keys, Own, total=False):
+class Update(OfFiles, Own, total=False):
     """The options of filter.update."""
 
 
-class Export(Own, total=False):
+class Export(ToFile, Own, total=False):
     """The options of filter.export."""
 
-    output: Required[FilePath]
     force: bool
 
 
-class Common(Keys, total=False):
-    """The options of all operations."""
+class OfAny(Keys, total=False):
+    """The options of all operations, wherever the table lies."""
 
     role: Literal["receiver", "sender"]
     peer: str
@@ -81,33 +90,38 @@ class Common(Keys, total=False):
     book: PeerBook | FilePath
     policy: Policy | FilePath
     audit_log: FilePath | None
-    parties: FilePath
-    me: str
     protocol: str
     prefer: Literal["time", "bytes", "dollars"]
-    assume: str | Sequence[str]
+    assume: str | Iterable[str]
     group: str
-    cipher: str
     pad_to: int
     threads: int
     force: bool
     report: FilePath
-    output: FilePath
-    output_format: str
-    for_spreadsheets: bool
-    connect_timeout: int
-    idle_timeout: int
+    connect_timeout: Seconds
+    idle_timeout: Seconds
     max_peer_items: int
     allow_small: bool
     checked: FilePath
+    progress: bool | Callable[[Doing], None]
+
+
+class Common(OfAny, OfFiles, total=False):
+    """The options of all operations on a table that is here."""
+
+    parties: FilePath
+    me: str
+    cipher: str
+    output: FilePath
+    output_format: str
+    for_spreadsheets: bool
     prepared: FilePath
     prepared_ledger: FilePath
     filter: FilePath
     insecure_plaintext: bool
-    progress: bool | Callable[[Doing], None]
 
 
-class Rows(Common, total=False):
+class InRows(TypedDict, total=False):
     """The options of operations that send columns, and can be cut into shards."""
 
     shards: int
@@ -120,16 +134,20 @@ class Rows(Common, total=False):
     both: bool
 
 
-class Intersect(Rows, total=False):
+class Intersect(Common, InRows, total=False):
     """The options of intersect."""
 
     malicious_sender: bool
 
 
-class Union_(Rows, total=False):
+class Union_(Common, InRows, total=False):
     """The options of union."""
 
     reveal_count_to_sender: bool
+
+
+class OnWorkers(OfAny, InRows, total=False):
+    """The options of the operations of veilset.dask and veilset.spark."""
 
 
 class Count(Common, total=False):
@@ -161,3 +179,19 @@ class Share(Common, total=False):
     scale: int
     map: FilePath
     max_row: int
+
+
+#: The class of each operation, and of what is made in advance, by its command.
+OF = {
+    "intersect": Intersect,
+    "union": Union_,
+    "count": Count,
+    "sum": Sum,
+    "id": Id,
+    "share": Share,
+    "prepare": Prepare,
+    "filter build": Build,
+    "filter update": Update,
+    "filter info": Own,
+    "filter export": Export,
+}

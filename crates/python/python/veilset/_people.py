@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from . import _native
 
 
+@dataclass(frozen=True, repr=False)
 class Identity:
-    """This party's key pair, in a file that only its owner can read."""
+    """This party's key pair, in a file that only its owner can read. This is the place of the file, and has no key in it: a copy
+    in another process is of use where the file is."""
 
-    def __init__(self, path: Path, fingerprint: str) -> None:
-        self.path = path
-        #: What the other party gives as our fingerprint.
-        self.fingerprint = fingerprint
+    path: Path
+    #: What the other party gives as our fingerprint.
+    fingerprint: str
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | None = None) -> Identity:
@@ -66,6 +68,12 @@ class PeerBook:
         """Removes a peer."""
         _native.remove_peer(name, self.path)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PeerBook) and other.path == self.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
     def __repr__(self) -> str:
         return f"<veilset.PeerBook of {len(self.peers())} peers>"
 
@@ -75,6 +83,12 @@ class Policy:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Policy) and other.path == self.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
 
     def __repr__(self) -> str:
         return f"<veilset.Policy {self.path}>"

@@ -5,46 +5,42 @@ from __future__ import annotations
 import atexit
 import json
 import logging
-import os
 import sys
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _native
-from ._errors import Error
-from ._errors import make as make_error
-from ._frames import NAME, Source, looked_at, source
-from ._people import Identity, PeerBook, Policy
+from ._errors import Error, told, usage
+from ._frames import NAME, Source, is_path, looked_at, names_of, source
+from ._given import ROWS, check_applies, given_of, worded
 
 #: What the program prints beside its result is logged here.
 LOG = logging.getLogger("veilset")
 #: How often Python looks whether it was interrupted, in seconds.
 TICK = 0.1
 
-#: The operations whose results have rows of ours.
-ROWS = ("intersect", "union", "id")
-
 #: In place of data, for what is made of a file alone.
 NO_DATA: Any = object()
 
 
+@dataclass(frozen=True, slots=True)
 class Doing:
     """What a run is doing: ``what``, in which ``stage`` of ``stages`` (0 before the run), and how much of it is ``done`` of
     a ``total`` (0 if that is not known), in ``unit`` (``items`` or ``bytes``). ``left`` is how many seconds the run will
     still take, as far as can be told from its first seconds; None before the run."""
 
-    __slots__ = ("what", "stage", "stages", "done", "total", "unit", "left")
-
-    def __init__(
-        self, what: str, stage: int, stages: int, done: int, total: int, unit: str, left: float | None = None
-    ) -> None:
-        self.what, self.stage, self.stages = what, stage, stages
-        self.done, self.total, self.unit = done, total, unit
-        self.left = left
+    what: str
+    stage: int
+    stages: int
+    done: int
+    total: int
+    unit: str
+    left: float | None = None
 
     def __repr__(self) -> str:
         of = f" of {self.total}" if self.total else ""
@@ -54,8 +50,8 @@ class Doing:
 class Result:
     """The outcome of a run.
 
-    ``frame`` is the result in the form of the data that was given, if it has rows (an Arrow table if a file was given) and
-    went to no file; ``report`` is what ``--report`` writes as JSON; ``learned`` says in sentences what each party
+    ``frame`` is the result in the form of the data that was given, if it has rows and went to no file: of a file, a stream or a
+    DuckDB relation a :class:`veilset.Frame`; ``report`` is what ``report="FILE.json"`` writes; ``learned`` says in sentences what each party
     learned. Of id, ``ids`` is the list of all identifiers, and of the sender of share, ``map`` says which share belongs to
     which row.
     """
@@ -98,13 +94,14 @@ def _back(frame: _native.Frame | None, of: Source) -> Any:
     try:
         return None if frame is None else of.back(frame)
     except Exception as e:
-        plain = of.plain(frame)
-        columns = ", ".join(plain.columns if isinstance(plain, _native.Frame) else plain.column_names)
-        _warn(
-            f"the result is a {type(plain).__module__.split('.')[0]}.{type(plain).__name__} with the columns {columns}, because the"
-            f" kind of frame that was given cannot hold it: {e}"
-        )
-        return plain
+        why = told(e)
+    plain = of.plain(frame)
+    columns = ", ".join(plain.columns if isinstance(plain, _native.Frame) else plain.column_names)
+    _warn(
+        f"the result is a {type(plain).__module__.split('.')[0]}.{type(plain).__name__} with the columns {columns}, because the"
+        f" kind of frame that was given cannot hold it ({why})"
+    )
+    return plain
 
 
 def _delete(leftover: _native.Leftover | None) -> None:
@@ -116,14 +113,57 @@ def _delete(leftover: _native.Leftover | None) -> None:
         _warn(f"the run is done, but {e}")
 
 
-class Checked:
-    """What both sides agreed on, and what the run would cost and show. ``str()`` is the text of ``veilset check``."""
+class Party(NamedTuple):
+    """Another party of a run that was checked."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    #: Our name for it, if there is one, and
+    name: str | None
+    #: its fingerprint, if it was authenticated.
+    fingerprint: str | None
+    #: The size of its set, and
+    items: int
+    #: whether that is padded.
+    padded: bool
+
+
+@dataclass(frozen=True, repr=False)
+class Checked:
+    """What both sides agreed on, and what the run would cost and show. ``str()`` is all of it as text."""
+
+    operation: str
+    role: str
+    protocol: str
+    group: str
+    #: Why this protocol, if it was picked among several that both sides allow.
+    picked: str | None
+    #: The hard problems that the protocol rests on, such as ``ddh``.
+    rests_on: list[str]
+    #: The size of our set, and
+    items: int
+    #: whether that is padded.
+    padded: bool
+    #: The other parties.
+    others: list[Party]
+    #: What each party would learn, in sentences.
+    learned: list[str]
+    #: All terms that were agreed on, by their names in the report.
+    terms: dict[str, str]
+    #: Bytes that our side would send, and
+    sent: int
+    #: receive.
+    received: int
+    #: The messages of which each waits for the one before.
+    rounds: int
+    #: The most bytes of memory here, in addition to the set.
+    memory: int
+    #: How long our side would compute, and
+    seconds: float
+    #: the other side, or the slowest of several.
+    their_seconds: float
+    text: str
 
     def __str__(self) -> str:
-        return self._text
+        return self.text
 
     __repr__ = __str__
 
@@ -138,10 +178,11 @@ class Started:
         options: Mapping[str, Any],
         operation: str = "",
     ) -> None:
-        given = given_of(options)
+        given = given_of(options, lambda: names_of(data))
         progress = given.pop("progress", None)
         words: dict[str, Any] = {}
         self._source: Source | None = None
+        check_applies(given, operation, data is not NO_DATA and not is_path(data))
         if data is not NO_DATA:
             to_file = "output" in given and operation in ROWS
             self._source = data if isinstance(data, Source) else source(data, looked_at(given), operation, to_file)
@@ -197,7 +238,8 @@ class Started:
 
     def checked(self) -> Checked:
         """The outcome of a check that is over."""
-        return Checked(self.outcome()["text"])
+        outcome = self.outcome()
+        return Checked(**{**outcome, "others": [Party(*other) for other in outcome["others"]]})
 
 
 #: The runs that may go on.
@@ -245,31 +287,6 @@ def make(command: str, data: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     return started.outcome()
 
 
-def given_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given. ``None`` stands for one that was not, except for the log."""
-    return {name: value for name, value in options.items() if not (value is None and name != "audit_log")}
-
-
-def worded(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as the native part takes them."""
-    return {name: _word(name, value) for name, value in given.items()}
-
-
-def _word(name: str, value: Any) -> Any:
-    """The value of an option as the native part takes it."""
-    if isinstance(value, (Identity, PeerBook, Policy)):
-        return value.path
-    if name == "audit_log" and value is None:
-        return "none"
-    if name in ("key", "send_columns", "receive_columns", "normalize") and isinstance(value, (str, int)):
-        return [str(value)]
-    if isinstance(value, Mapping):
-        return [f"{theirs}={ours}" for theirs, ours in value.items()]
-    if isinstance(value, (tuple, list, set, frozenset)):
-        return list(value)
-    return value
-
-
 def _warn(text: str) -> None:
     """Warns at the line that called this package, each time: the same text may be about another run."""
     frame = sys._getframe(1)
@@ -288,8 +305,7 @@ def _shown(progress: Any) -> Callable[[Doing, bool], None] | None:
     try:
         from tqdm.auto import tqdm
     except ImportError as e:
-        message = "progress=True shows bars by tqdm, which is missing. Install veilset[progress], or give a callable"
-        raise make_error("usage", message, {"exit_code": 2}) from e
+        raise usage("progress=True shows bars by tqdm, which is missing. Install veilset[progress], or give a callable") from e
 
     bars: list[Any] = []
     seen: list[tuple[str, int]] = [("", -1)]

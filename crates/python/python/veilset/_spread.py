@@ -30,9 +30,11 @@ import pyarrow.compute
 import pyarrow.ipc
 
 from . import _native, _run
-from ._errors import Error
+from ._errors import Error, told
 from ._errors import make as make_error
-from ._frames import NAME, Source
+from ._errors import usage as usage
+from ._frames import NAME, SEE, Source
+from ._given import check_on_workers, given_of, worded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,11 +55,6 @@ MEET = 60
 Words = Mapping[str, Any]
 
 
-def usage(text: str) -> Error:
-    """An error of whoever calls this."""
-    return make_error("usage", text, {"exit_code": 2})
-
-
 def input_error(text: str, **fields: Any) -> Error:
     """An error of the table."""
     return make_error("input", text, {"exit_code": 3, **fields})
@@ -74,6 +71,17 @@ def check_names(names: Iterable[str]) -> None:
             )
 
 
+def unhad(error: BaseException, what: str) -> Error:
+    """The error for rows that an engine could not give: what it raised may name a cell, and is not kept."""
+    if isinstance(error, Error):
+        return error
+    said = told(error)
+    if said != type(error).__name__:
+        # Of the cluster, and not of the rows.
+        return make_error("output", f"the workers could not be used: {said}", {"exit_code": 7})
+    return input_error(f"{what}: the rows could not be had ({said}). {SEE}", file=NAME)
+
+
 class Crew(Protocol):
     """What an engine does for those who agree."""
 
@@ -84,19 +92,16 @@ class Crew(Protocol):
 class Agreed:
     """The side that agrees with the other party: its options, and the keys of the digests of its set."""
 
-    def __init__(self, operation: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, operation: str, options: Mapping[str, Any], names: Sequence[str]) -> None:
         self.operation = operation
-        self.given = _run.given_of(options)
-        if not self.given.get("shards"):
-            raise usage("workers run the shards of a job. Give their number with shards")
-        if "output" in self.given:
-            raise usage("the result of workers goes to no file. Leave output out, and write the frame")
-        self.words = _run.worded({name: value for name, value in self.given.items() if name != "progress"})
+        self.given = given_of(options, lambda: names)
+        check_on_workers(self.given, operation)
+        self.words = worded({name: value for name, value in self.given.items() if name != "progress"})
         self.keys = _native.digest_keys(self.words.get("identity"))
 
     def of_workers(self) -> dict[str, Any]:
         """The options as workers have them."""
-        return {**self.words, "connect_timeout": min(int(self.words.get("connect_timeout", MEET)), MEET)}
+        return {**self.words, "connect_timeout": min(float(self.words.get("connect_timeout", MEET)), MEET)}
 
     def run(self, whole: Mapping[str, Any], crew: Crew) -> _run.Result:
         """Runs the job on a table of which this is known, with these workers."""
@@ -109,10 +114,13 @@ class Agreed:
         try:
             frame = crew.frame()
         except Exception as e:
-            raise self._unmade(e) from e
-        return _run.Result(outcome, source, frame)
+            unmade = self._unmade(told(e))
+        else:
+            return _run.Result(outcome, source, frame)
+        # Not while the other is handled, which would come along, perhaps with a cell in it.
+        raise unmade
 
-    def _unmade(self, why: Exception) -> Error:
+    def _unmade(self, why: str) -> Error:
         """The error for a result whose rows cannot be made. What a job keeps is still there."""
         job = self.words.get("job")
         back = (
@@ -121,7 +129,7 @@ class Agreed:
             if job
             else "Run again. With job, what it is made of would be kept"
         )
-        what = f"the run is done, but the rows of its result could not be made: {type(why).__name__}: {why}"
+        what = f"the run is done, but the rows of its result could not be made: {why}"
         return make_error("output", f"{what.rstrip('.')}. {back}", {"exit_code": 7})
 
 

@@ -17,8 +17,12 @@ asks for, ``sNNN.ROUTE.veilset`` for lane NNN.
 
 A worker that dies loses the shards that it had not completed, which run again.
 
-Rows of ours come back from the frame itself, as :func:`veilset.intersect` and :func:`veilset.union` give them for pandas.
+Rows of ours come back from the frame itself, as :func:`veilset.intersect` and :func:`veilset.union` give them for pandas: of an
+intersection with their index, and with the divisions of the frame. A union numbers its rows anew, in each partition from 0.
 Only the columns that the options name are looked at and brought together.
+
+A task of ours that fails returns what went wrong in place of its result. If it raised that, the worker would log its arguments, rows
+and keys of the job among them.
 """
 
 from __future__ import annotations
@@ -27,16 +31,20 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dask
 import dask.dataframe
 import distributed
 import pyarrow
 
-from . import _frames, _native, _spread
-from ._errors import Error
+from . import _frames, _native, _options, _spread
+from ._errors import Error, make, told
+from ._help import with_options
 from ._run import Result
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["intersect", "union"]
 
@@ -46,25 +54,27 @@ _TICK = 0.2
 Lanes = Mapping[str, str] | Sequence[str] | int | None
 
 
+@with_options("intersect", typed=_options.OnWorkers)
 def intersect(
-    data: Any,
+    data: dask.dataframe.DataFrame,
     *,
     client: distributed.Client | None = None,
     lanes: Lanes = None,
     route: str | None = None,
-    **options: Any,
+    **options: Unpack[_options.OnWorkers],
 ) -> Result:
     """The rows of the receiver whose keys the sender has too. Only the receiver learns which, unless ``both``."""
     return _run_on("intersect", data, client, lanes, route, options)
 
 
+@with_options("union", typed=_options.OnWorkers)
 def union(
-    data: Any,
+    data: dask.dataframe.DataFrame,
     *,
     client: distributed.Client | None = None,
     lanes: Lanes = None,
     route: str | None = None,
-    **options: Any,
+    **options: Unpack[_options.OnWorkers],
 ) -> Result:
     """The receiver's rows and the sender's new keys, without showing the receiver which ones both have."""
     return _run_on("union", data, client, lanes, route, options)
@@ -82,11 +92,47 @@ def _run_on(
         raise _spread.usage(
             f"a {type(data).__name__} is no Dask data frame. Make one with dask.dataframe, or use veilset.{operation}"
         )
-    job = _spread.Agreed(operation, options)
-    client = client or distributed.default_client()
+    job = _spread.Agreed(operation, options, [str(label) for label in data.columns])
+    client = client or _default_client()
     table = _Table(_Columns.of(operation, job, data), job.words, client)
     crew = _Crew(job, table, lanes, route)
     return job.run(table.gather(data, job.keys), crew)
+
+
+def _default_client() -> distributed.Client:
+    try:
+        found: distributed.Client = distributed.default_client()
+        return found
+    except ValueError:
+        pass
+    raise _spread.usage("there is no client of a cluster. Make a distributed.Client first, or give one with client")
+
+
+class _Wrong(NamedTuple):
+    """What went wrong with a task, in place of its result."""
+
+    error: Error
+
+
+def _quietly(do: Callable[..., Any], *given: Any) -> Any:
+    """Does this with what tasks before it returned, unless one of those went wrong."""
+    for one in given:
+        for part in one if isinstance(one, list) else [one]:
+            if isinstance(part, _Wrong):
+                return part
+    try:
+        return do(*given)
+    except Error as e:
+        return _Wrong(e.with_traceback(None))
+    except Exception as e:
+        return _Wrong(make("output", f"a worker could not do its part: {told(e)}", {"exit_code": 7}))
+
+
+def _right(value: Any) -> Any:
+    """What a task returned, or what went wrong."""
+    if isinstance(value, _Wrong):
+        raise value.error
+    return value
 
 
 class _Columns(NamedTuple):
@@ -117,6 +163,8 @@ class _Table:
         self.heads: list[Any] = []
         #: and their rows, from which those of the result are taken.
         self.partitions: list[Any] = []
+        #: The bounds of the partitions, by the index, if they are known.
+        self.divisions: tuple[Any, ...] | None = None
         #: The Arrow types of the columns that are looked at.
         self.schema: pyarrow.Schema = pyarrow.schema([])
         self._buckets: list[Any] = []
@@ -124,44 +172,59 @@ class _Table:
         self.marks: list[bytes] = []
         self._whole: dict[str, Any] = {}
 
+    def submit(self, do: Callable[..., Any], *given: Any) -> Any:
+        """Has a worker do this, whatever becomes of it."""
+        name = getattr(do, "__name__", type(do).__name__).strip("_").lower()
+        return self.client.submit(_quietly, do, *given, key=f"veilset-{name}-{uuid.uuid4()}")
+
+    def gathered(self, futures: Any) -> Any:
+        """What they returned, if nothing went wrong."""
+        try:
+            values = self.client.gather(futures)
+        except Exception as e:
+            failed = [at for at, part in enumerate(self.partitions) if part.status == "error"]
+            what = f"partition {failed[0]} of {_frames.NAME}" if failed else _frames.NAME
+            unhad = _spread.unhad(e, what)
+        else:
+            return [_right(value) for value in values]
+        # Not while the other is handled, which would come along.
+        raise unhad
+
     def gather(self, data: Any, keys: bytes) -> dict[str, Any]:
         """Brings equal keys together; returns what is known of the whole table."""
-        submit, words = self.client.submit, self.words
+        submit, words = self.submit, self.words
+        self.divisions = data.divisions if data.known_divisions else None
         self.partitions = self.client.compute(data.to_delayed())
-        rows = [submit(len, part) for part in self.partitions]
-        handed = [submit(_handed, self.columns, part, at, pure=False) for at, part in enumerate(self.partitions)]
-        self.heads, schemas = self.client.gather([
-            [submit(_head, part, pure=False) for part in self.partitions],
-            [submit(_schema, table, pure=False) for table in handed],
-        ])
-        self.schema = _one_schema(schemas)
-        hashed = [submit(self.hash, table, at, pure=False) for at, table in enumerate(handed)]
-        number = min(max(len(self.partitions), 1), 256)
-        cuts = [submit(_spread.buckets, table, number, pure=False) for table in hashed]
-        self._buckets = [
-            submit(_spread.ordered, [submit(_item, cut, at, pure=False) for cut in cuts], pure=False)
-            for at in range(number)
-        ]
-        sums = [submit(_spread.summed, self.operation, words, keys, table, pure=False) for table in self._buckets]
-        counted, parts = self.client.gather([rows, sums])
-        self._whole = _spread.total(parts, sum(counted), keys)
+        handed = [submit(_handed, self.columns, part, at) for at, part in enumerate(self.partitions)]
+        known = self.gathered([submit(_known, part, table) for part, table in zip(self.partitions, handed)])
+        self.heads = [head for _, head, _ in known]
+        self.schema = _one_schema([schema for _, _, schema in known])
+        number = self._number_of_buckets()
+        cuts = [submit(_cut, self.hash, table, at, number) for at, table in enumerate(handed)]
+        self._buckets = [submit(_spread.ordered, [submit(_item, cut, at) for cut in cuts]) for at in range(number)]
+        sums = [submit(_spread.summed, self.operation, words, keys, table) for table in self._buckets]
+        self._whole = _spread.total(self.gathered(sums), sum(rows for rows, _, _ in known), keys)
         return self._whole
+
+    def _number_of_buckets(self) -> int:
+        """As many as there are shards, each of which fits into the memory of a worker, or workers that compute. Each partition is cut
+        into them: if there were as many as partitions, the work would grow with the square of those."""
+        slots: int = sum(self.client.nthreads().values())
+        return min(max(len(self.partitions), 1), max(self.number, slots), 256)
 
     def cut(self, key: bytes) -> None:
         """Brings the rows of each shard together."""
-        submit = self.client.submit
-        marks = [submit(_spread.marks, key, self.number, table, pure=False) for table in self._buckets]
-        cuts = [submit(_spread.shards, key, self.number, table, pure=False) for table in self._buckets]
+        submit = self.submit
+        marks = [submit(_spread.marks, key, self.number, table) for table in self._buckets]
+        cuts = [submit(_spread.shards, key, self.number, table) for table in self._buckets]
         self._buckets = []
         self.shards = [
-            submit(pyarrow.concat_tables, [submit(_item, cut, at, pure=False) for cut in cuts], pure=False)
-            for at in range(self.number)
+            submit(pyarrow.concat_tables, [submit(_item, cut, at) for cut in cuts]) for at in range(self.number)
         ]
-        self.marks = _spread.all_marks(self.client.gather(marks), self.number, self._whole)
-
+        self.marks = _spread.all_marks(self.gathered(marks), self.number, self._whole)
 
     @property
-    def hash(self) -> Callable[[pyarrow.Table, int], pyarrow.Table]:
+    def hash(self) -> _Hash:
         """What workers do with a partition first."""
         return _Hash(self.columns, self.words, self.schema)
 
@@ -238,8 +301,8 @@ class _Crew:
                         if not (gone or future.done()) or queue.qsize():
                             continue
                         del going[lane]
-                        if future.status != "finished":
-                            yield None, b"", f"lane {lane}: {_why(future) if future.done() else 'its worker is gone'}"
+                        if why := _why(future) if future.done() else "its worker is gone":
+                            yield None, b"", f"lane {lane}: {why}"
                             future.cancel()
                     continue
                 shard, learned = queue.get()
@@ -259,7 +322,7 @@ class _Crew:
 
     def frame(self) -> Any:
         """The rows of the result, on the workers, in the order of the table."""
-        table, submit = self.table, self.table.client.submit
+        table, submit = self.table, self.table.submit
         if not self._learned:
             return None
         of, words, pieces = table.columns, table.words, len(table.partitions)
@@ -267,30 +330,31 @@ class _Crew:
         as_text = _spread.text_keys(of.operation, words, self._learned.values(), empty)
         results = [
             submit(
-                _spread.result,
-                of.operation,
-                words,
-                learned,
-                as_text,
-                submit(_spread.checked, table.shards[shard], shard, table.marks[shard], pure=False),
-                pure=False,
+                _spread.result, of.operation, words, learned, as_text,
+                submit(_spread.checked, table.shards[shard], shard, table.marks[shard]),
             )
             for shard, learned in sorted(self._learned.items())
         ]
-        if submit(_is_none, results[0], pure=False).result():
+        if table.gathered([submit(_is_none, results[0])])[0]:
             return None
-        cuts = [submit(_spread.by_piece, rows, pieces, pure=False) for rows in results]
+        cuts = [submit(_spread.by_piece, rows, pieces) for rows in results]
         rows = _Rows(of, table.hash, table.schema, table.heads, {of.looked.keys[place] for place in as_text})
         parts = [
-            submit(rows, part, at, [submit(_item, cut, at, pure=False) for cut in cuts], pure=False)
+            submit(rows, part, at, [submit(_item, cut, at) for cut in cuts])
             # Those of the other side have no partition, and come last.
             for at, part in enumerate([*table.partitions, None])
         ]
-        some = table.client.gather([submit(_head, part, pure=False) for part in parts])
-        there = [(part, head) for part, head in zip(parts, some) if head is not None]
+        some = table.gathered([submit(_head, part) for part in parts])
+        # If a worker is lost, they are made again later, when nobody looks whether they went wrong.
+        right = [table.client.submit(_right, part, key=f"veilset-rows-{uuid.uuid4()}") for part in parts]
+        there = [(part, head) for part, head in zip(right, some) if head is not None]
+        # Rows that are omitted leave the others within the bounds of their partition.
+        divisions = table.divisions if of.operation == "intersect" and len(there) == pieces else None
         # Objects stay what they are.
         with dask.config.set({"dataframe.convert-string": False}):
-            return dask.dataframe.from_delayed([part for part, _ in there], meta=there[0][1], verify_meta=False)
+            return dask.dataframe.from_delayed(
+                [part for part, _ in there], meta=there[0][1], divisions=divisions, verify_meta=False
+            )
 
 
 class _Hash:
@@ -382,8 +446,14 @@ def _handed(columns: _Columns, part: Any, at: int) -> pyarrow.Table:
     return pyarrow.table(dense, names=names)
 
 
-def _schema(table: pyarrow.Table) -> pyarrow.Schema:
-    return table.schema
+def _known(part: Any, handed: pyarrow.Table) -> tuple[int, Any, pyarrow.Schema]:
+    """What is known of a partition: its number of rows, it without its rows, and the types of what is handed over."""
+    return len(part), part.iloc[:0], handed.schema
+
+
+def _cut(hash: _Hash, handed: pyarrow.Table, at: int, number: int) -> list[pyarrow.Table]:
+    """A partition in buckets."""
+    return _spread.buckets(hash(handed, at), number)
 
 
 def _one_schema(schemas: Sequence[pyarrow.Schema]) -> pyarrow.Schema:
@@ -434,11 +504,14 @@ def _head(frame: Any) -> Any:
     return None if frame is None else frame.iloc[:0]
 
 
-def _why(future: Any) -> str:
+def _why(future: Any) -> str | None:
+    """Why a lane that is done did not complete its shards, if so."""
     if future.status == "cancelled":
         return "it was cancelled"
-    error = future.exception()
-    return f"{type(error).__name__}: {error}"
+    if future.status == "finished":
+        why: str | None = future.result()
+        return why
+    return told(future.exception())
 
 
 def _lane(
@@ -448,8 +521,23 @@ def _lane(
     place: Mapping[str, str | None],
     held: _Held,
     name: str,
+) -> str | None:
+    """Runs a lane, on a worker. Returns what went wrong."""
+    try:
+        _run_lane(operation, words, ticket, place, held, name)
+    except Exception as e:
+        return told(e)
+    return None
+
+
+def _run_lane(
+    operation: str,
+    words: _spread.Words,
+    ticket: bytes,
+    place: Mapping[str, str | None],
+    held: _Held,
+    name: str,
 ) -> None:
-    """Runs a lane, on a worker."""
     lane, _ = _native.ticket_lane(ticket)
     # The rows are fetched while it runs, by tasks of their own.
     with distributed.worker_client() as client:
@@ -458,12 +546,12 @@ def _lane(
         # When a worker dies, its tasks are begun again elsewhere. The other side's worker has left, and must not come back.
         begun = distributed.Event(f"{name}-{lane}", client=client)
         if begun.is_set():
-            raise RuntimeError("its worker died")
+            raise make("output", "its worker died", {"exit_code": 7})
         begun.set()
 
         def piece(shard: int) -> pyarrow.Table:
             rows, mark = held.futures[shard]
-            return client.submit(_spread.checked, rows, shard, mark, pure=False).result()
+            return _right(client.submit(_quietly, _spread.checked, rows, shard, mark, pure=False).result())
 
         hands = _spread.Hands(
             piece=piece,

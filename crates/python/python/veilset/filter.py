@@ -9,9 +9,11 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ._help import with_options
 from ._run import NO_DATA, make
 
 if TYPE_CHECKING:
@@ -20,38 +22,40 @@ if TYPE_CHECKING:
     from . import _options
 
 
+@dataclass(frozen=True, repr=False)
 class Info:
-    """What a filter, or the public part of one, is for. ``str()`` is the text of ``veilset filter info``."""
+    """What a filter, or the public part of one, is for. ``str()`` is all of it as text."""
 
-    def __init__(self, native: dict[str, Any]) -> None:
-        #: The fingerprint of the one who made it.
-        self.owner: str = native["owner"]
-        #: How many items it has; ``None`` for a public part, which does not show it.
-        self.items: int | None = native["items"]
-        #: How many items it can have.
-        self.capacity: int = native["capacity"]
-        #: The largest set of a sender that it is for.
-        self.queries: int = native["queries"]
-        self.key_columns: int = native["key_columns"]
-        #: How its keys were normalised and encoded.
-        self.normalisation: str = native["normalisation"]
-        self.cipher: str = native["cipher"]
-        #: The digest of its public part, which both parties of a run agree on.
-        self.digest: str = native["digest"]
-        self._text: str = native["text"]
+    #: The fingerprint of the one who made it.
+    owner: str
+    #: How many items it has; ``None`` for a public part, which does not show it.
+    items: int | None
+    #: How many items it can have.
+    capacity: int
+    #: The largest set of a sender that it is for.
+    queries: int
+    key_columns: int
+    #: How its keys were normalised and encoded.
+    normalisation: str
+    cipher: str
+    #: The digest of its public part, which both parties of a run agree on.
+    digest: str
+    text: str
 
     def __str__(self) -> str:
-        return self._text
+        return self.text
 
     __repr__ = __str__
 
 
+@with_options("filter build")
 def build(data: Any, **options: Unpack[_options.Build]) -> Path:
     """Makes a filter of the keys of ``data``, and returns its file. After an interruption, the same call goes on."""
     make("filter build", data, options)
     return Path(options["output"])
 
 
+@with_options("filter update")
 def update(filter: str | os.PathLike[str], data: Any, **options: Unpack[_options.Update]) -> int:
     """Inserts the keys of ``data`` into a filter, and encrypts all of it afresh: senders need its public part again.
 
@@ -61,11 +65,13 @@ def update(filter: str | os.PathLike[str], data: Any, **options: Unpack[_options
     return inserted
 
 
+@with_options("filter info")
 def info(filter: str | os.PathLike[str], **options: Unpack[_options.Own]) -> Info:
     """What a filter, or the public part of one, is for. All of it is checked."""
-    return Info(make("filter info", NO_DATA, {"filter": filter, **options}))
+    return Info(**make("filter info", NO_DATA, {"filter": filter, **options}))
 
 
+@with_options("filter export")
 def export(filter: str | os.PathLike[str], **options: Unpack[_options.Export]) -> Path:
     """Writes the public part of a filter, for senders, and returns its file."""
     make("filter export", NO_DATA, {"filter": filter, **options})

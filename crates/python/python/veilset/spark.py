@@ -18,29 +18,41 @@ lane NNN.
 The lanes of a round run in barrier mode: all at once, a task each, so the cluster needs as many free slots. What a lane completed
 before it failed is kept. An executor that dies ends the whole round, whose shards run again.
 
-``df`` is read more than once if the cluster loses what it has cached, and must give the same rows each time.
+``df`` is read more than once if the cluster loses what it has cached, and must give the same rows each time. It is one of a session
+in this process: Spark Connect has no barrier mode, and its frames are refused.
 """
 
 from __future__ import annotations
 
 import inspect
+import json
+import re
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy
 import pyarrow
 from pyspark import BarrierTaskContext, StorageLevel, TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import BinaryType, DataType, IntegerType, LongType, StructField, StructType
 
-from . import _native, _spread
+from . import _native, _options, _spread
+from ._errors import Error, make, told
+from ._frames import NAME, SEE
+from ._help import with_options
 from ._run import Result
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["intersect", "union"]
+
+Result_ = TypeVar("Result_")
 
 #: The shard of a row, and
 _SHARD = "__veilset_shard"
@@ -52,15 +64,25 @@ _ROWS = 10_000
 _TICK = 0.2
 
 
+@with_options("intersect", typed=_options.OnWorkers)
 def intersect(
-    data: DataFrame, *, lanes: Sequence[str] | int | None = None, route: str | None = None, **options: Any
+    data: DataFrame,
+    *,
+    lanes: Sequence[str] | int | None = None,
+    route: str | None = None,
+    **options: Unpack[_options.OnWorkers],
 ) -> Result:
     """The rows of the receiver whose keys the sender has too. Only the receiver learns which, unless ``both``."""
     return _run_on("intersect", data, lanes, route, options)
 
 
+@with_options("union", typed=_options.OnWorkers)
 def union(
-    data: DataFrame, *, lanes: Sequence[str] | int | None = None, route: str | None = None, **options: Any
+    data: DataFrame,
+    *,
+    lanes: Sequence[str] | int | None = None,
+    route: str | None = None,
+    **options: Unpack[_options.OnWorkers],
 ) -> Result:
     """The receiver's rows and the sender's new keys, without showing the receiver which ones both have."""
     return _run_on("union", data, lanes, route, options)
@@ -69,10 +91,15 @@ def union(
 def _run_on(
     operation: str, data: Any, lanes: Sequence[str] | int | None, route: str | None, options: Mapping[str, Any]
 ) -> Result:
-    if not hasattr(data, "mapInArrow"):
+    if not isinstance(data, DataFrame):
         raise _spread.usage(f"a {type(data).__name__} is no Spark data frame. Use veilset.{operation} for it")
+    if ".connect." in type(data).__module__:
+        raise _spread.usage(
+            "the frame is one of Spark Connect, over which the lanes of a round cannot run at the same time (barrier mode). Use a"
+            " session in the driver of the cluster, as spark-submit starts one, or save the rows and read them with another engine"
+        )
     _spread.check_names(data.columns)
-    job = _spread.Agreed(operation, options)
+    job = _spread.Agreed(operation, options, data.columns)
     table = _Table(job, data)
     crew = _Crew(job, table, _spread.Places(job, lanes, route))
     return job.run(table.gather(), crew)
@@ -109,15 +136,15 @@ class _Table:
                 yield pyarrow.RecordBatch.from_pylist([dict(zip(("items", "again", "rows", "sums", "mark"), row))])
 
         schema = _with(self.data.schema, (_spread.HASH, BinaryType()), (_spread.PLACE, LongType()))
-        hashes = self.data.mapInArrow(hashed, schema)
+        hashes = self.data.mapInArrow(_telling(hashed), schema)
         # By hash and in order: equal keys are neighbours.
         number = max(self.spark.sparkContext.defaultParallelism, self.data.rdd.getNumPartitions())
         ordered = hashes.repartition(number, _spread.HASH).sortWithinPartitions(_spread.HASH, _spread.PLACE)
         self.ordered = ordered.persist(StorageLevel.MEMORY_AND_DISK)
         form = "items long, again long, rows long, sums binary, mark binary"
-        sums = self.ordered.mapInArrow(summed, form).collect()
+        sums = _asked(self.ordered.mapInArrow(_telling(summed), form).collect)
         parts = [(row[0], row[1], row[2], bytes(row[3]), bytes(row[4])) for row in sums]
-        self._whole = _spread.total(parts, self.data.count(), keys)
+        self._whole = _spread.total(parts, _asked(self.data.count), keys)
         return self._whole
 
     def cut(self, key: bytes) -> None:
@@ -129,8 +156,11 @@ class _Table:
                 marks = _spread.marks(key, number, pyarrow.Table.from_batches([batch]))
                 yield pyarrow.RecordBatch.from_pylist([{"marks": marks}])
 
-        parts = self.ordered.mapInArrow(marked, "marks binary").toLocalIterator()
-        self._key, self.marks = key, _spread.all_marks((bytes(row[0]) for row in parts), number, self._whole)
+        def marks() -> list[bytes]:
+            parts = self.ordered.mapInArrow(_telling(marked), "marks binary").toLocalIterator()
+            return _spread.all_marks((bytes(row[0]) for row in parts), number, self._whole)
+
+        self._key, self.marks = key, _asked(marks)
 
     def tasks(self, tasks: Sequence[Sequence[int]]) -> DataFrame:
         """The rows of these shards, in so many partitions: each has those of its shards, one after another."""
@@ -148,7 +178,7 @@ class _Table:
                 yield from _batches(table.filter(pyarrow.array(slot_of[of] >= 0)))
 
         schema = _with(self.ordered.schema, (_SHARD, IntegerType()), (_SLOT, IntegerType()))
-        rows = self.ordered.mapInArrow(cut, schema).repartition(len(tasks), _SLOT)
+        rows = self.ordered.mapInArrow(_telling(cut), schema).repartition(len(tasks), _SLOT)
         return rows.sortWithinPartitions(_SHARD, _spread.HASH, _spread.PLACE).drop(_SLOT)
 
     def _slots(self, tasks: int) -> list[int]:
@@ -190,7 +220,7 @@ class _Crew:
             try:
                 _native.run_lane(operation, words, tickets[at], places[at], hands)
             except Exception as e:
-                yield learned.batch(f"{type(e).__name__}: {e}")
+                yield learned.batch(told(e))
             else:
                 yield learned.batch(None)
 
@@ -203,7 +233,7 @@ class _Crew:
             try:
                 done.extend(rows.mapInArrow(run, "shard int, learned binary, wrong string", barrier=True).collect())
             except Exception as e:
-                done.append((None, b"", f"{type(e).__name__}: {e}"))
+                done.append((None, b"", str(_of_tasks(e))))
 
         going = threading.Thread(target=collect, daemon=True)
         going.start()
@@ -249,20 +279,67 @@ class _Crew:
             for result in results(batches, range(context.partitionId(), number, tasks)):
                 yield from _batches(result)
 
-        first = table.tasks([[0]]).mapInArrow(some, "form binary").first()
+        first = _asked(table.tasks([[0]]).mapInArrow(_telling(some), "form binary").first)
         if first is None:
             return None
         form_of_result = from_arrow_schema(
             pyarrow.ipc.read_schema(pyarrow.py_buffer(first["form"])), prefer_timestamp_ntz=True
         )
-        rows = table.tasks([range(at, number, tasks) for at in range(tasks)]).mapInArrow(every, form_of_result)
+        rows = table.tasks([range(at, number, tasks) for at in range(tasks)]).mapInArrow(_telling(every), form_of_result)
         if _spread.PLACE in rows.columns:
             # Those of the other side have no place, and come last.
             rows = rows.orderBy(sql.col(_spread.PLACE).asc_nulls_last()).drop(_spread.PLACE)
         rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
         # Spark would only make them when they are used.
-        rows.count()
+        _asked(rows.count)
         return rows
+
+
+#: What a task does with the batches of its partition.
+_Task = Callable[[Iterable[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
+
+
+class _FailedError(Exception):
+    """What went wrong in a task, as JSON: Spark shows the driver only a text of it, and logs that. No cell is in it."""
+
+
+def _telling(do: _Task) -> _Task:
+    """Does the same, and tells what goes wrong as this does."""
+
+    def telling(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        try:
+            yield from do(batches)
+            return
+        except Error as e:
+            wrong = {"kind": e.kind, "message": str(e), "fields": vars(e)}
+        except Exception as e:
+            message = f"an executor could not do its part: {told(e)}"
+            wrong = {"kind": "output", "message": message, "fields": {"exit_code": 7}}
+        # Not while the other is handled, which would come along.
+        raise _FailedError(json.dumps(wrong))
+
+    return telling
+
+
+def _asked(action: Callable[[], Result_]) -> Result_:
+    """What Spark returns for this. What it raises is an error of ours."""
+    try:
+        return action()
+    except Exception as e:
+        error = _of_tasks(e)
+    raise error
+
+
+def _of_tasks(raised: Exception) -> Error:
+    """What a task told, or the kind of another error: what it says may name a cell."""
+    if isinstance(raised, Error):
+        return raised
+    if told_by := re.findall(r"^(?:veilset\.spark\.)?_FailedError: (\{.*\})\s*$", str(raised), re.MULTILINE):
+        wrong = json.loads(told_by[-1])
+        return make(wrong["kind"], wrong["message"], wrong["fields"])
+    condition = raised.getCondition() if isinstance(raised, PySparkException) else None
+    kind = f"{type(raised).__name__}{f', {condition}' if condition else ''}"
+    return _spread.input_error(f"{NAME}: the rows could not be had ({kind}). {SEE}", file=NAME)
 
 
 class _Learned:

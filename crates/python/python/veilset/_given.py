@@ -1,0 +1,148 @@
+"""Options as they were given, and as the native part takes them. What would have no effect is refused."""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from . import _options
+from ._errors import usage
+from ._people import Identity, PeerBook, Policy
+
+#: The options that name columns, in their order.
+_COLUMNS = ("key", "send_columns", "receive_columns")
+#: Those that take several words in any order.
+_WORDS = ("normalize", "assume")
+_TIMES = ("connect_timeout", "idle_timeout")
+#: What says how a file is read.
+_OF_FILES = ("format", "delimiter", "no_header")
+#: The operations whose results have rows of ours.
+ROWS = ("intersect", "union", "id")
+
+
+def given_of(options: Mapping[str, Any], names_of: Callable[[], Sequence[str] | None]) -> dict[str, Any]:
+    """The options that were given. ``None`` stands for one that was not, except for the log. ``names_of`` tells
+    those of the columns of the table, if they are known."""
+    given = {name: value for name, value in options.items() if not (value is None and name != "audit_log")}
+    for name in _COLUMNS:
+        if name in given and not (name == "receive_columns" and isinstance(given[name], Mapping)):
+            given[name] = _columns(name, given[name], names_of)
+    return given
+
+
+def _columns(option: str, value: Any, names_of: Callable[[], Sequence[str] | None]) -> list[str]:
+    """The names of columns, one or several in their order."""
+    if isinstance(value, str) or _is_label(value):
+        return [str(value)]
+    several = value if isinstance(value, (list, tuple)) else _listed(option, value)
+    # A series may hold cells, which are not told.
+    if wrong := [one for one in several if not (isinstance(one, str) or _is_label(one))]:
+        raise usage(f"{option} takes names of columns, and one of these is a {_kind(wrong[0])}. Give their names as text")
+    found = [str(one) for one in several]
+    if several is value or option == "receive_columns":
+        return found
+    names = names_of()
+    if names is not None and not set(found) <= set(names):
+        raise usage(
+            f"{option} takes names of columns, and this {_kind(value)} has other values. Give the name of the column, for instance"
+            f' {option}="email"; an index must be made a column first'
+        )
+    return found
+
+
+def _listed(option: str, value: Any) -> list[Any]:
+    if isinstance(value, (set, frozenset)):
+        raise usage(f"{option} is a set, which has no order, and the order of columns matters. Give a list")
+    if isinstance(value, (bytes, bytearray, Mapping)) or hasattr(value, "columns") or not isinstance(value, Iterable):
+        raise usage(f"{option} takes the name of a column or a list of names, and this is a {_kind(value)}")
+    return list(value)
+
+
+def _is_label(value: Any) -> bool:
+    """Whether it is a whole number, which pandas has as names of columns."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__module__.split('.')[0]}.{type(value).__name__}".removeprefix("builtins.")
+
+
+def worded(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as the native part takes them."""
+    return {name: _word(name, value) for name, value in given.items()}
+
+
+def _word(name: str, value: Any) -> Any:
+    """The value of an option as the native part takes it."""
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        # A number of numpy.
+        value = value.item()
+    if name in _TIMES:
+        return _seconds(name, value)
+    if isinstance(value, (Identity, PeerBook, Policy)):
+        return value.path
+    if name == "audit_log" and value is None:
+        return "none"
+    if name in _COLUMNS or name in _WORDS:
+        return _list(name, value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, (str, bytes, os.PathLike, numbers.Number)) or name == "input":
+        return value
+    # Not shown: it may be a column.
+    raise usage(f"{name} takes one value, and this is a {_kind(value)}")
+
+
+def _list(name: str, value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        return [f"{theirs}={ours}" for theirs, ours in value.items()]
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
+        several = list(value)
+        if all(isinstance(one, str) for one in several):
+            return several
+    raise usage(f"{name} takes a text or a list of texts, and this is a {_kind(value)}")
+
+
+def _seconds(name: str, value: Any) -> str:
+    """A time in seconds. Whether it is in the range, the native part says."""
+    if isinstance(value, datetime.timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, (str, numbers.Real)):
+        raise usage(f"{name} takes seconds, as a number or as a datetime.timedelta, and this is a {_kind(value)}")
+    return str(value)
+
+
+def check_applies(given: Mapping[str, Any], operation: str, is_frame: bool) -> None:
+    """Refuses options that would have no effect here."""
+    for name in given:
+        if name == "input":
+            raise usage("input: the data are the first argument. Omit it")
+        if name == "quiet":
+            raise usage('quiet: nothing is printed here. Omit it; what there is to say is logged as "veilset"')
+    for name in _OF_FILES if is_frame else ():
+        if given.get(name, False) is not False:
+            raise usage(f"{name} says how a file is read, and the data are a frame. Omit it")
+    if operation not in ROWS or "output" in given:
+        return
+    beside = [name for name in ("ids", "map") if name in given]
+    for name in ("output_format", "for_spreadsheets"):
+        if given.get(name, False) is not False and not (name == "for_spreadsheets" and beside):
+            raise usage(f"{name} says how a file is written, and the result comes back as a frame. Give output, or omit it")
+
+
+def check_on_workers(given: Mapping[str, Any], operation: str) -> None:
+    """Refuses options that would have no effect on a table that lies with workers."""
+    if not given.get("shards"):
+        raise usage("workers run the shards of a job. Give their number with shards")
+    if "output" in given:
+        raise usage("the result of workers goes to no file. Leave output out, and write the frame")
+    here = _options.OF[operation].__annotations__
+    for name in given:
+        if name in here and name not in _options.OnWorkers.__annotations__:
+            raise usage(f"{name} does not apply to a table that lies with workers. Omit it, or use veilset.{operation}")
+    check_applies(given, operation, True)
