@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import veilset
 from conftest import Pair, free_address
+from test_cells import MARK, said_of
 
 dask = pytest.importorskip("dask")
 import dask.dataframe  # noqa: E402
@@ -330,7 +331,7 @@ def test_a_job_that_broke_off_goes_on(
         watched(patch, clients[0], stop)
         broken = run(pair, clients, "intersect", tables, both, sides)
     assert all(isinstance(result, Exception) for result in broken), broken
-    assert any("the cluster was shut down" in str(result) for result in broken)
+    assert any("the workers could not be used: RuntimeError" in str(result) for result in broken), broken
     # Not without resume, and not with another set.
     again = run(pair, clients, "intersect", tables, both, sides)
     assert any("resume" in str(result) for result in again)
@@ -406,6 +407,109 @@ def test_lanes_that_lead_nowhere(pair: Pair, clients: list[Client]) -> None:
     sides = ({}, {"lanes": [free_address(), free_address()]})
     results = run(pair, clients, "intersect", parts(keys(range(9)), keys(range(9))), {"connect_timeout": 3}, sides)
     assert all("no worker completed a shard" in str(result) for result in results), results
+
+
+def test_the_index_and_its_divisions_come_back(pair: Pair, clients: list[Client]) -> None:
+    ours = keys(range(60)).set_index(pandas.Index(range(100, 160), name="row"))
+    given: list[Any] = []
+
+    table = dask.dataframe.from_pandas(ours, npartitions=3)
+    assert table.known_divisions
+    address, places = free_address(), [free_address() for _ in range(2)]
+    lanes: list[Any] = [dict(zip(["0", "1"], places)), places]
+    tables = [table, parts(keys(range(40, 99)))[0]]
+
+    def one(party: int) -> None:
+        options = {**pair.options(party, address), "shards": 5, "lanes": lanes[party], "key": "k"}
+        given.append((party, on_dask.intersect(tables[party], client=clients[party], **options)))
+
+    threads = [threading.Thread(target=one, args=(party,)) for party in range(2)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    frame = dict(given)[0].frame
+    assert frame.divisions == table.divisions
+    found = clients[0].compute(frame).result()
+    assert rows(found) == rows(ours[40:])
+    assert list(found.index) == list(range(140, 160)) and found.index.name == "row"
+    # They are right: a row is found by them.
+    assert clients[0].compute(frame.loc[150:151]).result()["k"].to_list() == ["k50", "k51"]
+    # A union has rows without an index, and numbers all anew, in each partition.
+    r, _ = done(run(pair, clients, "union", tables))
+    assert r.frame.index[0] == 0 and r.frame.index.name is None
+
+
+def test_the_work_grows_with_the_partitions_and_not_with_their_square(
+    pair: Pair, clients: list[Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks: list[int] = []
+    submit = clients[0].submit
+    monkeypatch.setattr(clients[0], "submit", lambda *given, **how: (tasks.append(1), submit(*given, **how))[1])
+    numbers = []
+    for partitions in (12, 24, 36):
+        tasks.clear()
+        ours = dask.dataframe.from_pandas(keys(range(200)), npartitions=partitions)
+        r, _ = done(run(pair, clients, "intersect", [ours, parts(keys(range(150, 300)))[0]]))
+        assert rows(r.frame) == [(f"k{i}", i * i) for i in range(150, 200)]
+        numbers.append(len(tasks))
+    assert numbers[2] - numbers[1] == numbers[1] - numbers[0], numbers
+    # For each partition: what is handed over, what is known of it, the cut, a part of each bucket, and its rows, head and parts of each
+    # shard in the end.
+    assert numbers[1] - numbers[0] == 12 * (3 + 5 + 3 + 5), numbers
+
+
+def logged(client: Client) -> str:
+    """What the workers and the scheduler logged."""
+    of_workers = [line for lines in client.get_worker_logs().values() for _, line in lines]
+    return "\n".join([*of_workers, *(line for _, line in client.get_scheduler_logs())])
+
+
+def wrong_rows(part: pandas.DataFrame) -> pandas.DataFrame:
+    return part.assign(k=(part["k"] + "x").astype("int64"))
+
+
+def test_no_cell_is_in_an_error_nor_in_the_log_of_a_worker(
+    pair: Pair, clients: list[Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = clients[0]
+    given = {**pair.options(0, "127.0.0.1:1"), "key": "k", "shards": 4, "lanes": {"0": "127.0.0.1:2"}, "client": client}
+    frames = {
+        "a float": pandas.DataFrame({"k": pandas.Series([MARK, float(MARK) + 0.5], dtype=object)}),
+        "half a character": pandas.DataFrame({"k": pandas.Series([MARK, MARK + "\ud800"], dtype=object)}),
+        "an odd one": pandas.DataFrame({"k": pandas.Series([MARK, [MARK]], dtype=object)}),
+        "empty": pandas.DataFrame({"k": [MARK, ""]}),
+        "complex": pandas.DataFrame({"k": [complex(int(MARK)), 1j]}),
+    }
+    for what, frame in frames.items():
+        with dask.config.set({"dataframe.convert-string": False}):
+            table = dask.dataframe.from_pandas(frame, npartitions=1)
+        with pytest.raises(veilset.InputError, match='partition 0 of the frame.*column "k"') as raised:
+            on_dask.intersect(table, **given)
+        assert MARK not in said_of(raised.value), what
+        assert raised.value.column == "k" and (what == "complex" or raised.value.row == 2), vars(raised.value)
+    # A lane that fails has the rows and the secrets of its ticket among its arguments.
+    tables = parts(*[pandas.DataFrame({"k": [f"{MARK}{i}" for i in range(20)]})] * 2)
+    results = run(pair, clients, "intersect", tables, {"connect_timeout": 3}, ({}, {"lanes": [free_address(), free_address()]}))
+    assert all("no worker completed a shard" in str(result) for result in results), results
+    assert not any(MARK in said_of(result) for result in results)
+    # Something else goes wrong with the rows at hand.
+    with monkeypatch.context() as patch:
+        patch.setattr(on_dask._spread, "summed", broken)
+        with pytest.raises(veilset.OutputError, match=r"a worker could not do its part: ValueError$") as failed:
+            on_dask.intersect(tables[0], **given)
+    assert MARK not in said_of(failed.value)
+    assert MARK not in logged(client) + logged(clients[1])
+    # A table that cannot be computed is logged by Dask, but the error has none of it.
+    with pytest.raises(veilset.InputError, match=r"partition 0 of the frame: the rows could not be had \(ValueError\)") as lost:
+        on_dask.intersect(tables[0].map_partitions(wrong_rows, meta=tables[0]._meta), **given)
+    assert MARK not in said_of(lost.value)
+    # The log would show it.
+    with pytest.raises(ValueError):
+        client.submit(broken, frames["empty"]).result()
+    assert MARK in logged(client)
+
+
+def broken(*given: Any) -> None:
+    raise ValueError(repr(given))
 
 
 EXAMPLE = pathlib.Path(__file__).parents[3] / "examples" / "proxy" / "haproxy.cfg"

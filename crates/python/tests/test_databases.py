@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import pathlib
+import re
 import sqlite3
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from postgres import server
 
 EXAMPLE = pathlib.Path(__file__).parents[3] / "examples" / "databases.py"
 ROWS = [("ann@a", 1), ("bob@b", 2), ("cy@c", 3)]
+UNHAD = r"^the frame: the next rows could not be had\. What its library says"
 QUERY = "select email, n from customers where n > 0"
 
 
@@ -75,16 +77,17 @@ def test_the_example_runs_on_rows_where_they_lie(pair, tmp_path, database, kind)
     assert "Matches: 2" in err
 
 
-@pytest.mark.parametrize("query, words", [
-    ("select 1 / (g - 500) as k from generate_series(1, 1000) g", "division by zero"),
+@pytest.mark.parametrize("query, cell", [
+    ("select 1 / (g - 500) as k from generate_series(1, 1000) g", "500"),
     ("select case when g < 90000 then g::text else (g::text || 'x')::int::text end as k"
-     " from generate_series(1, 100000) g", "invalid input syntax"),
+     " from generate_series(1, 100000) g", "90000x"),
 ])
-def test_a_query_that_fails_half_way_is_an_error_of_the_input(pair, database, listener, query, words):
-    with pytest.raises(veilset.InputError, match="^the frame: the next rows could not be had: ") as raised:
+def test_a_query_that_fails_half_way_is_an_error_of_the_input(pair, database, listener, query, cell):
+    with pytest.raises(veilset.InputError, match=UNHAD) as raised:
         with example().postgres_rows(database, query) as rows:
             veilset.count(rows, key="k", **pair.options(1, listener.address))
-    assert words in str(raised.value) and raised.value.exit_code == 3
+    # What Postgres says of it has a cell in it.
+    assert cell not in str(raised.value) and raised.value.exit_code == 3
     assert not listener.heard()
 
 
@@ -99,7 +102,7 @@ def test_a_connection_that_is_dropped_is_an_error_of_the_input(pair, database, l
 
     timer = threading.Timer(1, drop)
     timer.start()
-    with pytest.raises(veilset.InputError, match="^the frame: the next rows could not be had: "):
+    with pytest.raises(veilset.InputError, match=UNHAD):
         with example().postgres_rows(database, slow) as rows:
             veilset.count(rows, key="k", **pair.options(1, listener.address))
     timer.join()
@@ -111,7 +114,7 @@ def test_the_example_says_what_failed_and_exits_with_its_code(pair, database, li
              "--key=k", "--role=sender", f"--connect={listener.address}", f"--peer={pair.identities[1].fingerprint}",
              f"--identity={pair.identities[0].path}"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 3 and done.stderr.startswith("the frame: the next rows could not be had: "), done.stderr
+    assert done.returncode == 3 and re.match(UNHAD, done.stderr), done.stderr
     assert not listener.heard()
 
 

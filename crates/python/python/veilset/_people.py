@@ -75,7 +75,7 @@ class PeerBook:
         return hash(self.path)
 
     def __repr__(self) -> str:
-        return f"<veilset.PeerBook of {len(self.peers())} peers>"
+        return f"<veilset.PeerBook {self.path or 'of this user'}>"
 
 
 class Policy:

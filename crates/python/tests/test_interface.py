@@ -1,0 +1,400 @@
+"""What the package offers: names, help and types; what may be copied; and options that would have no effect."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import inspect
+import pathlib
+import pickle
+import re
+import subprocess
+import sys
+import threading
+
+import duckdb
+import numpy
+import pandas
+import polars
+import pyarrow
+import pytest
+import veilset
+from conftest import free_address
+from veilset import _given, _help, _native, _options
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+OURS = polars.DataFrame({"k": ["a", "b", "c"], "n": [1, 2, 3]})
+
+
+def refused(pair, data=OURS, operation="intersect", **options):
+    """What is said of a wrong use, before anybody hears from us."""
+    with pytest.raises(veilset.UsageError) as raised:
+        getattr(veilset, operation)(data, **{**pair.options(0, "127.0.0.1:1"), "key": "k", **options})
+    assert raised.value.exit_code == 2
+    return str(raised.value)
+
+
+def test_the_version_is_that_of_the_package():
+    (version,) = re.findall(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
+    assert veilset.__version__ == version
+
+
+def test_a_star_import_hides_no_function_of_python():
+    for module in ("veilset", "veilset.aio"):
+        found = {}
+        exec(f"from {module} import *", found)
+        import builtins
+
+        hidden = [name for name in found if hasattr(builtins, name) and name != "__builtins__"]
+        assert not hidden and "intersect" in found and "check" in found
+    assert callable(veilset.sum) and callable(veilset.id) and veilset.filter.build and veilset.aio.filter.build
+
+
+def documented():
+    """The functions with options, and the commands whose options they have."""
+    for command in _options.OF:
+        *module, name = command.split()
+        for where in (veilset, veilset.aio):
+            yield getattr(getattr(where, module[0]) if module else where, name), [command], _options.OF[command]
+    for where in (veilset, veilset.aio):
+        yield where.check, [name for name, _ in _native.operations()], None
+
+
+def test_signatures_and_help_have_all_options_and_what_each_does():
+    seen = set()
+    for function, commands, _ in documented():
+        known = {one[0]: one for of in _native.options(commands) for one in of}
+        expected = known.keys() - {"quiet"} | {"progress"}
+        parameters = inspect.signature(function).parameters
+        options = {name: one for name, one in parameters.items() if one.kind is inspect.Parameter.KEYWORD_ONLY}
+        assert options.keys() == expected, commands
+        lines = dict(re.findall(r"^    (\w+): (.+)$", inspect.getdoc(function), re.MULTILINE))
+        assert lines.keys() == expected, commands
+        for name, one in options.items():
+            assert one.annotation is not inspect.Parameter.empty and not isinstance(one.annotation, str), name
+            if name in known and known[name][2] is not None:
+                assert str(one.default) == known[name][2], name
+        assert not re.search(r"--[a-z]", function.__doc__), function.__doc__
+        seen.update(said for said in _help._OTHERWISE.values() if said in function.__doc__)
+    # What is said otherwise than by the program is still said so there.
+    assert seen == set(_help._OTHERWISE.values())
+    required = {name for name, one in inspect.signature(veilset.prepare).parameters.items() if one.default is one.empty}
+    assert required == {"data", "output"}
+    text = subprocess.run([sys.executable, "-c", "import veilset; help(veilset.intersect)"], capture_output=True, text=True).stdout
+    assert "max_row: int = 64" in text and "    key: The columns to compare\n" in text
+
+
+def test_the_types_of_options_on_workers_are_those_of_the_operations():
+    of_workers = set(_options.OnWorkers.__annotations__)
+    assert of_workers < set(_options.Intersect.__annotations__) and of_workers < set(_options.Union_.__annotations__)
+    # An option is for workers, or it is refused there; a new one is one or the other.
+    for operation in ("intersect", "union"):
+        for name in _options.OF[operation].__annotations__.keys() - of_workers - {"output"}:
+            with pytest.raises(veilset.UsageError, match=f"^{name} (does not apply|says how)"):
+                _given.check_on_workers({"shards": 2, name: "x"}, operation)
+        _given.check_on_workers(dict.fromkeys(of_workers, True), operation)
+
+
+SCRIPT = """
+import datetime
+import pandas
+import veilset
+import veilset.dask
+import veilset.spark
+from dask.dataframe import DataFrame
+
+def checks(frame: object) -> None:
+    checked = veilset.check("sum", frame, key="k", role="sender", values="n", modulus=128, peer="p", idle_timeout=1.5)
+    count: int = checked.items + sum(other.items for other in checked.others)
+    learned: list[str] = checked.learned
+    veilset.count(frame, key=pandas.Index(["k"]), connect_timeout=datetime.timedelta(minutes=1), role="receiver", peer="p")
+    print(count, learned, veilset.__version__, veilset.guide("python"), veilset.filter.info("f").items)
+
+async def later(frame: object) -> str:
+    return (await veilset.aio.check("union", frame, key="k", role="sender", peer="p")).protocol
+
+def on_workers(ddf: DataFrame) -> int | None:
+    r = veilset.dask.union(ddf, shards=4, key="k", role="receiver", peer="p", listen="0.0.0.0:1", lanes={"w": "0.0.0.0:2"})
+    return r.matches
+"""
+WRONG = [
+    'veilset.check("sum", None, key="k", max_row=5)',
+    'veilset.check("nothing", None, key="k")',
+    'veilset.intersect(None, key="k", connect_timeout="x")',
+    'veilset.dask.intersect(None, shards=4, output="x")',
+]
+
+
+def test_a_script_of_a_user_is_checked_by_its_types(tmp_path):
+    """mypy reads the package as an installed one, which has types; pyspark need not be there."""
+
+    def check(text):
+        (tmp_path / "script.py").write_text(text)
+        words = ["--strict", "--follow-imports=silent", "--ignore-missing-imports", "script.py"]
+        return subprocess.run([sys.executable, "-m", "mypy", *words], cwd=tmp_path, capture_output=True, text=True)
+
+    assert (pathlib.Path(veilset.__file__).parent / "py.typed").exists()
+    done = check(SCRIPT)
+    assert done.returncode == 0, done.stdout
+    lines = ["import veilset", "import veilset.dask", *WRONG]
+    done = check("\n".join(lines) + "\n")
+    wrong = {int(at) for at in re.findall(r"^script.py:(\d+): error", done.stdout, re.MULTILINE)}
+    assert wrong == set(range(3, 3 + len(WRONG))), done.stdout
+
+
+def test_a_message_names_no_command_of_the_program():
+    """Whoever has the package need not have the program: what messages say to type is Python."""
+    # Those in strings, apart from tests; a line of documentation is none.
+    literal = re.compile(r"`(veilset [a-z][^`\n]*)`")
+    found = set()
+    for source in [*ROOT.glob("crates/veilset/src/**/*.rs"), *ROOT.glob("crates/cli/src/**/*.rs")]:
+        if source.name.endswith("tests.rs"):
+            continue
+        text = "\n".join(line for line in source.read_text().split("#[cfg(test)]")[0].splitlines()
+                         if not line.lstrip().startswith("//"))
+        # Long strings go on in the next line.
+        found.update(literal.findall(re.sub(r"\\\n\s*", "", text)))
+    # Messages that only the program has: of its own files, measurements and commands.
+    of_the_program = {"veilset run --help", "veilset plan", "veilset calibrate --speeds {}"}
+    assert len(found) > 15 and "veilset identity show" in found and of_the_program < found, found
+    for command in sorted(found - of_the_program):
+        typed = command.replace("{typed}", "name").replace("{name}", "name").replace("{other}", "name")
+        (text,) = re.findall("`(.*)`", _native.as_python(f"`{typed}`"))
+        if command == "veilset calibrate":
+            assert text == "veilset calibrate` of the program `veilset"
+            continue
+        assert not text.startswith("veilset "), command
+        # It names something that there is.
+        path = re.search(r"veilset((?:\.\w+)+)", text)[1].strip(".").split(".")
+        if path == ["name"]:
+            continue
+        value = veilset
+        for name in path:
+            value = getattr(value, name)
+    said = _native.as_python("Ask what `veilset identity show` prints, and see `veilset help policy-and-audit` or --key")
+    assert said == ('Ask what `print(veilset.Identity.load().fingerprint)` prints, and see'
+                    ' `print(veilset.guide("policy-and-audit"))` or key')
+
+
+def test_messages_of_a_run_say_what_to_do_in_python(pair, home):
+    # As they come: of the identity, the address book, the options.
+    with pytest.raises(veilset.UsageError, match=r"Make one with `veilset\.Identity\.new\(\)`"):
+        veilset.Identity.load()
+    assert "`veilset.PeerBook().add(\"nobody\", FINGERPRINT)`" in refused(pair, peer="nobody")
+    assert "`help(veilset.intersect)`" in refused(pair, rolle="x")
+    with pytest.raises(veilset.UsageError, match=r"`veilset\.PeerBook\(\)\.peers\(\)`"):
+        veilset.PeerBook().remove("nobody")
+    own = pair.identities[0]
+    with pytest.raises(veilset.UsageError, match=r"`print\(veilset\.Identity\.load\(\)\.fingerprint\)`"):
+        veilset.PeerBook().add("us", own.fingerprint, identity=own)
+
+
+def test_the_guide_is_in_the_package():
+    assert "policy-and-audit" in veilset.guide()
+    assert veilset.guide("audit").startswith("# ") and veilset.guide("python").startswith("# In Python")
+    with pytest.raises(veilset.UsageError, match=r"no page of the guide.*`print\(veilset\.guide\(\)\)` lists them"):
+        veilset.guide("intersect")
+
+
+def test_options_that_would_have_no_effect_are_refused(pair, tmp_path):
+    frames = [OURS, OURS.to_pandas(), OURS.to_arrow(), OURS.lazy(), duckdb.connect().from_arrow(OURS.to_arrow())]
+    for frame in frames:
+        for name, value in {"format": "csv", "delimiter": ";", "no_header": True}.items():
+            assert f"{name} says how a file is read" in refused(pair, frame, **{name: value})
+    for operation in ("intersect", "union", "id"):
+        for name, value in {"output_format": "csv", "for_spreadsheets": True}.items():
+            assert f"{name} says how a file is written" in refused(pair, OURS, operation, **{name: value})
+    assert "input: the data are the first argument" in refused(pair, input="other.csv")
+    assert "quiet: nothing is printed" in refused(pair, quiet=True)
+    # The same call is none with what is given as not given.
+    receiver, _ = pair.both("intersect", (OURS, {"no_header": False, "format": None, "for_spreadsheets": False}), (OURS, {}),
+                            {"key": "k"})
+    assert receiver.frame.equals(OURS)
+    # Of a file they have one.
+    (tmp_path / "ours.csv").write_text("a;1\nb;2\n")
+    file = {"key": "1", "delimiter": ";", "no_header": True, "output": tmp_path / "out.csv", "output_format": "csv"}
+    receiver, _ = pair.both("intersect", (tmp_path / "ours.csv", file), (OURS, {"key": "k"}), {})
+    assert receiver.frame is None and (tmp_path / "out.csv").read_text().split() == ["a;1", "b;2"]
+    with pytest.raises(veilset.UsageError, match="format says how a file is read"):
+        veilset.prepare(OURS, key="k", output=tmp_path / "half", format="csv")
+    with pytest.raises(veilset.UsageError, match="delimiter says how a file is read"):
+        veilset.filter.build(OURS, key="k", output=tmp_path / "filter", delimiter=";")
+
+
+def test_a_time_is_a_number_or_a_timedelta(pair):
+    for value in (30, 30.0, 29.5, datetime.timedelta(seconds=30), numpy.int64(30), numpy.float32(30), "30"):
+        both = {"key": "k", "connect_timeout": value, "idle_timeout": value}
+        receiver, _ = pair.both("count", (OURS, {}), (OURS, {}), both)
+        assert receiver.matches == 3
+    for name in ("connect_timeout", "idle_timeout"):
+        for value in (True, False, [30], numpy.bool_(True), datetime.time(1), 1j):
+            assert f"{name} takes seconds, as a number or as a datetime.timedelta" in refused(pair, **{name: value})
+        for value in (-1, 0, 0.5, float("nan"), float("inf"), datetime.timedelta(-1), datetime.timedelta(days=3660), "soon"):
+            said = refused(pair, **{name: value})
+            assert name in said and "a number of seconds from 1 to 31536000, like 90 or 1.5, is needed" in said, said
+    # Of a part of a second nothing is lost.
+    begun = datetime.datetime.now()
+    with pytest.raises(veilset.NetworkError, match=r"within 1.5 seconds \(connect_timeout\)"):
+        veilset.count(OURS, **{**pair.options(1, free_address()), "key": "k", "connect_timeout": datetime.timedelta(seconds=1.5)})
+    assert datetime.datetime.now() - begun >= datetime.timedelta(seconds=1.5)
+
+
+NAMES = [["k", "n"], ("k", "n"), pandas.Index(["k", "n"]), pandas.Series(["k", "n"]), numpy.array(["k", "n"]),
+         polars.Series(["k", "n"]), {"k": 1, "n": 2}.keys()]
+
+
+@pytest.mark.parametrize("names", NAMES, ids=lambda names: type(names).__module__ + type(names).__name__)
+def test_a_key_of_several_columns_is_anything_with_an_order(pair, names):
+    for frame in (OURS, OURS.to_pandas(), OURS.to_arrow(), OURS.lazy()):
+        receiver, _ = pair.both("count", (frame, {"key": names}), (OURS, {"key": ["k", "n"]}))
+        assert receiver.matches == 3
+
+
+def test_what_names_no_columns_is_refused_without_its_cells(pair):
+    frame = pandas.DataFrame({"k": ["cell-1", "cell-2"], "n": [1, 2], 3: ["x", "y"]}, index=["cell-3", "cell-4"])
+    wrong = {
+        "a series of cells": frame["k"], "an index of rows": frame.index, "a frame": frame[["k"]], "bytes": b"cell-1",
+        "a set": {"k", "n"}, "a mapping": {"k": "cell-1"}, "a truth value": True, "a float": 1.5, "nothing in it": [None],
+        "nested": [["k"]], "numbers": numpy.array([1.5]), "a polars series": polars.Series(["cell-1"]),
+    }
+    for what, key in wrong.items():
+        for option in ("key", "send_columns"):
+            said = refused(pair, frame, **{option: key})
+            assert f"{option} " in said and "cell-" not in said, (what, said)
+    assert "the order of columns matters. Give a list" in refused(pair, frame, key={"k", "n"})
+    for option in ("values", "peer", "max_row", "output"):
+        said = refused(pair, frame, "sum" if option == "values" else "intersect", **{option: frame["k"]})
+        assert said.startswith(f"{option} takes one value, and this is a pandas.Series"), said
+    # A label of pandas may be a number.
+    receiver, _ = pair.both("count", (frame, {"key": 3}), (frame, {"key": [3]}))
+    assert receiver.matches == 2
+
+
+def checked(pair, operation="intersect", **options):
+    address, found = free_address(), [None, None]
+
+    def one(party):
+        found[party] = veilset.check(operation, OURS, key="k", **{**pair.options(party, address), **options})
+
+    threads = [threading.Thread(target=one, args=(party,)) for party in range(2)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    return found
+
+
+def test_a_check_has_fields(pair):
+    receiver, sender = checked(pair)
+    assert (receiver.operation, receiver.role, sender.role) == ("intersect", "receiver", "sender")
+    assert (receiver.protocol, receiver.group) == (sender.protocol, sender.group) and receiver.protocol in str(receiver)
+    assert (receiver.items, receiver.padded) == (3, False)
+    assert receiver.others == [veilset.Party(None, pair.identities[1].fingerprint, 3, False)]
+    assert receiver.terms["operation"] == "intersect" and receiver.terms["max_row"] == "0"
+    assert all(sentence in str(receiver) for sentence in receiver.learned) and len(receiver.learned) == 2
+    assert receiver.sent == sender.received > 0 and f"about {receiver.sent} bytes to the peer" in str(receiver)
+    assert receiver.rounds > 0 and receiver.memory > 0 and receiver.rests_on == sender.rests_on != []
+    assert receiver.seconds > 0 and isinstance(receiver.their_seconds, float)
+    with pytest.raises(AttributeError):
+        receiver.items = 4
+
+
+def copies(value):
+    yield pickle.loads(pickle.dumps(value))
+    yield copy.copy(value)
+    yield copy.deepcopy(value)
+
+
+def test_results_and_frames_are_pickled_and_copied(pair, tmp_path):
+    empty = {"k": [], "n": []}
+    for kind in (OURS, OURS.to_arrow(), OURS.to_pandas(), duckdb.connect().from_arrow(OURS.to_arrow())):
+        receiver, sender = pair.both("intersect", (kind, {}), (OURS[1:], {}), {"key": "k"})
+        for result in copies(receiver):
+            assert type(result.frame) is type(receiver.frame) and result.report == receiver.report
+            assert polars.DataFrame(result.frame).equals(OURS[1:]) and repr(result) == repr(receiver)
+            assert (result.matches, result.learned) == (receiver.matches, receiver.learned)
+        assert all(result.frame is None and result.report == sender.report for result in copies(sender))
+    receiver, sender = pair.both("share", (OURS, {}), (OURS, {}), {"key": "k"})
+    for result in copies(sender):
+        assert result.map.equals(sender.map)
+    receiver, _ = pair.both("id", (OURS.to_arrow(), {}), (OURS, {}), {"key": "k"})
+    frame = receiver.ids
+    assert isinstance(frame, veilset.Frame) and len(frame) == 3
+    for one in copies(frame):
+        assert one == frame and one.columns == frame.columns and pyarrow.table(one).equals(pyarrow.table(frame))
+    assert frame != pyarrow.table(frame) and frame != frame_of(pyarrow.table({"veilset_id": ["a"]}))
+    one = pyarrow.table({"k": ["a", None, "c"], "n": [[1], [], None]})
+    parts = pyarrow.concat_tables([one[:1], one[1:1], one[1:]])
+    assert frame_of(one) == frame_of(parts) == pickle.loads(pickle.dumps(frame_of(parts)))
+    assert frame_of(one) != frame_of(one[1:]) and frame_of(one[:2]) != frame_of(one[1:])
+    assert frame_of(one[:1]) != frame_of(one.rename_columns(["k", "m"])[:1])
+    assert pickle.loads(pickle.dumps(frame_of(pyarrow.table(empty)))) == frame_of(pyarrow.table(empty))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(frame)
+    with pytest.raises(ValueError, match="no pickled veilset.Frame"):
+        _native.frame_of(b"something else")
+
+
+def frame_of(table):
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
+    return _native.frame_of(sink.getvalue().to_pybytes())
+
+
+def test_what_else_a_user_has_is_pickled_and_copied(pair, tmp_path, home):
+    filter = veilset.filter.build(OURS, key="k", output=tmp_path / "filter", identity=pair.identities[0])
+    values = [checked(pair)[0], veilset.filter.info(filter, identity=pair.identities[0]), pair.identities[0],
+              veilset.PeerBook(), veilset.PeerBook(tmp_path / "book"), veilset.Policy(tmp_path / "policy"),
+              veilset.Peer("a", "b", None), veilset.Doing("reading", 1, 2, 3, 4, "items", 0.5)]
+    for value in values:
+        for one in copies(value):
+            assert one == value and str(one) == str(value) and type(one) is type(value)
+    # An identity is the place of a file, and no key.
+    key = (pair.identities[0].path).read_text().split("-----")[2].strip()
+    assert len(key) > 40 and key.encode() not in pickle.dumps(pair.identities[0])
+
+
+def test_errors_are_pickled_with_what_they_know(pair):
+    with pytest.raises(veilset.InputError) as raised:
+        veilset.count(polars.DataFrame({"k": ["a", None]}), **{**pair.options(0, "127.0.0.1:1"), "key": "k"})
+    disagreed, _ = pair.run("union", (OURS, {"max_row": 64}), (OURS, {"max_row": 128}), {"key": "k"})
+    refused, told = pair.run("intersect", (OURS, {}), (OURS, {"allow_small": False}), {"key": "k"})
+    # Which side is told that the other refused.
+    assert {type(refused), type(told)} == {veilset.PeerError, veilset.RefusedError}
+    gave_up = refused if isinstance(refused, veilset.PeerError) else told
+    assert gave_up.reason and gave_up.fault and gave_up.exit_code == 5
+    for error in (raised.value, disagreed, refused, told, veilset.BugError("x"), veilset.CancelledError("y")):
+        for one in copies(error):
+            assert type(one) is type(error) and str(one) == str(error) and vars(one) == vars(error)
+    # In another process.
+    script = "import pickle, sys; e = pickle.load(sys.stdin.buffer); print(type(e).__name__, e.row, e.column, e.exit_code)"
+    done = subprocess.run([sys.executable, "-c", script], input=pickle.dumps(raised.value), capture_output=True)
+    assert done.stdout.split() == [b"InputError", b"2", b"k", b"3"], done.stderr
+
+
+def test_what_goes_on_is_not_copied(pair):
+    options = {name: getattr(value, "path", value) for name, value in pair.options(0, "127.0.0.1:1").items()}
+    run = _native.Run("count", {**options, "connect_timeout": "30", "input": "the frame", "format": "arrow", "key": ["k"]}, OURS)
+    for act in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot pickle 'veilset._native.Run' object"):
+            act(run)
+    run.cancel()
+    assert run.wait(10)
+
+
+def test_a_relation_of_duckdb_comes_back_as_a_frame_for_any_connection(pair):
+    with duckdb.connect() as connection:
+        connection.sql("create table t as select * from (values ('a', 1), ('b', 2), ('z', 3)) v(k, n)")
+        receiver, _ = pair.both("intersect", (connection.table("t"), {}), (OURS, {}), {"key": "k"})
+        found = receiver.frame
+        assert isinstance(found, veilset.Frame)
+        assert connection.sql("select k, t.n from found join t using (k) order by k").fetchall() == [("a", 1), ("b", 2)]
+    # Its own connection is closed, and nothing is lost.
+    assert sorted(duckdb.from_arrow(found).fetchall()) == [("a", 1), ("b", 2)]
+
+
+def test_the_extra_of_spark_is_what_it_is_tested_with():
+    """Spark refuses other versions, or does not know them."""
+    (extra,) = re.findall(r"^spark = \[(.*)\]$", (ROOT / "crates/python/pyproject.toml").read_text(), re.MULTILINE)
+    tested = (ROOT / "crates/python/tests_spark/requirements.txt").read_text().split()
+    wanted = re.findall(r'"(.*?)"', extra)
+    assert set(wanted) <= set(tested) and {re.split("[<>]", one)[0] for one in wanted} == {"numpy", "pandas", "pyarrow", "pyspark"}
