@@ -381,10 +381,7 @@ fn common(
         quiet: a.quiet,
         threads: threads(a.threads),
         others,
-        timeouts: Timeouts {
-            connect: a.connect_timeout,
-            idle: a.idle_timeout,
-        },
+        timeouts: Timeouts { connect: a.connect_timeout, idle: a.idle_timeout },
         policy,
         allow_small: a.allow_small,
         checked: a.checked.map(|path| file(path, "--checked")).transpose()?,

@@ -23,7 +23,8 @@ pub(crate) fn as_python(text: &str) -> String {
 /// A command of the program as what Python has for it. Whoever has the package need not have the program.
 fn without_command(typed: &str) -> String {
     let Some(words) = typed.strip_prefix("veilset ") else { return typed.into() };
-    let text = |word: &str| if word.chars().any(char::is_lowercase) { format!("{word:?}") } else { word.into() };
+    let text =
+        |word: &str| if word.chars().any(char::is_lowercase) { format!("{word:?}") } else { word.into() };
     match words.split(' ').collect::<Vec<_>>()[..] {
         ["identity", "new"] => "veilset.Identity.new()".into(),
         // Messages say that it prints.

@@ -79,7 +79,10 @@ pub(crate) fn known_in(told: &str) -> &str {
             return kind;
         }
         // The stream interface, and some that give a stream, put words of their own in front.
-        if !matches!(kind, "C Data interface error" | "External error" | "Invalid" | "External" | "Unknown error") {
+        if !matches!(
+            kind,
+            "C Data interface error" | "External error" | "Invalid" | "External" | "Unknown error"
+        ) {
             return "";
         }
         rest = after;

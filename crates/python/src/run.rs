@@ -263,8 +263,9 @@ impl Run {
         match outcome.map_err(|failed| exception(py, &failed.error, failed.about.as_deref()))? {
             Done::Ran(ran) => {
                 let Ran { report, text, frame, ids, map, leftover } = *ran;
-                let of =
-                    |batches: Option<Batches>| batches.map(|batches| Py::new(py, Frame::from(batches))).transpose();
+                let of = |batches: Option<Batches>| {
+                    batches.map(|batches| Py::new(py, Frame::from(batches))).transpose()
+                };
                 result.set_item("report", report)?;
                 result.set_item("text", text)?;
                 result.set_item("frame", of(frame)?)?;
@@ -309,7 +310,8 @@ pub(crate) fn read<T>(
         (watch.begins)(Phase::Reading);
         let name = source.name();
         let schema = batches.schema();
-        let failed = |e: ArrowError| Error::input(&name, unhad("the next rows", known_in(&e.to_string())), NEXT);
+        let failed =
+            |e: ArrowError| Error::input(&name, unhad("the next rows", known_in(&e.to_string())), NEXT);
         // What does not fit its own schema may panic there.
         let unfit = || Error::input(&name, "a batch does not fit the schema that was handed over", NEXT);
         let next = || guarded(|| batches.next()).ok_or_else(unfit).transpose();

@@ -351,6 +351,8 @@ impl Workers for Crew {
         let taken = Python::attach(|py| {
             self.crew.call_method1(py, "result", (shard, PyBytes::new(py, learned))).map(drop)
         });
-        taken.map_err(|e| Error::output(format!("the result of a shard could not be handed over: {}", told(&e))))
+        taken.map_err(|e| {
+            Error::output(format!("the result of a shard could not be handed over: {}", told(&e)))
+        })
     }
 }

@@ -359,6 +359,9 @@ def test_what_cannot_be_is_refused_before_anything_is_sent(pair: Pair, clients: 
     table, client = parts(keys(range(9)))[0], clients[0]
     lanes = {"0": "127.0.0.1:2"}
     assert "no Dask data frame" in refused(pair, client, keys(range(9)), lanes=lanes)
+    assert "no Dask data frame" in refused(pair, client, table["k"], lanes=lanes)
+    assert "output_format does not apply" in refused(pair, client, table, lanes=lanes, output_format="csv")
+    assert "Give the name of the column" in refused(pair, client, table, lanes=lanes, key=pandas.Series(["k0"]))
     assert "shards" in refused(pair, client, table, lanes=lanes, shards=None)
     assert "lanes" in refused(pair, client, table)
     assert "lanes" in refused(pair, client, table, lanes=["127.0.0.1:2"])
@@ -399,8 +402,10 @@ def test_data_that_differ_each_time_give_no_wrong_result(
 
 def test_a_key_column_that_is_not_there(pair: Pair, clients: list[Client]) -> None:
     given = {**pair.options(0, "127.0.0.1:1"), "key": "mail", "shards": 4, "lanes": {"0": "127.0.0.1:2"}}
-    with pytest.raises(veilset.InputError, match="mail"):
+    with pytest.raises(veilset.InputError, match="mail") as raised:
         on_dask.intersect(parts(keys(range(9)))[0], client=clients[0], **given)
+    # No column that is not the user's.
+    assert "__veilset" not in str(raised.value)
 
 
 def test_lanes_that_lead_nowhere(pair: Pair, clients: list[Client]) -> None:

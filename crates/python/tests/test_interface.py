@@ -206,6 +206,8 @@ def test_options_that_would_have_no_effect_are_refused(pair, tmp_path):
             assert f"{name} says how a file is written" in refused(pair, OURS, operation, **{name: value})
     assert "input: the data are the first argument" in refused(pair, input="other.csv")
     assert "quiet: nothing is printed" in refused(pair, quiet=True)
+    for operation in ("union", "count"):
+        assert "output must be a file" in refused(pair, OURS, operation, output="-")
     # The same call is none with what is given as not given.
     receiver, _ = pair.both("intersect", (OURS, {"no_header": False, "format": None, "for_spreadsheets": False}), (OURS, {}),
                             {"key": "k"})
@@ -237,6 +239,15 @@ def test_a_time_is_a_number_or_a_timedelta(pair):
     with pytest.raises(veilset.NetworkError, match=r"within 1.5 seconds \(connect_timeout\)"):
         veilset.count(OURS, **{**pair.options(1, free_address()), "key": "k", "connect_timeout": datetime.timedelta(seconds=1.5)})
     assert datetime.datetime.now() - begun >= datetime.timedelta(seconds=1.5)
+
+
+def test_words_are_a_list_or_are_separated_by_commas(pair):
+    for words in ("trim,casefold", ["trim", "casefold"], ("casefold", "trim"), {"trim", "casefold"}):
+        theirs = polars.DataFrame({"k": [" A", "B "]})
+        receiver, _ = pair.both("count", (OURS, {}), (theirs, {}), {"key": "k", "normalize": words, "assume": "ddh,lpn"})
+        assert receiver.matches == 2
+    assert "normalize takes a text or a list of texts" in refused(pair, normalize=[1])
+    assert "assume takes a text or a list of texts" in refused(pair, assume=b"ddh")
 
 
 NAMES = [["k", "n"], ("k", "n"), pandas.Index(["k", "n"]), pandas.Series(["k", "n"]), numpy.array(["k", "n"]),

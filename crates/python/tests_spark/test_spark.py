@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import pathlib
@@ -11,8 +12,10 @@ import sys
 import time
 from typing import Any
 
+import pyspark.sql
 import pytest
 import veilset
+import veilset.spark
 
 HERE = pathlib.Path(__file__).parent
 MASTER = "local-cluster[2,1,1024]"
@@ -128,6 +131,34 @@ def test_names_of_ours_are_refused(companies: Companies) -> None:
     outcomes = [companies.outcome(process) for process in companies.start(
         "intersect", [{"sql": "select 1 as k, 2 as __veilset_shard"}, {"keys": [0, 9]}], connect_timeout=5)]
     assert "__veilset_shard" in outcomes[0]["error"] and "Rename it" in outcomes[0]["error"], outcomes
+
+
+#: What is looked for, in no line of this file.
+MARK = "732" + "19"
+
+
+def test_no_cell_is_in_an_error_nor_in_the_log(companies: Companies) -> None:
+    """An error of a task is told as one of ours, with what it knows; and what Spark raises, by its kind."""
+    rows = "select if(id = 7, {}, '732' || '19' || id) as k from range(20)"
+    for key, kind, words in (
+        ("''", "InputError", 'column "k": the key is empty'),
+        ("raise_error('732' || '19')", "InputError", "the rows could not be had ("),
+    ):
+        wrong = {"sql": rows.format(key)}
+        outcome = companies.outcome(companies.start("intersect", [wrong], connect_timeout=5)[0])
+        assert outcome["error"].startswith(f"{kind}: the frame") and words in outcome["error"], outcome
+        assert MARK not in outcome["error"] and "__veilset" not in outcome["error"], outcome
+        if key == "''":
+            assert MARK not in (companies.folder / "0.log").read_text()
+    # What Spark itself logs of a query of the user's would be found.
+    assert MARK in (companies.folder / "0.log").read_text()
+
+
+def test_spark_connect_is_refused(companies: Companies) -> None:
+    frame = object.__new__(type("DataFrame", (pyspark.sql.DataFrame,), {"__module__": "pyspark.sql.connect.dataframe"}))
+    with pytest.raises(veilset.UsageError, match="the frame is one of Spark Connect"):
+        veilset.spark.intersect(frame, shards=2, key="k", role="receiver", peer="p", listen="127.0.0.1:1", lanes=["127.0.0.1:2"])
+    assert str(inspect.signature(veilset.spark.intersect)).startswith("(data: pyspark.sql.dataframe.DataFrame, *, lanes: ")
 
 
 def test_an_executor_that_dies(companies: Companies) -> None:

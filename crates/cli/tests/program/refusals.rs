@@ -79,7 +79,7 @@ fn wrong_options_are_refused_with_the_next_step() {
     let own = world.fingerprints[SENDER].clone();
     let typo = world.fingerprints[RECEIVER].replacen('-', "0", 1);
     // (operation of a sender, options, words)
-    let cases: [(&str, Words, Words); 20] = [
+    let cases: [(&str, Words, Words); 24] = [
         ("union", &["--output", "x"], &["nothing for --output", "--role receiver"]),
         ("union", &["--delimiter", "ab"], &["--delimiter", "for instance ;"]),
         ("union", &["--delimiter", "\""], &["--delimiter", "for instance ;"]),
@@ -89,7 +89,11 @@ fn wrong_options_are_refused_with_the_next_step() {
         ("union", &["--scale", "1"], &["--scale", "--help"]),
         ("union", &["--protocol", "rot13"], &["possible values: auto, dh"]),
         ("union", &["--group", "p384"], &["possible values: curve25519, p256, p256-compressed"]),
-        ("union", &["--idle-timeout", "0"], &["--idle-timeout"]),
+        ("union", &["--idle-timeout", "0"], &["--idle-timeout", "from 1 to 31536000"]),
+        ("union", &["--idle-timeout", "0.9"], &["--idle-timeout", "like 90 or 1.5"]),
+        ("union", &["--connect-timeout", "nan"], &["--connect-timeout", "like 90 or 1.5"]),
+        ("union", &["--connect-timeout", "1e3"], &["--connect-timeout", "like 90 or 1.5"]),
+        ("union", &["--connect-timeout", "31536000.5"], &["--connect-timeout", "like 90 or 1.5"]),
         ("union", &["--listen", "127.0.0.1:0"], &["--listen", "--connect"]),
         ("sum", &[], &["--values COL"]),
         (

@@ -100,8 +100,10 @@ def usage(text: str) -> Error:
 
 
 def told(error: BaseException) -> str:
-    """What is said of something that was raised: all of an error of ours or of the cluster, and of others the kind, because
-    what they say may name a cell."""
+    """What is said of something that was raised: all of an error of ours or of the cluster, which module is missing, and of others the
+    kind, because what they say may name a cell."""
     kind = type(error).__name__
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"{kind}: there is no {error.name} here"
     ours = isinstance(error, Error) or type(error).__module__.partition(".")[0] == "distributed"
     return f"{kind}: {error}" if ours else kind

@@ -96,11 +96,11 @@ def _word(name: str, value: Any) -> Any:
     raise usage(f"{name} takes one value, and this is a {_kind(value)}")
 
 
-def _list(name: str, value: Any) -> list[str]:
+def _list(name: str, value: Any) -> str | list[str]:
     if isinstance(value, Mapping):
         return [f"{theirs}={ours}" for theirs, ours in value.items()]
     if isinstance(value, str):
-        return [value]
+        return value
     if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
         several = list(value)
         if all(isinstance(one, str) for one in several):
@@ -127,6 +127,8 @@ def check_applies(given: Mapping[str, Any], operation: str, is_frame: bool) -> N
     for name in _OF_FILES if is_frame else ():
         if given.get(name, False) is not False:
             raise usage(f"{name} says how a file is read, and the data are a frame. Omit it")
+    if operation and given.get("output") == "-":
+        raise usage("output must be a file. Omit it, and the result comes back")
     if operation not in ROWS or "output" in given:
         return
     beside = [name for name in ("ids", "map") if name in given]

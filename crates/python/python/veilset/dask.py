@@ -88,7 +88,7 @@ def _run_on(
     route: str | None,
     options: Mapping[str, Any],
 ) -> Result:
-    if not hasattr(data, "to_delayed"):
+    if not isinstance(data, dask.dataframe.DataFrame):
         raise _spread.usage(
             f"a {type(data).__name__} is no Dask data frame. Make one with dask.dataframe, or use veilset.{operation}"
         )

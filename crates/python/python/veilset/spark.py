@@ -337,6 +337,9 @@ def _of_tasks(raised: Exception) -> Error:
     if told_by := re.findall(r"^(?:veilset\.spark\.)?_FailedError: (\{.*\})\s*$", str(raised), re.MULTILINE):
         wrong = json.loads(told_by[-1])
         return make(wrong["kind"], wrong["message"], wrong["fields"])
+    if missing := re.search(r"^ModuleNotFoundError: No module named '([\w.]+)'$", str(raised), re.MULTILINE):
+        what = f"the executors have no module {missing[1]}. Install it where they run, with the Python that they use (PYSPARK_PYTHON)"
+        return make("output", what, {"exit_code": 7})
     condition = raised.getCondition() if isinstance(raised, PySparkException) else None
     kind = f"{type(raised).__name__}{f', {condition}' if condition else ''}"
     return _spread.input_error(f"{NAME}: the rows could not be had ({kind}). {SEE}", file=NAME)
