@@ -127,7 +127,7 @@ def check_applies(given: Mapping[str, Any], operation: str, is_frame: bool) -> N
     for name in _OF_FILES if is_frame else ():
         if given.get(name, False) is not False:
             raise usage(f"{name} says how a file is read, and the data are a frame. Omit it")
-    if operation and given.get("output") == "-":
+    if operation and str(given.get("output", "")) == "-":
         raise usage("output must be a file. Omit it, and the result comes back")
     if operation not in ROWS or "output" in given:
         return

@@ -181,6 +181,7 @@ class Started:
         given = given_of(options, lambda: names_of(data))
         progress = given.pop("progress", None)
         words: dict[str, Any] = {}
+        own = worded(given)
         self._source: Source | None = None
         check_applies(given, operation, data is not NO_DATA and not is_path(data))
         if data is not NO_DATA:
@@ -189,7 +190,7 @@ class Started:
             words["input"] = self._source.path or NAME
             if self._source.path is None:
                 words["format"] = "arrow"
-        words.update(worded(given))
+        words.update(own)
         self._show = _shown(progress)
         self._run = start(words, self._source and self._source.stream)
         _going.add(self)

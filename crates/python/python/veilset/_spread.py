@@ -95,8 +95,8 @@ class Agreed:
     def __init__(self, operation: str, options: Mapping[str, Any], names: Sequence[str]) -> None:
         self.operation = operation
         self.given = given_of(options, lambda: names)
-        check_on_workers(self.given, operation)
         self.words = worded({name: value for name, value in self.given.items() if name != "progress"})
+        check_on_workers(self.given, operation)
         self.keys = _native.digest_keys(self.words.get("identity"))
 
     def of_workers(self) -> dict[str, Any]:
