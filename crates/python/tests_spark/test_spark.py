@@ -140,13 +140,13 @@ MARK = "732" + "19"
 def test_no_cell_is_in_an_error_nor_in_the_log(companies: Companies) -> None:
     """An error of a task is told as one of ours, with what it knows; and what Spark raises, by its kind."""
     rows = "select if(id = 7, {}, '732' || '19' || id) as k from range(20)"
-    for key, kind, words in (
-        ("''", "InputError", 'column "k": the key is empty'),
-        ("raise_error('732' || '19')", "InputError", "the rows could not be had ("),
+    for key, begins, words in (
+        ("''", "partition ", 'column "k": the key is empty'),
+        ("raise_error('732' || '19')", "the frame: ", "the rows could not be had ("),
     ):
         wrong = {"sql": rows.format(key)}
         outcome = companies.outcome(companies.start("intersect", [wrong], connect_timeout=5)[0])
-        assert outcome["error"].startswith(f"{kind}: the frame") and words in outcome["error"], outcome
+        assert outcome["error"].startswith(f"InputError: {begins}") and words in outcome["error"], outcome
         assert MARK not in outcome["error"] and "__veilset" not in outcome["error"], outcome
         if key == "''":
             assert MARK not in (companies.folder / "0.log").read_text()

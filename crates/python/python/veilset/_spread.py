@@ -21,7 +21,8 @@ result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy
@@ -80,6 +81,16 @@ def unhad(error: BaseException, what: str) -> Error:
         # Of the cluster, and not of the rows.
         return make_error("output", f"the workers could not be used: {said}", {"exit_code": 7})
     return input_error(f"{what}: the rows could not be had ({said}). {SEE}", file=NAME)
+
+
+@contextlib.contextmanager
+def in_partition(at: int) -> Iterator[None]:
+    """Rows of an error are those of the partition."""
+    try:
+        yield
+    except Error as e:
+        e.args = (f"partition {at} of {e}", *e.args[1:])
+        raise
 
 
 class Crew(Protocol):

@@ -365,7 +365,7 @@ class _Hash:
 
     def __call__(self, table: pyarrow.Table, at: int) -> pyarrow.Table:
         beside = [label for label in self.columns.labels if label not in self.columns.looked.names()]
-        with _in_partition(at):
+        with _spread.in_partition(at):
             return _spread.hashed(self.columns.operation, self.words, table.cast(self.schema), at, beside)
 
 
@@ -422,19 +422,9 @@ class _Held:
         self.futures = futures
 
 
-@contextlib.contextmanager
-def _in_partition(at: int) -> Iterator[None]:
-    """Rows of an error are those of the partition."""
-    try:
-        yield
-    except Error as e:
-        e.args = (f"partition {at} of {e}", *e.args[1:])
-        raise
-
-
 def _handed(columns: _Columns, part: Any, at: int) -> pyarrow.Table:
     """The columns of a partition that are looked at."""
-    with _in_partition(at):
+    with _spread.in_partition(at):
         if (labels := [str(label) for label in part.columns]) != columns.labels:
             raise _spread.input_error(
                 f"{_frames.NAME}: its columns are {', '.join(labels)}, and those of the whole are {', '.join(columns.labels)}. Make"

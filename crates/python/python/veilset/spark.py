@@ -128,7 +128,9 @@ class _Table:
             # Which columns may be without a value, the batches know better.
             all = list(batches)
             table = pyarrow.Table.from_batches(all) if all else given.empty_table()
-            yield from _batches(_spread.hashed(operation, words, table, context.partitionId()))
+            with _spread.in_partition(context.partitionId()):
+                rows = _spread.hashed(operation, words, table, context.partitionId())
+            yield from _batches(rows)
 
         def summed(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             if all := list(batches):
@@ -138,7 +140,7 @@ class _Table:
         schema = _with(self.data.schema, (_spread.HASH, BinaryType()), (_spread.PLACE, LongType()))
         hashes = self.data.mapInArrow(_telling(hashed), schema)
         # By hash and in order: equal keys are neighbours.
-        number = max(self.spark.sparkContext.defaultParallelism, self.data.rdd.getNumPartitions())
+        number = max(self.spark.sparkContext.defaultParallelism, _partitions(self.data))
         ordered = hashes.repartition(number, _spread.HASH).sortWithinPartitions(_spread.HASH, _spread.PLACE)
         self.ordered = ordered.persist(StorageLevel.MEMORY_AND_DISK)
         form = "items long, again long, rows long, sums binary, mark binary"
@@ -256,7 +258,7 @@ class _Crew:
         if not self._learned:
             return None
         table, operation, words = self.table, self.job.operation, self.job.words
-        number, tasks = table.number, min(table.number, table.ordered.rdd.getNumPartitions())
+        number, tasks = table.number, min(table.number, _partitions(table.ordered))
         learned = self._learned.values()
         as_text = _spread.text_keys(operation, words, learned, _arrow(table.ordered).empty_table())
         all_learned = table.spark.sparkContext.broadcast(self._learned)
@@ -393,6 +395,12 @@ class _Shards:
             if len(self._rest):
                 break
         return _spread.checked(pyarrow.concat_tables(rows) if rows else self._form.empty_table(), shard, self._marks[shard])
+
+
+def _partitions(data: DataFrame) -> int:
+    """How many it has. Spark may compute something for that."""
+    number: int = _asked(lambda: data.rdd.getNumPartitions())
+    return number
 
 
 def _arrow(data: DataFrame) -> pyarrow.Schema:
