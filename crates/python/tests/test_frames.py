@@ -50,7 +50,8 @@ RESULTS = {
     "lazy": polars.LazyFrame,
     "pyarrow": pyarrow.Table,
     "batch": pyarrow.Table,
-    "duckdb": duckdb.DuckDBPyRelation,
+    # A relation would be a query on a connection that may be closed.
+    "duckdb": veilset.Frame,
     "stream": veilset.Frame,
 }
 
@@ -61,8 +62,6 @@ def rows(frame):
         frame = frame.collect()
     if isinstance(frame, pandas.DataFrame):
         frame = pyarrow.Table.from_pandas(frame, preserve_index=False)
-    if isinstance(frame, duckdb.DuckDBPyRelation):
-        frame = pyarrow.table(frame)
     return sorted((tuple(row.values()) for row in pyarrow.table(frame).to_pylist()), key=repr)
 
 
