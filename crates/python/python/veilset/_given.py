@@ -18,7 +18,7 @@ _COLUMNS = ("key", "send_columns", "receive_columns")
 _WORDS = ("normalize", "assume")
 _TIMES = ("connect_timeout", "idle_timeout")
 #: What says how a file is read.
-_OF_FILES = ("format", "delimiter", "no_header")
+_OF_FILES = ("format", "delimiter", "no_header", "escape", "no_quotes", "multiline_keys")
 #: The operations whose results have rows of ours.
 ROWS = ("intersect", "union", "id")
 

@@ -33,6 +33,9 @@ class OfFiles(Keys, total=False):
     format: str
     delimiter: str
     no_header: bool
+    escape: str
+    no_quotes: bool
+    multiline_keys: bool
 
 
 class Own(TypedDict, total=False):
