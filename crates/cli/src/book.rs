@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use veilset::error::{Error, Result};
 use veilset::net::{Endpoint, Fingerprint, Identity};
 use veilset::places::{Folder, private_parent, same_file};
+use veilset::spelling::verbatim;
 use veilset::trusted;
 
 /// Its name in the configuration folder.
@@ -78,10 +79,10 @@ impl Book {
     /// The book with this text, which is at this path.
     pub fn parse(text: &str, path: Option<PathBuf>) -> Result<Book> {
         let peers: BTreeMap<String, Entry> = toml::from_str(text).map_err(|e| {
-            unreadable(path.as_deref(), format!("{}{}", e.to_string().trim_end(), known_key(&e)))
+            unreadable(path.as_deref(), verbatim(&format!("{}{}", e.to_string().trim_end(), known_key(&e))))
         })?;
         for (name, entry) in &peers {
-            let wrong = |e: Error| unreadable(path.as_deref(), format!("[{name}]: {e}"));
+            let wrong = |e: Error| unreadable(path.as_deref(), format!("[{name}]: {}", e.marked()));
             name_is_good(name).map_err(wrong)?;
             entry.address.as_deref().map_or(Ok(()), address_is_good).map_err(wrong)?;
         }

@@ -17,6 +17,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use veilset::error::{Error, Result};
 use veilset::operations;
+use veilset::spelling::verbatim;
 
 /// The default file name.
 pub const DEFAULT: &str = "veilset.toml";
@@ -186,7 +187,7 @@ impl File<'_> {
             Error::usage(format!(
                 "{}{at}: this is not valid TOML: {}. `veilset run --help` has an example",
                 self.path.display(),
-                e.message()
+                verbatim(e.message())
             ))
         })?;
         let table = table.get_ref();
@@ -338,9 +339,14 @@ fn unknown(all: &clap::Command, operation: &clap::Command, key: &str) -> String 
     format!("{what} Correct it or remove it; {next}")
 }
 
-/// The first part of what clap says.
+/// The first part of what clap says. A value that it quotes is not ours to spell.
 fn first_words(e: &clap::Error) -> String {
-    let text = e.to_string();
+    let text = match e.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) if !value.is_empty() => {
+            e.to_string().replacen(value.as_str(), &verbatim(value), 1)
+        }
+        _ => e.to_string(),
+    };
     let text = text.trim_start_matches("error: ");
     let what = text.split("\n\nUsage:").next().unwrap_or(text);
     what.split("\n\nFor more information").next().unwrap_or(what).trim_end().to_string()

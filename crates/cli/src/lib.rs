@@ -65,7 +65,7 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Standard error may have no reader.
-            let _ = writeln!(std::io::stderr(), "veilset: {}", as_options(&error.to_string()));
+            let _ = writeln!(std::io::stderr(), "veilset: {}", as_options(&error.marked()));
             ExitCode::from(exit_code(&error))
         }
     }

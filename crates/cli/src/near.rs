@@ -1,5 +1,7 @@
 //! Suggestions for mistyped names.
 
+use veilset::spelling::verbatim;
+
 /// The minimum similarity of two names, from 0 to 1.
 const ALIKE: f64 = 0.8;
 /// Maximum number of suggestions.
@@ -28,6 +30,11 @@ pub fn known_key(error: &toml::de::Error) -> String {
         (true, Some(key)) => did_you_mean(key, names),
         _ => String::new(),
     }
+}
+
+/// What a parser or the system says, as a sentence that is not ours to spell.
+pub fn sentence_of(what: &dyn std::fmt::Display) -> String {
+    verbatim(&sentence(what.to_string().trim_end().into()))
 }
 
 /// Adds a full stop, unless the text is a question.

@@ -1,7 +1,7 @@
 //! Runs of several parties: the list of `--parties`, what does not go with it, and parties on this machine.
 
 use crate::args::{CommonArgs, OperationArgs, Wish};
-use crate::near::{known_key, sentence};
+use crate::near::{known_key, sentence_of};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,11 +38,12 @@ pub fn of(a: &OperationArgs) -> Result<Option<Me>> {
 /// Reads a list of parties, in which we have this name.
 pub fn load(path: &Path, me: &str) -> Result<Me> {
     let shown = path.display().to_string();
+    // What a parser or the system says is not ours to spell.
     let unusable = |e: &dyn std::fmt::Display| {
         Error::usage(format!(
             "the list of parties {shown} cannot be used: {} Correct it, for all parties, or name another with \
              --parties",
-            sentence(e.to_string().trim_end().into())
+            sentence_of(e)
         ))
     };
     let text = std::fs::read_to_string(path).map_err(|e| unusable(&e))?;

@@ -27,18 +27,17 @@ pub enum Purpose {
 pub fn run(plan: PartyPlan, purpose: Purpose) -> Result<()> {
     let me = plan.job.parties.clone();
     carry_out(plan, purpose).inspect_err(|error| {
-        if let Some(about) = me.as_ref().and_then(|me| about(me, error)) {
+        for about in me.iter().flat_map(|me| about(me, error)) {
             let _ = writeln!(std::io::stderr(), "{about}");
         }
     })
 }
 
-/// Says which party of the list an error is about, unless it says that itself.
-pub fn about(me: &Me, error: &Error) -> Option<String> {
-    let seat = error.seat()?;
-    let party = me.others().find(|party| party.seat() == seat)?;
-    let named = error.to_string().contains(party.name());
-    (!named).then(|| format!("{seat} of {} is {}", me.roster().source(), party.name()))
+/// Says which parties of the list an error is about, unless it says that itself.
+pub fn about(me: &Me, error: &Error) -> Vec<String> {
+    let (text, seats) = (error.to_string(), error.seats());
+    let parties = me.others().filter(|party| seats.contains(&party.seat()) && !text.contains(party.name()));
+    parties.map(|party| format!("{} of {} is {}", party.seat(), me.roster().source(), party.name())).collect()
 }
 
 fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {

@@ -70,7 +70,7 @@ fn no_file_of_a_run_is_its_result_or_its_report() {
                     }
                     let command = config::command(operation.name, &options);
                     let planned = command.and_then(|command| PartyPlan::of(command, false));
-                    planned.err().map(|e| crate::as_options(&e.to_string())).unwrap_or_default()
+                    planned.err().map(|e| crate::as_options(&e.marked())).unwrap_or_default()
                 });
                 let told = |m: &String| m.contains("are both") && m.contains(&format!("--{option}"));
                 // Some are for one role.

@@ -1,7 +1,7 @@
 //! The policy file.
 
 use crate::book::Book;
-use crate::near::{known_key, sentence};
+use crate::near::{known_key, sentence_of};
 use std::io::ErrorKind;
 use std::path::Path;
 use veilset::error::{Error, Result, Seat};
@@ -22,7 +22,7 @@ pub fn load(named: Option<&Path>, others: &[(Seat, Option<Fingerprint>)], book: 
         Error::usage(format!(
             "the policy {} cannot be used: {} Correct it, or name another with --policy",
             path.display(),
-            sentence(e.to_string().trim_end().into())
+            sentence_of(e)
         ))
     };
     let text = match std::fs::read_to_string(&path) {

@@ -10,6 +10,7 @@ use maud::{Markup, html};
 use std::path::Path;
 use veilset::error::Result;
 use veilset::job;
+use veilset::net::Fingerprint;
 use veilset::session::Party;
 use veilset::session::report::Report;
 use veilset::table::Destination;
@@ -41,9 +42,14 @@ fn as_page(report: &Report) -> String {
             }
             h2 { "What each party learned" }
             ul { @for sentence in &report.learned { li { (as_options(sentence)) } } }
+            @if !report.notes.is_empty() {
+                p { "What the result or other parties do not have:" }
+                ul { @for sentence in &report.notes { li { (as_options(sentence)) } } }
+            }
             (learned(report))
             h2 { "What ran" }
             div.record { (run(report)) }
+            div.record { (terms(report)) }
             h2 { "With whom" }
             div.record { (parties(report)) }
             h2 { "What this rests on" }
@@ -81,6 +87,9 @@ fn run(report: &Report) -> Markup {
         ("This party's data", optional(report.input.as_ref())),
         ("This party's result", optional(report.output.as_ref())),
     ];
+    if !report.key_columns.is_empty() {
+        rows.push(("This party's key columns", report.key_columns.join(", ")));
+    }
     if report.parties.count() == 1 {
         rows.push(("Both parties get the result", yes(report.both)));
     }
@@ -100,17 +109,26 @@ fn run(report: &Report) -> Markup {
     table("The run", &["What", "Value"], &rows)
 }
 
+/// What all parties agreed on. A value of 0 does not apply or was not requested.
+fn terms(report: &Report) -> Markup {
+    let terms = report.terms.iter().filter(|term| term.value != "0");
+    let rows: Vec<_> = terms.map(|term| vec![as_options(term.words), term.value.clone()]).collect();
+    table("The terms that all parties agreed on", &["Term", "Value"], &rows)
+}
+
 fn parties(report: &Report) -> Markup {
     let ours = Known::Exactly(report.sizes.ours);
     let told = match report.sizes.announced {
         n if n == report.sizes.ours => format!("{ours}"),
         n => format!("{ours}, announced as {}", Known::AtMost(n)),
     };
-    let mut rows = vec![vec!["this party".to_string(), told, "-".into()]];
+    let shown = |fingerprint: Option<Fingerprint>| {
+        let none = || "none: the connection was not protected".to_string();
+        fingerprint.map_or_else(none, |fingerprint| fingerprint.to_string())
+    };
+    let mut rows = vec![vec!["this party".to_string(), told, shown(report.our)]];
     rows.extend(report.parties.iter().map(|party| {
-        let fingerprint = party.fingerprint.map(|fingerprint| fingerprint.to_string());
-        let fingerprint = fingerprint.unwrap_or("none: the connection was not protected".into());
-        vec![called(party), Known::announced(party.announced).to_string(), fingerprint]
+        vec![called(party), Known::announced(party.announced).to_string(), shown(party.fingerprint)]
     }));
     table("The parties, and the sizes of their sets as known here", &["Party", "Items", "Fingerprint"], &rows)
 }

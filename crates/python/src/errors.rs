@@ -3,21 +3,24 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use veilset::error::{Error, Place, Reason};
-use veilset::spelling::spell;
+use veilset::spelling::{change_own, spell};
 use veilset_cli::exit_code;
 
 /// A text of the library with its settings as Python spells them: `max_row`, `modulus=128`. Texts of the program name
 /// options, and both name commands, in place of which there are functions.
 #[pyfunction]
 pub(crate) fn as_python(text: &str) -> String {
-    let text = spell(text, |setting, value| match value {
-        None => as_name(setting),
-        Some(value) => format!("{}={value}", as_name(setting)),
-    });
-    // What else stands in backquotes is typed elsewhere.
-    let parts = text.split('`').enumerate();
-    let parts = parts.map(|(i, part)| if i % 2 == 0 { without_hyphens(part) } else { without_command(part) });
-    parts.collect::<Vec<_>>().join("`")
+    change_own(text, |own| {
+        let own = spell(own, |setting, value| match value {
+            None => as_name(setting),
+            Some(value) => format!("{}={value}", as_name(setting)),
+        });
+        // What else stands in backquotes is typed elsewhere.
+        let parts = own.split('`').enumerate();
+        let parts =
+            parts.map(|(i, part)| if i % 2 == 0 { without_hyphens(part) } else { without_command(part) });
+        parts.collect::<Vec<_>>().join("`")
+    })
 }
 
 /// A command of the program as what Python has for it. Whoever has the package need not have the program.
@@ -75,7 +78,7 @@ fn without_hyphens(text: &str) -> String {
 
 /// The exception for an error: of the class for its kind, with its fields. `about` says which of several parties it is
 /// about.
-pub(crate) fn exception(py: Python<'_>, error: &Error, about: Option<&str>) -> PyErr {
+pub(crate) fn exception(py: Python<'_>, error: &Error, about: &[String]) -> PyErr {
     let raise = || -> PyResult<PyErr> {
         let fields = PyDict::new(py);
         fields.set_item("exit_code", exit_code(error))?;
@@ -109,7 +112,7 @@ pub(crate) fn exception(py: Python<'_>, error: &Error, about: Option<&str>) -> P
             _ => {}
         }
         let make = py.import("veilset._errors")?.getattr("make")?;
-        let text = std::iter::once(as_python(&error.to_string())).chain(about.map(Into::into));
+        let text = std::iter::once(as_python(&error.marked())).chain(about.iter().cloned());
         let made = make.call1((error.kind(), text.collect::<Vec<_>>().join("\n"), fields))?;
         Ok(PyErr::from_value(made))
     };

@@ -30,7 +30,7 @@ pub(crate) fn batches(of: &Bound<'_, PyAny>) -> PyResult<Stream> {
     // stream, as the interface asks for.
     let mut stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
     if let Some(schema) = Foreign::of(&mut stream) {
-        let schema = schema.map_err(|e| exception(of.py(), &e, None))?;
+        let schema = schema.map_err(|e| exception(of.py(), &e, &[]))?;
         return Ok(Box::new(Foreign { stream, schema }));
     }
     let reader = ArrowArrayStreamReader::try_new(stream);
@@ -47,7 +47,7 @@ fn unhanded(py: Python<'_>, raised: PyErr) -> PyErr {
         return raised;
     }
     let kind = raised.get_type(py).name().map(|name| name.to_string()).unwrap_or_default();
-    exception(py, &Error::input("the frame", unhad("the rows", &kind), NEXT), None)
+    exception(py, &Error::input("the frame", unhad("the rows", &kind), NEXT), &[])
 }
 
 /// What to say of rows that could not be had, by the kind of the error if that is known.

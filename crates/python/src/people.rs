@@ -14,7 +14,7 @@ pub(crate) fn identity(py: Python<'_>, path: Option<PathBuf>) -> PyResult<(PathB
         let fingerprint = Identity::load(&path)?.fingerprint().to_string();
         Ok((path, fingerprint))
     };
-    load().map_err(|e: Error| exception(py, &e, None))
+    load().map_err(|e: Error| exception(py, &e, &[]))
 }
 
 /// Makes an identity; returns its path and its fingerprint.
@@ -26,7 +26,7 @@ pub(crate) fn new_identity(py: Python<'_>, path: Option<PathBuf>) -> PyResult<(P
         identity.save(&path)?;
         Ok((path, identity.fingerprint().to_string()))
     };
-    make().map_err(|e: Error| exception(py, &e, None))
+    make().map_err(|e: Error| exception(py, &e, &[]))
 }
 
 /// The peers in the address book: name, fingerprint and address.
@@ -35,7 +35,7 @@ pub(crate) fn peers(
     py: Python<'_>,
     book: Option<PathBuf>,
 ) -> PyResult<Vec<(String, String, Option<String>)>> {
-    veilset_cli::peers(book.as_deref()).map_err(|e| exception(py, &e, None))
+    veilset_cli::peers(book.as_deref()).map_err(|e| exception(py, &e, &[]))
 }
 
 /// Gives a peer a name in the address book: its name, fingerprint and address. `identity` is ours, whose fingerprint is
@@ -50,11 +50,11 @@ pub(crate) fn add_peer(
 ) -> PyResult<()> {
     let (name, fingerprint, address) = peer;
     let peer = veilset_cli::NewPeer { name, fingerprint, address, identity, book, force };
-    veilset_cli::add_peer(peer).map_err(|e| exception(py, &e, None))
+    veilset_cli::add_peer(peer).map_err(|e| exception(py, &e, &[]))
 }
 
 /// Removes a peer from the address book.
 #[pyfunction]
 pub(crate) fn remove_peer(py: Python<'_>, name: String, book: Option<PathBuf>) -> PyResult<()> {
-    veilset_cli::remove_peer(name, book).map_err(|e| exception(py, &e, None))
+    veilset_cli::remove_peer(name, book).map_err(|e| exception(py, &e, &[]))
 }

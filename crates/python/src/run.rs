@@ -42,7 +42,7 @@ pub(crate) type Ended = std::result::Result<Done, Box<Failed>>;
 /// What went wrong, and which of several parties that is about.
 pub(crate) struct Failed {
     error: Error,
-    about: Option<String>,
+    about: Vec<String>,
 }
 
 pub(crate) enum Done {
@@ -113,13 +113,13 @@ impl Leftover {
     /// Deletes it. Returns what is left, because the job did not make it.
     fn delete(&mut self, py: Python<'_>) -> PyResult<Option<String>> {
         let deleted = self.0.take().map_or(Ok(None), job::Leftover::delete);
-        deleted.map_err(|e| exception(py, &e, None))
+        deleted.map_err(|e| exception(py, &e, &[]))
     }
 }
 
 /// What went wrong on our side.
 pub(crate) fn alone(error: Error) -> Box<Failed> {
-    Box::new(Failed { error, about: None })
+    Box::new(Failed { error, about: Vec::new() })
 }
 
 impl Drop for Run {
@@ -176,11 +176,11 @@ impl Run {
         frame: Option<&Bound<'_, PyAny>>,
         check: bool,
     ) -> PyResult<Run> {
-        let mut plan = plan(operation, &values(options)?).map_err(|e| exception(py, &e, None))?;
+        let mut plan = plan(operation, &values(options)?).map_err(|e| exception(py, &e, &[]))?;
         let frame = frame.map(batches).transpose()?;
         Run::start(frame.is_some(), move |link| {
             carry_out(&mut plan, load(frame, link), link, check).map_err(|error| {
-                let about = plan.job.parties.as_ref().and_then(|me| about(me, &error));
+                let about = plan.job.parties.iter().flat_map(|me| about(me, &error)).collect();
                 Box::new(Failed { error, about })
             })
         })
@@ -195,7 +195,7 @@ impl Run {
         options: &Bound<'_, PyDict>,
         frame: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Run> {
-        let plan = make_plan(command, &values(options)?).map_err(|e| exception(py, &e, None))?;
+        let plan = make_plan(command, &values(options)?).map_err(|e| exception(py, &e, &[]))?;
         let frame = frame.map(batches).transpose()?;
         Run::start(frame.is_some(), move |link| {
             make(&plan, read(frame, link), link).map(Done::Made).map_err(alone)
@@ -260,7 +260,7 @@ impl Run {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| thread.map(JoinHandle::join));
         let result = PyDict::new(py);
-        match outcome.map_err(|failed| exception(py, &failed.error, failed.about.as_deref()))? {
+        match outcome.map_err(|failed| exception(py, &failed.error, &failed.about))? {
             Done::Ran(ran) => {
                 let Ran { report, text, frame, ids, map, leftover } = *ran;
                 let of = |batches: Option<Batches>| {
@@ -453,5 +453,5 @@ pub(crate) fn options(commands: Vec<String>) -> Vec<Vec<Option_>> {
 #[pyfunction]
 #[pyo3(signature = (page = None))]
 pub(crate) fn guide(py: Python<'_>, page: Option<&str>) -> PyResult<String> {
-    veilset_cli::page(page).map_err(|e| exception(py, &e, None))
+    veilset_cli::page(page).map_err(|e| exception(py, &e, &[]))
 }

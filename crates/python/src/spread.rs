@@ -99,21 +99,21 @@ pub(crate) fn piece_shards<'py>(
 /// The number of a ticket's lane, and its shards.
 #[pyfunction]
 pub(crate) fn ticket_lane(py: Python<'_>, ticket: &[u8]) -> PyResult<(u16, Vec<u32>)> {
-    let ticket = Ticket::of_bytes(ticket).map_err(|e| exception(py, &e, None))?;
+    let ticket = Ticket::of_bytes(ticket).map_err(|e| exception(py, &e, &[]))?;
     Ok((ticket.lane(), ticket.shards().to_vec()))
 }
 
 /// The label by which a proxy finds the worker of a lane.
 #[pyfunction]
 pub(crate) fn label(py: Python<'_>, lane: u16, route: &str) -> PyResult<String> {
-    Label::new(lane, route).map(|label| label.to_string()).map_err(|e| exception(py, &e, None))
+    Label::new(lane, route).map(|label| label.to_string()).map_err(|e| exception(py, &e, &[]))
 }
 
 /// The keys of the digests of a set, under this identity or the default one.
 #[pyfunction]
 pub(crate) fn digest_keys(py: Python<'_>, identity: Option<PathBuf>) -> PyResult<Bound<'_, PyBytes>> {
     let load = || Identity::load(&identity.map_or_else(Identity::default_path, Ok)?);
-    let identity = load().map_err(|e: Error| exception(py, &e, None))?;
+    let identity = load().map_err(|e: Error| exception(py, &e, &[]))?;
     let keys = spread::keys(&identity);
     PyBytes::new_with(py, keys.len() * HASH, |bytes| {
         bytes.chunks_mut(HASH).zip(&keys).for_each(|(bytes, key)| bytes.copy_from_slice(&**key));
@@ -134,7 +134,7 @@ pub(crate) fn run_lane(
 ) -> PyResult<()> {
     let plan = begun(py, operation, options)?;
     let lane = || Ok((Ticket::of_bytes(ticket)?, place.endpoint()?));
-    let (ticket, endpoint) = lane().map_err(|e: Error| exception(py, &e, None))?;
+    let (ticket, endpoint) = lane().map_err(|e: Error| exception(py, &e, &[]))?;
     let hands = Hands { plan: &plan, hands: &hands, raised: Mutex::new(None) };
     let ran = py.detach(|| {
         let (nothing, compared) = (ItemSet::default(), plan.job.compared());
@@ -152,7 +152,7 @@ pub(crate) fn run_lane(
     });
     match hands.raised.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
-        None => ran.map_err(|e| exception(py, &e, None)),
+        None => ran.map_err(|e| exception(py, &e, &[])),
     }
 }
 
@@ -227,7 +227,7 @@ fn begun(py: Python<'_>, operation: &str, options: &Bound<'_, PyDict>) -> PyResu
         plan.begin(Purpose::Run)?;
         Ok(plan)
     };
-    make().map_err(|e: Error| exception(py, &e, None))
+    make().map_err(|e: Error| exception(py, &e, &[]))
 }
 
 fn data_of(plan: &PartyPlan, rows: Stream) -> Result<Data<'_>> {
@@ -246,7 +246,7 @@ fn of_piece<T: Send>(
 ) -> PyResult<T> {
     let plan = begun(py, operation, options)?;
     let rows = batches(frame)?;
-    py.detach(|| then(&data_of(&plan, rows)?)).map_err(|e| exception(py, &e, None))
+    py.detach(|| then(&data_of(&plan, rows)?)).map_err(|e| exception(py, &e, &[]))
 }
 
 fn keys_of(bytes: &[u8]) -> PyResult<Vec<Secret<[u8; HASH]>>> {
@@ -290,7 +290,7 @@ pub(crate) fn agree(
     whole: Whole,
     crew: Py<PyAny>,
 ) -> PyResult<Run> {
-    let mut plan = plan(operation, &values(options)?).map_err(|e| exception(py, &e, None))?;
+    let mut plan = plan(operation, &values(options)?).map_err(|e| exception(py, &e, &[]))?;
     let link = Link::new();
     let rows = [whole.rows, whole.duplicates, whole.skipped];
     let spread = whole.spread(crew, link.clone())?;

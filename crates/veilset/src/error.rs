@@ -1,5 +1,6 @@
 //! Errors, classified by whose fault they are. Every message names the cause and the next step.
 
+use crate::spelling::{plain, verbatim};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU8;
 use std::ops::Deref;
@@ -57,6 +58,7 @@ impl Deref for Description {
     }
 }
 
+/// With the marks of [`crate::spelling`], which stay where it becomes part of another message.
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -397,12 +399,25 @@ impl Error {
         self
     }
 
-    /// The seat of the other party that the error is about, if any.
+    /// The seat of the other party that the error is about, if it is about one party.
     pub fn seat(&self) -> Option<Seat> {
-        match self {
-            Error::Peer { who, .. } => Some(*who),
-            Error::Disagreement(differences) => differences.first().map(|d| d.who),
+        match self.seats()[..] {
+            [seat] => Some(seat),
             _ => None,
+        }
+    }
+
+    /// The seats of all other parties that the error is about.
+    pub fn seats(&self) -> Vec<Seat> {
+        match self {
+            Error::Peer { who, .. } => vec![*who],
+            Error::Disagreement(differences) => {
+                let mut seats: Vec<_> = differences.iter().map(|difference| difference.who).collect();
+                seats.sort_unstable();
+                seats.dedup();
+                seats
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -498,37 +513,52 @@ impl Error {
     }
 }
 
+/// The message, without the marks of [`crate::spelling`].
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&plain(&self.marked()))
+    }
+}
+
+impl Error {
+    /// The message for a front end, in which text that is not this library's own is marked ([`crate::spelling`]).
+    pub fn marked(&self) -> String {
         match self {
             Error::Input(e) => {
-                write!(f, "{}", e.file)?;
-                if let Some(row) = e.row {
-                    write!(f, ", {row}")?;
-                }
-                if let Some(column) = &e.column {
-                    write!(f, ", column \"{column}\"")?;
-                }
-                write!(f, ": {}. {}", e.what, e.next)
+                let row = e.row.map(|row| format!(", {row}")).unwrap_or_default();
+                let column = e.column.as_ref().map(|column| format!(", column \"{}\"", verbatim(column)));
+                format!("{}{row}{}: {}. {}", verbatim(&e.file), column.unwrap_or_default(), e.what, e.next)
             }
-            Error::Usage(d) | Error::Output(d) | Error::Refused(d) => d.fmt(f),
-            Error::Disagreement(differences) => {
-                f.write_str("the two sides ask for different things:")?;
-                for d in differences {
-                    write!(f, "\n  {}: ours is {}, {}'s is {}", d.what, d.ours, d.who, d.theirs)?;
-                }
-                f.write_str(
-                    "\nSettle with the other party which value it should be; nothing of the data was sent.",
-                )
-            }
-            Error::Peer { who, what, .. } => write!(f, "{who}: {what}"),
-            Error::Network(d) => write!(f, "network: {d}"),
-            Error::Cancelled => f.write_str("stopped on request"),
+            Error::Usage(d) | Error::Output(d) | Error::Refused(d) => d.to_string(),
+            Error::Disagreement(differences) => differing(differences),
+            Error::Peer { who, what, .. } => format!("{who}: {what}"),
+            Error::Network(d) => format!("network: {d}"),
+            Error::Cancelled => "stopped on request".into(),
             Error::Bug(d) => {
-                write!(f, "this is a defect in veilset, please report it (see SECURITY.md): {d}")
+                format!("this is a defect in veilset, please report it (see SECURITY.md): {d}")
             }
         }
     }
+}
+
+/// What differs, and whose it is. What several parties have alike is said once.
+fn differing(differences: &[Difference]) -> String {
+    // In a run of two there is one other party, and it has no number.
+    let two = differences.iter().all(|difference| difference.who == Seat::PEER);
+    let (sides, whom) = if two { ("two sides", "the other party") } else { ("parties", "all parties") };
+    let mut text = format!("the {sides} ask for different things:");
+    let mut rest: Vec<_> = differences.iter().collect();
+    while let Some(first) = rest.first().copied() {
+        let like = |d: &Difference| d.what == first.what && d.ours == first.ours && d.theirs == first.theirs;
+        let who: Vec<_> = rest.extract_if(.., |d| like(d)).map(|d| d.who.to_string()).collect();
+        let whose = match who.split_last() {
+            Some((last, others)) if !others.is_empty() => format!("that of {} and {last}", others.join(", ")),
+            _ => format!("{}'s", first.who),
+        };
+        let (ours, theirs) = (verbatim(&first.ours), verbatim(&first.theirs));
+        text += &format!("\n  {}: ours is {ours}, {whose} is {theirs}", first.what);
+    }
+    text + &format!("\nSettle with {whom} which value it should be; nothing of the data was sent.")
 }
 
 impl std::error::Error for Error {
@@ -556,6 +586,11 @@ impl std::error::Error for Error {
 
 /// Number of characters of the peer's text that we show to our user.
 const SHOWN: usize = 160;
+
+/// Text from the peer for a message: [`shown`], and marked as not ours.
+pub(crate) fn foreign(text: &str) -> String {
+    verbatim(&shown(text))
+}
 
 /// Text from the peer, shortened and escaped for a terminal.
 pub(crate) fn shown(text: &str) -> String {

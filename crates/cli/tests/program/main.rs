@@ -21,6 +21,7 @@ mod filter;
 mod id;
 mod inputs;
 mod limits;
+mod lists;
 mod mutants;
 mod parties;
 mod plan;

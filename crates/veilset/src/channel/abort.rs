@@ -65,7 +65,7 @@ fn words(reason: Option<Reason>) -> &'static str {
     match reason {
         Some(Reason::Cancelled) => "was stopped on request",
         Some(Reason::Input) => "gave up because of its input or options",
-        Some(Reason::Disagreement) => "gave up because the two sides ask for different things",
+        Some(Reason::Disagreement) => "gave up because the parties ask for different things",
         Some(Reason::Messages) => "gave up because it found our messages wrong",
         Some(Reason::Network) => "gave up because of the network",
         Some(Reason::Output) => "gave up because it could not write its result or log",
@@ -149,6 +149,9 @@ fn because(reason: Option<Reason>, whom: &str, messages: &str) -> String {
         Some(Reason::Messages) => format!("it found {messages} wrong"),
         Some(Reason::Network) => format!("it has no connection with {whom}"),
         Some(Reason::Told) => format!("it was told of a problem with {whom}"),
+        Some(Reason::Disagreement) => {
+            format!("it and {whom} ask for different things, or have different lists of parties")
+        }
         _ => format!("of {whom}"),
     }
 }

@@ -18,6 +18,7 @@ mod pipe;
 pub(crate) mod queue;
 mod record;
 mod stream;
+mod version;
 mod wire;
 
 pub(crate) use account::Account;
@@ -26,6 +27,9 @@ pub use emulate::Network;
 pub use mesh::Mesh;
 pub use record::{Recording, replay, replay_from};
 pub use stream::{ByteStream, Counted, TICK, Timeouts, WireCount, over};
+pub(crate) use version::versions;
+#[cfg(test)]
+pub(crate) use version::{PREAMBLE, preamble};
 pub use wire::Wire;
 
 use crate::course::Course;
@@ -457,6 +461,13 @@ impl Channel {
         for pipe in [&self.ends.incoming, &self.ends.outgoing].into_iter().flatten() {
             pipe.set_patience(patience);
         }
+    }
+
+    /// Waits for such a peer no longer than this, if it was longer. Returns how long it was.
+    pub(crate) fn limit_patience(&mut self, at_most: Duration) -> Duration {
+        let before = self.rx.patience.unwrap_or(Duration::MAX);
+        self.set_patience(before.min(at_most));
+        before
     }
 
     /// Waits for such a peer at least so long, if not for ever.

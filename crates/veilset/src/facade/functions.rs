@@ -10,8 +10,10 @@ use crate::operations::{COUNT, ID, INTERSECT, Learned, Operation, Role, SHARE, S
 use crate::planner::{Choices, Preference};
 use crate::rng::Prng;
 use crate::session::Planning;
+use crate::session::report::LeftOut;
 use crate::session::run::Request;
 use crate::speed::Speeds;
+use crate::table::Duplicates;
 use crate::threads::Threads;
 
 /// The receiver learns which of its keys the sender has too, and the sender's columns for them if it sends any. The sender gets
@@ -227,7 +229,8 @@ fn run<T>(
     let result = result(outcome.learned, options.received.len());
     let result =
         result.unwrap_or_else(|| Err(Error::bug(format!("{operation} gave what it does not give"))))?;
-    report.left_out.duplicates = keys.repeated() as u64;
+    let duplicates = keys.repeated() as u64;
+    report.leave_out(LeftOut { duplicates, ..LeftOut::default() }, Duplicates::First);
     Ok(Outcome { result, report, logged })
 }
 

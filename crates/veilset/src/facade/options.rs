@@ -9,6 +9,7 @@ use crate::operations::{Operation, Role, Terms};
 use crate::params::MAX_SET;
 use crate::planner::{self, Choices};
 use crate::protocols::{self, Choice};
+use crate::spelling::plain;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -207,7 +208,7 @@ impl Options {
 
     pub(super) fn say(&self, line: &str) {
         if let Some(notices) = &self.notices {
-            notices(line);
+            notices(&plain(line));
         }
     }
 

@@ -302,7 +302,9 @@ impl<'a> Data<'a> {
         // All rows with a key have an identifier, or are in the result with the first.
         let kept = job.shape() == Shape::Identifiers || job.source.duplicates == Some(Duplicates::All);
         let duplicates = if kept { 0 } else { duplicates };
-        report.left_out = LeftOut { duplicates, skipped };
+        report.key_columns.clone_from(&job.source.key);
+        let treated = job.source.duplicates(job.has_values());
+        report.leave_out(LeftOut { duplicates, skipped }, treated);
     }
 
     /// Writes the result. How long this takes depends on the result, so do it after the connection is closed.

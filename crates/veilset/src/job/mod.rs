@@ -78,6 +78,7 @@ use crate::session::Approval;
 use crate::session::Planning;
 use crate::session::report::Report;
 use crate::session::run::{Outcome, Prepared, Request, run_if};
+use crate::spelling::verbatim;
 use crate::table::{
     Destination, Duplicates, EmptyKeys, Format, Normalise, Quoting, ReadOptions, SHARE_COLUMNS, input_files,
     name_of, quoted,
@@ -382,7 +383,7 @@ impl Job {
         let receives = self.role == Role::Receiver;
         let option = if receives { "`receive_columns`" } else { "`send_columns`" };
         if let Some(name) = repeated(&self.sent_columns) {
-            return wrong(format!("{option} names the column \"{name}\" twice. Name it once"));
+            return wrong(format!("{option} names the column \"{}\" twice. Name it once", verbatim(name)));
         }
         let expected = if receives { self.sent_columns.len() } else { 0 };
         if self.received_as.len() != expected {
@@ -394,8 +395,9 @@ impl Job {
         }
         if let Some(name) = repeated(&self.received_as) {
             return wrong(format!(
-                "two columns of the sender would have the name \"{name}\" in our result. Give one of them another \
-                 name with `receive_columns=COL=NAME`"
+                "two columns of the sender would have the name \"{}\" in our result. Give one of them another \
+                 name with `receive_columns=COL=NAME`",
+                verbatim(name)
             ));
         }
         if self.map.is_some() && !self.shares_ours() {
@@ -567,14 +569,16 @@ impl Job {
             return wrong(format!(
                 "our table has a column \"{0}\" already, and the identifiers would be in another one of that name. \
                  Give theirs another name with `id_column=NAME`",
-                self.id_column
+                verbatim(&self.id_column)
             ));
         }
         let mut names = self.sent_columns.iter().zip(&self.received_as);
         match names.find(|(_, ours)| header.contains(ours)) {
             Some((theirs, ours)) => wrong(format!(
-                "the sender's column \"{theirs}\" would be called \"{ours}\" in the result, like one of our \
+                "the sender's column \"{}\" would be called \"{}\" in the result, like one of our \
                  columns. Give it another name with `receive_columns={}=NAME`",
+                verbatim(theirs),
+                verbatim(ours),
                 quoted(theirs)
             )),
             None => Ok(()),

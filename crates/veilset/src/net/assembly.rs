@@ -5,10 +5,16 @@
 //! other end says. Of each party the first connection that proves its key is accepted, and none after it. When a party
 //! is missing at the end of `connect_timeout`, or one leaves before all are here, everybody who is here is told, and the
 //! error names it. Strangers can no more end or delay this than for a single [`Listener`].
+//!
+//! **Lists that differ.** Two parties compare their lists as soon as they are connected ([`greet`]), before the others are
+//! here. Who finds a difference waits for a moment ([`GRACE`]) for all others, so that it sees whose list differs from
+//! its own, and can tell everybody. Parties may also disagree on who of them connects. So a party that waits for another
+//! one in vain calls it after a while ([`LATE`]): equal lists end that connection, different ones the run.
 
 use super::Identity;
-use super::call::{Way, reach};
+use super::call::{Way, reach_by};
 use super::connect::{Connection, Protection, Watch, Whom};
+use super::greeting::greet;
 use super::listen::{LOOK, Listener, Reception, SPARE};
 use super::room::HANDSHAKES;
 use super::roster::{Me, Member, Roster};
@@ -22,9 +28,16 @@ use std::net::TcpListener;
 use std::num::NonZeroU8;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// How long we wait for the other parties when something is wrong with one of them.
+const GRACE: Duration = Duration::from_secs(3);
+/// How long a party may take to say which list it has.
+const GREETING: Duration = Duration::from_secs(10);
+/// When we call a party that should call us, and did not.
+const LATE: Duration = Duration::from_secs(2);
 
 /// Connects to all other parties of the list, or accepts their connections, within the connect time-out. Returns the
 /// connections ordered by seat; [`crate::channel::Mesh::new`] takes their channels.
@@ -35,8 +48,8 @@ use std::time::{Duration, Instant};
 ///
 /// # Errors
 /// [`Error::Usage`] if the identity is not that of our entry. [`Error::Network`] names all parties that are missing
-/// when the time is up. Another party that is not who it should be, or leaves before all are here, ends this at once,
-/// and is named. No connection is left then, nor a thread that connects.
+/// when the time is up. Another party that is not who it should be, has another list or leaves before all are here, ends
+/// this soon, and is named. No connection is left then, nor a thread that connects.
 pub fn assemble(
     me: &Me,
     identity: &Arc<Identity>,
@@ -69,21 +82,26 @@ pub fn assemble_at(
 ) -> Result<Vec<Connection>> {
     me.check_identity(&identity.fingerprint())?;
     let watch = Watch::new(timeouts, cancelled, notice);
-    let callers: Vec<_> = me.listens_for().map(Member::fingerprint).collect();
-    let keys = Keys::accepting(identity, callers.into());
+    // By its own list, a party that we call may have to call us.
+    let others: Vec<_> = match me.listens_for().next() {
+        Some(_) => me.others().map(Member::fingerprint).collect(),
+        None => Vec::new(),
+    };
+    let keys = Keys::accepting(identity, others.into());
     let (tell, events) = mpsc::channel();
-    let entrance = Entrance::open(listener, &keys, &watch)?;
-    let (here, unreached) = (Vec::new(), BTreeMap::new());
-    let mut assembly = Assembly { me, keys: &keys, watch: &watch, entrance, events, here, unreached };
+    let entrance = Entrance::open(listener, &keys, me.listens_for().count(), &watch)?;
+    let mut assembly = Assembly::new(me, &keys, &watch, entrance, (tell, events));
     let stop = AtomicBool::new(false);
     let met = thread::scope(|scope| {
-        let begun = me.connects_to().try_for_each(|member| {
-            let (source, stop, deadline) = (me.roster().source(), &stop, watch.deadline);
-            let call = Call { member, source, identity, timeouts, deadline, stop, tell: tell.clone() };
+        let calls = me.connects_to().map(|member| (member, Duration::ZERO));
+        let late = me.listens_for().filter(|member| member.address().is_some()).map(|member| (member, LATE));
+        let begun = calls.chain(late).try_for_each(|(member, after)| {
+            let (me, stop, deadline) = (me, &stop, watch.deadline);
+            let tell = assembly.tell.clone();
+            let call = Call { member, me, identity, timeouts, after, deadline, stop, tell };
             let begun = thread::Builder::new().name("connect".into()).spawn_scoped(scope, || call.run());
             begun.map(drop).map_err(|e| threads::none(&e))
         });
-        drop(tell);
         let met = begun.map_err(Cause::from).and_then(|()| assembly.meet());
         stop.store(true, Ordering::Relaxed);
         met
@@ -107,40 +125,97 @@ fn listener(me: &Me, listen: Option<&str>) -> Result<Listener> {
     }
 }
 
-/// What a thread that connects reports.
-enum Event<'a> {
+/// What a thread that connects or greets reports.
+enum Event {
     /// A line for the user.
     Notice(String),
-    /// How it ended.
-    Ended(&'a Member, Box<Reached>),
+    /// How it ended, with the party of this number.
+    Ended(NonZeroU8, Box<Reached>),
 }
 
-/// A connection, or why there is none. The inner error means that the time was up.
-type Reached = Result<Result<Connection, String>>;
+/// A party that was greeted, or why there is none. The inner error means that the time was up.
+type Reached = Result<Result<Greeted, String>>;
+
+/// A connection to another party, and what came of comparing the lists.
+struct Greeted {
+    connection: Connection,
+    lists: Result<(), Cause>,
+    /// Whether it is the one of the two that connects by our list.
+    wanted: bool,
+}
+
+/// Compares the lists with the party at the other end, which has proven the key of this one.
+fn greeted(me: &Me, member: &Member, mut connection: Connection, wanted: bool) -> Greeted {
+    let (ours, names) = (me.own().number(), me.roster().names());
+    connection.channel.join(Link { peer: member.number(), ours, names });
+    connection.seat = member.seat();
+    connection.peer_name = Some(member.name().into());
+    let channel = &mut connection.channel;
+    let patience = channel.limit_patience(GREETING);
+    let lists = greet(channel, me.roster()).map_err(|error| Cause::of(member.seat(), channel, error));
+    channel.set_patience(patience);
+    Greeted { connection, lists, wanted }
+}
 
 /// A thread that connects to one party.
 struct Call<'a> {
     member: &'a Member,
-    source: &'a str,
+    me: &'a Me,
     identity: &'a Arc<Identity>,
     timeouts: Timeouts,
+    /// How long it waits first. Not at once: only to compare the lists.
+    after: Duration,
     deadline: Instant,
     stop: &'a AtomicBool,
-    tell: Sender<Event<'a>>,
+    tell: Sender<Event>,
 }
 
 impl Call<'_> {
     fn run(self) {
-        let Call { member, source, identity, timeouts, deadline, stop, tell } = self;
+        let Call { member, me, identity, timeouts, after, deadline, stop, tell } = self;
+        let wanted = after.is_zero();
+        let begins = Instant::now() + after;
         let cancelled = || stop.load(Ordering::Relaxed);
+        while Instant::now() < begins.min(deadline) {
+            if cancelled() {
+                return;
+            }
+            thread::sleep(LOOK);
+        }
         let notice = |text: &str| {
-            let _ = tell.send(Event::Notice(text.into()));
+            if wanted {
+                let _ = tell.send(Event::Notice(text.into()));
+            }
         };
-        let whom = Whom::Member(member, source);
+        let whom = Whom::Member(member, me.roster());
         let watch = Watch { deadline, whom, ..Watch::new(timeouts, &cancelled, &notice) };
-        let security = Protection::Tls { identity: identity.clone(), peer: member.fingerprint() };
-        let reached = reach(Way::direct(member.address().unwrap_or_default()), &security, &watch);
-        let _ = tell.send(Event::Ended(member, Box::new(reached)));
+        let address = member.address().unwrap_or_default();
+        // Another party of the list may be there: then we compare the lists with that one.
+        let others = me.others().map(Member::fingerprint).collect();
+        let (keys, security) = (
+            Keys::accepting(identity, others),
+            Protection::Tls { identity: identity.clone(), peer: member.fingerprint() },
+        );
+        let reached = reach_by(Way::direct(address), &security, Some(keys), &watch);
+        let reached = reached.map(|reached| {
+            reached.map(|link| {
+                let other = me.others().find(|other| Some(other.fingerprint()) == link.peer);
+                match other.filter(|other| *other != member) {
+                    None => greeted(me, member, link, wanted),
+                    Some(other) => {
+                        let Greeted { connection, lists, .. } = greeted(me, other, link, wanted);
+                        let wrong = || Cause::failure_of(member.number(), whom.is(address, other));
+                        let lists = lists.and_then(|()| Err(wrong()));
+                        Greeted { connection, lists, wanted }
+                    }
+                }
+            })
+        });
+        let _ = match reached {
+            // Nothing new: we wait for it to call us.
+            Ok(Err(_)) | Err(Error::Usage(_)) if !wanted => Ok(()),
+            reached => tell.send(Event::Ended(member.number(), Box::new(reached))),
+        };
     }
 }
 
@@ -153,15 +228,20 @@ struct Entrance<'a> {
 
 impl<'a> Entrance<'a> {
     /// Waits at the listener, if anybody connects to us.
-    fn open(listener: Option<Listener>, keys: &'a Keys, watch: &'a Watch<'a>) -> Result<Option<Self>> {
-        let listener = match (listener, keys.expected().is_empty()) {
+    fn open(
+        listener: Option<Listener>,
+        keys: &'a Keys,
+        callers: usize,
+        watch: &'a Watch<'a>,
+    ) -> Result<Option<Self>> {
+        let listener = match (listener, callers == 0) {
             (_, true) => return Ok(None),
             (Some(listener), false) => listener,
             (None, false) => return Err(Error::Bug("somebody connects to us, who do not listen".into())),
         };
         let reception = Reception::new(keys, watch, listener.local_addr()?, HANDSHAKES)?;
         (watch.notice)(&format!("listening on {}", reception.at));
-        let spare = listener.spare(keys.expected().len());
+        let spare = listener.spare(callers);
         Ok(Some(Entrance { listener, reception, spare }))
     }
 }
@@ -171,26 +251,65 @@ struct Assembly<'a> {
     me: &'a Me,
     keys: &'a Keys,
     watch: &'a Watch<'a>,
-    /// Until all who connect to us are here.
+    /// Until all are here.
     entrance: Option<Entrance<'a>>,
-    events: Receiver<Event<'a>>,
+    tell: Sender<Event>,
+    events: Receiver<Event>,
+    /// The parties that are here, those too that do not fit.
     here: Vec<Connection>,
     /// Why parties could not be reached in the time.
     unreached: BTreeMap<NonZeroU8, String>,
+    /// What is wrong with parties, in the order in which we saw it.
+    wrong: Vec<(NonZeroU8, Cause)>,
+    /// How long we wait for the others, once something is wrong.
+    until: Option<Instant>,
 }
 
 impl<'a> Assembly<'a> {
+    fn new(
+        me: &'a Me,
+        keys: &'a Keys,
+        watch: &'a Watch<'a>,
+        entrance: Option<Entrance<'a>>,
+        (tell, events): (Sender<Event>, Receiver<Event>),
+    ) -> Self {
+        let (here, unreached, wrong) = (Vec::new(), BTreeMap::new(), Vec::new());
+        Assembly { me, keys, watch, entrance, tell, events, here, unreached, wrong, until: None }
+    }
+
     /// Returns when all are here, or the time is up.
     fn meet(&mut self) -> Result<(), Cause> {
         loop {
             self.watch.check()?;
             self.enter()?;
             self.hear()?;
-            self.all_stay()?;
-            if self.missing().next().is_none() || self.watch.left().is_zero() {
-                return Ok(());
+            if self.wrong.is_empty() {
+                self.all_stay()?;
+            }
+            let waits = self.missing().any(|member| !self.is_wrong(member));
+            let over = self.until.is_some_and(|until| Instant::now() >= until);
+            if !waits || over || self.watch.left().is_zero() {
+                return self.verdict();
             }
             self.hint();
+        }
+    }
+
+    /// Fails if something is wrong with a party. Lists that differ say most.
+    fn verdict(&mut self) -> Result<(), Cause> {
+        let (mut differences, mut differing) = (Vec::new(), Vec::new());
+        for (number, cause) in &self.wrong {
+            if let Error::Disagreement(found) = &cause.error {
+                differences.extend(found.iter().cloned());
+                differing.push(*number);
+            }
+        }
+        match (&differing[..], self.wrong.is_empty()) {
+            ([], true) => Ok(()),
+            ([], false) => Err(self.wrong.remove(0).1),
+            ([number], _) => Err(Cause::failure_of(*number, Error::Disagreement(differences))),
+            // That is no single party's failure.
+            _ => Err(Cause::from(Error::Disagreement(differences))),
         }
     }
 
@@ -199,29 +318,36 @@ impl<'a> Assembly<'a> {
         self.me.others().filter(move |member| !self.here.iter().any(|link| link.seat == member.seat()))
     }
 
-    /// Accepts one of those who connect to us, if one has proven its key.
+    fn is_wrong(&self, member: &Member) -> bool {
+        self.wrong.iter().any(|(number, _)| *number == member.number())
+    }
+
+    /// Greets one who connects to us, if one has proven its key.
     fn enter(&mut self) -> Result<()> {
         let Some(entrance) = &mut self.entrance else { return Ok(()) };
         let Some(secured) = entrance.reception.round(&entrance.listener) else { return Ok(()) };
         entrance.spare.truncate(entrance.spare.len().saturating_sub(SPARE));
         let connection = Connection::secured(secured, self.keys, self.watch.timeouts)?;
-        self.seat(connection)?;
-        if !self.missing().any(|member| self.me.listens_for().any(|caller| caller == member)) {
-            self.entrance = None;
-        }
-        Ok(())
+        let proven = connection.peer;
+        let Some(member) = self.me.others().find(|member| Some(member.fingerprint()) == proven) else {
+            return Err(Error::Bug("a connection of a party that is not on the list".into()));
+        };
+        let wanted = self.me.listens_for().any(|caller| caller == member);
+        let (me, member, tell) = (self.me.clone(), member.clone(), self.tell.clone());
+        let greeting = move || {
+            let greeted = greeted(&me, &member, connection, wanted);
+            let _ = tell.send(Event::Ended(member.number(), Box::new(Ok(Ok(greeted)))));
+        };
+        let begun = thread::Builder::new().name("greet".into()).spawn(greeting);
+        begun.map(drop).map_err(|e| no_thread(&e))
     }
 
-    /// Listens to the threads that connect: for a moment, if we do not wait for anybody else.
+    /// Listens to the threads that connect and greet: for a moment, if we do not wait for anybody else.
     fn hear(&mut self) -> Result<()> {
         let wait = if self.entrance.is_some() { Duration::ZERO } else { LOOK.min(self.watch.left()) };
-        match self.events.recv_timeout(wait) {
-            Ok(event) => self.note(event)?,
-            Err(RecvTimeoutError::Timeout) => return Ok(()),
-            Err(RecvTimeoutError::Disconnected) => {
-                thread::sleep(wait);
-                return Ok(());
-            }
+        // We hold a sender ourselves.
+        if let Ok(event) = self.events.recv_timeout(wait) {
+            self.note(event)?;
         }
         while let Ok(event) = self.events.try_recv() {
             self.note(event)?;
@@ -229,32 +355,44 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    fn note(&mut self, event: Event<'a>) -> Result<()> {
+    fn note(&mut self, event: Event) -> Result<()> {
         match event {
             Event::Notice(text) => (self.watch.notice)(&text),
-            Event::Ended(member, reached) => match (*reached)? {
-                Ok(connection) => self.seat(connection)?,
-                Err(cause) => {
-                    self.unreached.insert(member.number(), cause);
+            Event::Ended(number, reached) => match *reached {
+                Ok(Ok(greeted)) => self.seat(number, greeted),
+                Ok(Err(cause)) => {
+                    self.unreached.insert(number, cause);
                 }
+                // It is not who we expect, or does not expect us.
+                Err(error) if error.seat().is_some() => {
+                    self.is_amiss(number, Cause::failure_of(number, error));
+                }
+                Err(error) => return Err(error),
             },
         }
         Ok(())
     }
 
+    /// Notes what is wrong with this party.
+    fn is_amiss(&mut self, number: NonZeroU8, cause: Cause) {
+        self.until.get_or_insert_with(|| Instant::now() + GRACE);
+        self.wrong.push((number, cause));
+    }
+
     /// Gives a connection the seat of the party whose fingerprint its other end has proven.
-    fn seat(&mut self, mut connection: Connection) -> Result<()> {
-        let proven = connection.peer;
-        let Some(member) = self.missing().find(|member| Some(member.fingerprint()) == proven) else {
-            return Err(Error::Bug("a connection of a party that is not missing".into()));
-        };
-        let (ours, names) = (self.me.own().number(), self.me.roster().names());
-        connection.channel.join(Link { peer: member.number(), ours, names });
-        connection.seat = member.seat();
-        connection.peer_name = Some(member.name().into());
+    fn seat(&mut self, number: NonZeroU8, Greeted { connection, lists, wanted }: Greeted) {
+        let taken = self.here.iter().any(|link| link.seat == connection.seat);
+        match lists {
+            Err(cause) => {
+                if !self.wrong.iter().any(|(other, _)| *other == number) {
+                    self.is_amiss(number, cause);
+                }
+            }
+            // The lists are the same, and by them it is the other one of us who connects.
+            Ok(()) if !wanted || taken => return,
+            Ok(()) => (self.watch.notice)(&format!("{} is connected", self.me.roster().names().full(number))),
+        }
         self.here.push(connection);
-        (self.watch.notice)(&format!("{member} is connected"));
-        Ok(())
     }
 
     /// Fails if one of those who are here has left.
@@ -292,6 +430,9 @@ impl<'a> Assembly<'a> {
             {
                 met = Err(error.into());
             }
+        }
+        if met.is_ok() {
+            met = self.verdict();
         }
         let first = self.missing().next();
         let cause = match (met, first) {

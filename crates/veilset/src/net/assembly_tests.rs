@@ -20,7 +20,9 @@ struct Cast {
 
 /// So many parties with free ports, except one that only connects.
 fn cast(n: usize, silent: Option<usize>) -> Cast {
-    let identities: Vec<_> = (0..n).map(|_| identity()).collect();
+    let mut identities: Vec<_> = (0..n).map(|_| identity()).collect();
+    // Of two, the first one listens.
+    identities.sort_by_key(|identity| *identity.fingerprint().as_bytes());
     // All are open at once, so that they differ.
     let ports: Vec<_> = (0..n).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     let party = |(i, identity): (usize, &Arc<Identity>)| ListedParty {
@@ -84,8 +86,18 @@ impl Cast {
         Mesh::new(self.me(i).own().seat(), links.collect()).unwrap()
     }
 
-    /// The keys with which party `i` connects to party `to`, where that one listens.
+    /// A connection of party `i` to party `to`, where that one listens. It says which list it has.
     fn call(&self, i: usize, to: usize) -> Result<Connection, Failure> {
+        let me = self.me(i);
+        let to_whom = &me.roster().members()[to];
+        let connection = self.call_silently(i, to)?;
+        let Greeted { connection, lists, .. } = greeted(&me, to_whom, connection, true);
+        assert!(lists.is_ok());
+        Ok(connection)
+    }
+
+    /// Such a connection of a party that says nothing.
+    fn call_silently(&self, i: usize, to: usize) -> Result<Connection, Failure> {
         let keys = Keys::new(&self.identities[i], self.identities[to].fingerprint());
         let limits = Limits { deadline: Instant::now() + Duration::from_secs(20), stop: &|| false };
         let address = self.listed.party[to].address.as_deref().unwrap();
@@ -230,7 +242,14 @@ fn the_shortest_time_out_ends_it_for_all() {
 fn with_an_impostor(cast: &Cast, which: usize) -> Cast {
     let Cast { mut identities, mut listed } =
         Cast { identities: cast.identities.clone(), listed: cast.listed.clone() };
-    identities[which] = identity();
+    // Who connects to whom stays the same.
+    let key = |identity: &Arc<Identity>| *identity.fingerprint().as_bytes();
+    let fits = |new: &Arc<Identity>| {
+        let mut all = cast.identities.clone();
+        all[which] = new.clone();
+        all.is_sorted_by_key(key)
+    };
+    identities[which] = std::iter::repeat_with(identity).find(fits).unwrap();
     listed.party[which].fingerprint = identities[which].fingerprint();
     Cast { identities, listed }
 }
@@ -255,7 +274,7 @@ fn who_has_another_key_is_not_let_in_and_is_named() {
                 });
                 assert_eq!(theirs.fault(), Some(Fault::Stranger), "{theirs:?}");
                 assert!([Some(seat(1)), Some(seat(2))].contains(&theirs.seat()), "{theirs}");
-                let words = "compare its list of parties with ours, parties.toml";
+                let words = "to compare its list of parties with ours, parties.toml";
                 assert!(theirs.to_string().contains(words), "{theirs}");
                 let who = format!("party {n} ({})", NAMES[n - 1]);
                 assert!(ours.iter().all(|e| e.contains(&who)), "{ours:?}");
@@ -326,7 +345,7 @@ fn who_leaves_before_all_are_here_is_named_by_all_others() {
         assert!(error.starts_with("party 3: south was stopped on request"), "{error}");
     }
     // Only party 1 sees that.
-    let [one, two] = left_by(|cast, _| drop(cast.call(2, 0).unwrap()));
+    let [one, two] = left_by(|cast, _| drop(cast.call_silently(2, 0).unwrap()));
     assert!(one.contains("party 3 (south) closed the connection"), "{one}");
     assert!(
         two.starts_with("party 1: north gave up because it has no connection with party 3 (south)"),
@@ -374,7 +393,7 @@ fn of_each_party_the_first_connection_is_taken_and_strangers_are_turned_away() {
         // Party 3 comes before party 2, and again.
         let mut three = cast.call(2, 0).unwrap();
         for _ in 0..2 {
-            assert_eq!(cast.call(2, 0).err(), Some(Failure::Closed));
+            assert_eq!(cast.call(2, 0).err(), Some(Failure::Taken));
         }
         notices.wait_for(&format!("{}, whose party is connected already", cast.identities[2].fingerprint()));
         let mut two = cast.call(1, 0).unwrap();
@@ -399,21 +418,22 @@ fn talk_no_more(mesh: &mut Mesh) {
 #[test]
 fn where_we_listen_can_differ_from_the_address_in_the_list() {
     let cast = cast(2, None);
-    let here = cast.listed.party[0].address.clone().unwrap();
-    // In its own list party 1 is behind a router, whose address is none of this machine's.
+    // Behind a router, whose address is none of this machine's.
     let mut listed = cast.listed.clone();
     listed.party[0].address = Some("192.0.2.1:7000".into());
-    let inside = Cast { identities: cast.identities.clone(), listed };
-    let e = error(inside.play(0, seconds(1)));
+    let outside = Cast { identities: cast.identities.clone(), listed };
+    let e = error(outside.play(0, seconds(1)));
     assert!(matches!(e, Error::Usage(_)), "{e:?}");
     for words in ["cannot listen on 192.0.2.1:7000", "our \"address\" in parties.toml", "`listen`"] {
         assert!(e.to_string().contains(words), "{e}");
     }
+    let port = cast.listed.party[0].address.as_deref().unwrap().rsplit(':').next().unwrap().to_string();
+    let here = format!("0.0.0.0:{port}");
     let notices = [Notices::default(), Notices::default()];
     thread::scope(|scope| {
         let one = scope.spawn(|| {
-            let links = inside.play_with(0, seconds(60), Some(&here), &|| false, &notices[0]).unwrap();
-            talk(&inside, 0, links)
+            let links = cast.play_with(0, seconds(60), Some(&here), &|| false, &notices[0]).unwrap();
+            talk(&cast, 0, links)
         });
         // Party 2 listens for nobody.
         let links = cast.play_with(1, seconds(60), Some("127.0.0.1:0"), &|| false, &notices[1]).unwrap();
@@ -450,10 +470,8 @@ fn who_waits_long_is_told_once_who_is_missing() {
     let watch = Watch::new(seconds(1), &|| false, &notice);
     watch.hint.set(Some(Instant::now()));
     let keys = Keys::accepting(identity, me.listens_for().map(Member::fingerprint).collect());
-    let entrance = Entrance::open(Some(listener(&me, None).unwrap()), &keys, &watch).unwrap();
-    let (_tell, events) = mpsc::channel();
-    let (here, unreached) = (Vec::new(), BTreeMap::new());
-    let mut assembly = Assembly { me: &me, keys: &keys, watch: &watch, entrance, events, here, unreached };
+    let entrance = Entrance::open(Some(listener(&me, None).unwrap()), &keys, 2, &watch).unwrap();
+    let mut assembly = Assembly::new(&me, &keys, &watch, entrance, mpsc::channel());
     assert!(assembly.meet().is_ok());
     let words = "party 2 (east) and party 3 (south) did not connect to 127.0.0.1:";
     assert_eq!(notices.0.lock().unwrap().iter().filter(|notice| notice.contains(words)).count(), 1);
@@ -472,4 +490,91 @@ fn the_identity_is_the_one_of_our_entry() {
     for e in assembled.map(error) {
         assert!(matches!(e, Error::Usage(_)) && e.to_string().contains("which is that of \"east\""), "{e}");
     }
+}
+
+/// What becomes of three parties, of which the last has this list of its own.
+fn with_lists(cast: &Cast, own: impl FnOnce(&mut Listed)) -> [Error; 3] {
+    let mut listed = cast.listed.clone();
+    own(&mut listed);
+    let differing = Cast { identities: cast.identities.clone(), listed };
+    let start = Instant::now();
+    let errors = thread::scope(|scope| {
+        let play = |i| {
+            let cast = if i == 2 { &differing } else { cast };
+            scope.spawn(move || error(cast.play(i, seconds(60))))
+        };
+        [0, 1, 2].map(play).map(|party| party.join().unwrap())
+    });
+    assert!(start.elapsed() < Duration::from_secs(20), "{errors:?}");
+    errors
+}
+
+/// Of each of the first two the address of the other.
+fn swap_keys(listed: &mut Listed) {
+    let [one, two, _] = &mut listed.party[..] else { panic!() };
+    std::mem::swap(&mut one.fingerprint, &mut two.fingerprint);
+}
+
+/// Also where the parties do not agree on who of them connects to whom.
+#[test]
+fn whose_list_differs_is_named_by_all_and_soon() {
+    type Change = fn(&mut Listed);
+    // (the change, what differs, how many of the others connect with party 3 and see it)
+    let cases: [(Change, &str, usize); 6] = [
+        (|l| l.leader = "south".into(), "leader in the list", 2),
+        (|l| l.party.swap(1, 2), "order of the list", 2),
+        (|l| l.party[0].address = Some("127.0.0.1:1".into()), "address in the list", 1),
+        (|l| l.party[2].address = Some("127.0.0.1:1".into()), "address in the list", 1),
+        (|l| l.party[1].name = "eastern".into(), "name in the list", 2),
+        (swap_keys, "name in the list", 2),
+    ];
+    thread::scope(|scope| {
+        for silent in [None, Some(0), Some(2)] {
+            for (change, what, see) in cases {
+                scope.spawn(move || {
+                    let cast = cast(3, silent);
+                    let errors = with_lists(&cast, change);
+                    let differs =
+                        |e: &&Error| matches!(e, Error::Disagreement(_)) && e.to_string().contains(what);
+                    let seen = errors[..2].iter().filter(differs).count();
+                    assert!(seen >= see, "{what} {silent:?}: {errors:?}");
+                    assert!(differs(&&errors[2]), "{what} {silent:?}: {errors:?}");
+                    for error in &errors[..2] {
+                        let said = error.to_string();
+                        assert!(said.contains("party 3"), "{what} {silent:?}: {said}");
+                        assert!(
+                            differs(&error) || said.contains("different lists"),
+                            "{what} {silent:?}: {said}"
+                        );
+                    }
+                });
+            }
+        }
+    });
+}
+
+/// The addresses of the list lead to the wrong parties, as of a router: the lists are the same.
+#[test]
+fn who_is_where_another_party_should_be_is_named() {
+    let cast = cast(3, None);
+    let mut listed = cast.listed.clone();
+    let [one, two, _] = &mut listed.party[..] else { panic!() };
+    std::mem::swap(&mut one.address, &mut two.address);
+    let crossed = Cast { identities: cast.identities.clone(), listed };
+    let errors = thread::scope(|scope| {
+        let play = |i: usize| {
+            let (crossed, cast) = (&crossed, &cast);
+            let listen = cast.listed.party[i].address.as_deref();
+            scope.spawn(move || {
+                error(crossed.play_with(i, seconds(60), listen, &|| false, &Notices::default()))
+            })
+        };
+        [0, 1, 2].map(play).map(|party| party.join().unwrap())
+    });
+    let said = errors[2].to_string();
+    assert_eq!(errors[2].fault(), Some(Fault::Stranger), "{said}");
+    for words in ["the address of north, is ", "party 2 (east) by its identity", "parties.toml"] {
+        assert!(said.contains(words), "{said}");
+    }
+    assert!(errors.iter().all(|e| e.fault().is_some()), "{errors:?}");
 }

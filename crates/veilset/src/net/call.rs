@@ -1,7 +1,7 @@
 //! The connecting side: tries the peer's addresses, or those of a proxy, until one of them leads to the peer.
 
 use super::Label;
-use super::connect::{ABSENT, Address, Connection, HANDSHAKE, Protection, Watch, after, listed};
+use super::connect::{ABSENT, Address, Connection, HANDSHAKE, Protection, Watch, after};
 use super::proxy::{Proxy, Target};
 use super::tls::{Failure, Keys, Limits};
 use crate::error::{Error, Result};
@@ -59,8 +59,17 @@ pub(super) fn reach(
     security: &Protection,
     watch: &Watch<'_>,
 ) -> Result<Result<Connection, String>> {
+    reach_by(way, security, security.keys(way.label)?, watch)
+}
+
+/// [`reach`], with these keys.
+pub(super) fn reach_by(
+    way: Way<'_>,
+    security: &Protection,
+    keys: Option<Keys>,
+    watch: &Watch<'_>,
+) -> Result<Result<Connection, String>> {
     let (whom, text) = (watch.whom, way.address);
-    let keys = security.keys(way.label)?;
     let caller = Caller::new(way, keys.as_ref(), watch)?;
     let mut last = String::new();
     // Who was there instead of the peer. That says more than that nobody is there any more.
@@ -211,17 +220,18 @@ impl<'a> Caller<'a> {
             Err(Failure::WrongKey(presented)) => Err(whom.stranger(format!(
                 "the program at {} shows the fingerprint {presented}, which proves nothing; expected is {}. {}",
                 whom.at(&self.place(at)),
-                listed(keys.expected()),
+                whom.expected(keys),
                 whom.compare()
             ))),
             Err(Failure::Refused) => Err(whom.stranger(format!(
                 "it is at {} and has the expected fingerprint, {}, but it expects a fingerprint other than \
                  ours, {}. {}",
                 whom.at(&self.place(at)),
-                listed(keys.expected()),
+                whom.expected(keys),
                 keys.ours,
                 whom.expect(keys.ours)
             ))),
+            Err(Failure::Taken) => Err(whom.taken(&self.place(at), keys.ours)),
             Err(Failure::Stopped) => Err(Error::Cancelled),
             Err(failure) => Ok(Err(failure)),
         }

@@ -2,7 +2,7 @@
 
 use super::call::{Way, connect};
 use super::proxy::{Proxy, Target};
-use super::roster::Member;
+use super::roster::{Member, Roster};
 use super::tls::{Keys, Secured};
 use super::{Fingerprint, Identity, Label, Listener};
 use crate::channel::{ByteStream, Canceller, Channel, Timeouts, WireCount, over};
@@ -236,8 +236,8 @@ impl<'a> Watch<'a> {
 pub(super) enum Whom<'a> {
     /// The other party of a run of two.
     Peer,
-    /// A party of a mesh, and the file that lists the parties.
-    Member(&'a Member, &'a str),
+    /// A party of a mesh, and the list of the parties.
+    Member(&'a Member, &'a Roster),
 }
 
 impl fmt::Display for Whom<'_> {
@@ -267,24 +267,58 @@ impl Whom<'_> {
         }
     }
 
+    /// The fingerprint that we expect there.
+    pub(super) fn expected(&self, keys: &Keys) -> String {
+        match self {
+            Whom::Peer => listed(keys.expected()),
+            Whom::Member(member, _) => member.fingerprint().to_string(),
+        }
+    }
+
     /// What to do about an unexpected key.
     pub(super) fn compare(&self) -> String {
         match self {
             Whom::Peer => COMPARE.into(),
-            Whom::Member(_, source) => format!(
-                "Ask the other party, over a channel that you trust, what `veilset identity show` prints on its side. \
-                 If it is the first fingerprint, correct its \"fingerprint\" in {source}, for all parties; if not, \
-                 somebody else is in between"
+            Whom::Member(member, roster) => format!(
+                "Ask {}, over a channel that you trust, what `veilset identity show` prints on its side. If it is the \
+                 first fingerprint, correct its \"fingerprint\" in {}, for all parties; if not, its \"address\" there may \
+                 be that of another program, or somebody else is in between",
+                member.name(),
+                roster.source()
             ),
         }
+    }
+
+    /// The error that another party of the list is where it should be.
+    pub(super) fn is(&self, address: &str, other: &Member) -> Error {
+        let Whom::Member(member, roster) = self else { return Error::Bug("another party of two".into()) };
+        self.stranger(format!(
+            "the party at {address}, the address of {}, is {other} by its identity. Correct the addresses of both in {}, \
+             for all parties, or ask {} where it listens",
+            member.name(),
+            roster.source(),
+            member.name()
+        ))
+    }
+
+    /// The error that a party of our identity is connected there already.
+    pub(super) fn taken(&self, at: &str, ours: Fingerprint) -> Error {
+        Error::usage(format!(
+            "the party at {} is connected already with one that has our identity, {ours}. If our program runs twice, stop \
+             one of them, wait until it has ended, and run again. If it is another party, it needs an identity of its own. \
+             Otherwise two addresses of the list lead to one party: correct them, for all parties",
+            self.at(at)
+        ))
     }
 
     /// What to do if it does not expect our key.
     pub(super) fn expect(&self, ours: Fingerprint) -> String {
         match self {
             Whom::Peer => format!("Ask the other party to run with `peer={ours}`"),
-            Whom::Member(_, source) => format!(
-                "Ask the other party to compare its list of parties with ours, {source}: they must be the same"
+            Whom::Member(member, roster) => format!(
+                "Ask {} to compare its list of parties with ours, {}: they must be the same",
+                member.name(),
+                roster.source()
             ),
         }
     }

@@ -312,7 +312,10 @@ impl<'a> Reception<'a> {
     /// Accepts the first connection of each that we wait for, and none after it.
     fn admit(&mut self, mut secured: Secured) -> Result<Secured, Failure> {
         let proven = secured.peer().map_err(|e| Failure::Io(e.to_string()))?;
-        let at = self.awaited.iter().position(|awaited| proven.is(awaited)).ok_or(Failure::Again(proven))?;
+        let Some(at) = self.awaited.iter().position(|awaited| proven.is(awaited)) else {
+            secured.decline()?;
+            return Err(Failure::Again(proven));
+        };
         secured.welcome()?;
         self.awaited.remove(at);
         Ok(secured)

@@ -30,6 +30,7 @@ mod assembly;
 mod call;
 mod connect;
 mod fingerprint;
+mod greeting;
 mod identity;
 mod label;
 mod listen;

@@ -6,7 +6,7 @@
 use super::connect::Address;
 use super::tls::{Failure, Limits};
 use crate::channel::TICK;
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, Result, foreign};
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -99,7 +99,7 @@ impl<'a> Proxy<'a> {
     /// What the header of its answer means. `more`: whether anything came after it.
     fn judge(&self, header: &[u8], more: bool, to: &Target) -> Result<Result<(), Failure>> {
         let Some((status, line)) = status(header) else { return Err(self.is_none(header)) };
-        let line = shown(line);
+        let line = foreign(line);
         match status {
             // The peer does not speak first.
             200..=299 if more => Err(Error::network(format!(
@@ -131,7 +131,7 @@ impl<'a> Proxy<'a> {
         Error::network(format!(
             "{self} does not answer as an HTTP proxy does, but with \"{}\". Check `proxy`: its host and port are those of \
              an HTTP proxy that allows CONNECT, reached without TLS",
-            shown(String::from_utf8_lossy(first).trim_end())
+            foreign(String::from_utf8_lossy(first).trim_end())
         ))
     }
 }
@@ -145,7 +145,7 @@ impl Target {
         if !host.chars().all(|c| c.is_ascii_graphic()) {
             return Err(Error::usage(format!(
                 "a proxy cannot be told the host \"{}\": write its name with ASCII letters (xn--...), or its IP address",
-                shown(host)
+                foreign(host)
             )));
         }
         Ok(Target(if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }))

@@ -9,16 +9,17 @@
 //! address = "north.example.org:7001" # where it listens; omitted by a party that only connects
 //! ```
 //!
-//! The leader is party 1; the others follow in the order of the file. Of two parties with an address the one with the
-//! lower number listens and the other connects; otherwise the one without an address connects. So each party needs one
-//! port at most, and a party behind a firewall needs none.
+//! The leader is party 1; the others follow in the order of the file. Of two parties with an address the one whose
+//! fingerprint comes first listens and the other connects; otherwise the one without an address connects. So each party
+//! needs one port at most, and a party behind a firewall needs none. It is not the order of the list that decides: then
+//! two parties whose lists differ in it could both wait for the other, and never learn of it.
 //!
 //! A front end reads the file into [`Listed`]; [`Roster::new`] checks it, and [`Roster::me`] finds our own entry.
 
 use super::Fingerprint;
 use super::connect::Address;
 use crate::channel::{Mesh, Names};
-use crate::error::{Error, Result, Seat, shown};
+use crate::error::{Error, Result, Seat, foreign};
 use crate::hash::Domain;
 use serde::{Deserialize, Deserializer, de};
 use std::fmt;
@@ -26,6 +27,8 @@ use std::num::NonZeroU8;
 
 /// The number of letters of the longest name.
 const LONGEST_NAME: usize = 64;
+/// The number of letters of the longest address: a host of 255, two brackets, a colon and a port.
+const LONGEST_ADDRESS: usize = 263;
 
 /// The list as it stands in its file. The keys there are the names of the fields, with hyphens.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -130,7 +133,7 @@ impl Roster {
                 let what = format!(
                     "there is no party \"{}\" among {}. Give the name that we have there, or correct the file, for all \
                      parties",
-                    shown(name),
+                    foreign(name),
                     names.collect::<Vec<_>>().join(", ")
                 );
                 Err(wrong(&self.source, &what))
@@ -169,7 +172,7 @@ fn numbered(listed: Listed) -> Result<Vec<Member>, String> {
     if !party.iter().any(|party| party.name == leader) {
         return Err(format!(
             "the leader, \"{}\", is not among the parties. Correct \"leader\", or add the party",
-            shown(&leader)
+            foreign(&leader)
         ));
     }
     let (first, others): (Vec<_>, Vec<_>) = party.into_iter().partition(|party| party.name == leader);
@@ -192,14 +195,19 @@ fn well_formed(party: &ListedParty) -> Result<(), String> {
         return Err(format!(
             "\"{}\" cannot be a party's name: use 1 to {LONGEST_NAME} letters, digits and other characters that can be \
              printed, no quotation marks, and no space at the ends",
-            shown(name)
+            foreign(name)
         ));
     }
     let Some(address) = address else { return Ok(()) };
     if !printable(address) {
         return Err(format!(
             "\"{}\" is not an address of \"{name}\": it has a character that no address has. Write HOST:PORT",
-            shown(address)
+            foreign(address)
+        ));
+    }
+    if address.chars().count() > LONGEST_ADDRESS {
+        return Err(format!(
+            "the \"address\" of \"{name}\" has more than {LONGEST_ADDRESS} letters, so it is none. Write HOST:PORT"
         ));
     }
     let parsed = Address::parse_of(address, &format!("\"{name}\"'s"));
@@ -266,7 +274,7 @@ impl Member {
     /// Whether it connects to the other party, which listens.
     fn connects_to(&self, other: &Member) -> bool {
         match (&self.address, &other.address) {
-            (Some(_), Some(_)) => other.number < self.number,
+            (Some(_), Some(_)) => other.fingerprint.as_bytes() < self.fingerprint.as_bytes(),
             (None, Some(_)) => true,
             // A roster has no two parties without an address.
             (Some(_), None) | (None, None) => false,

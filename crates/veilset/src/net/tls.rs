@@ -26,7 +26,8 @@
 
 use super::{Fingerprint, Identity, Label};
 use crate::channel::{ByteStream, Counted, TICK, WireCount};
-use crate::error::{Error, Result, shown};
+use crate::error::{Error, Result, foreign, shown};
+use crate::spelling::verbatim;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
 use rustls::crypto::{
@@ -50,6 +51,8 @@ use zeroize::Zeroizing;
 
 /// What the listener sends, under TLS, on the connection it accepts.
 const WELCOME: u8 = 1;
+/// What the listener of a mesh sends, under TLS, to a party that is connected already.
+const TAKEN: u8 = 2;
 const EXPORTER: &[u8] = b"EXPORTER-veilset-1";
 /// The alert for a name that is not served (RFC 6066, 3). The library would send another one.
 const UNRECOGNISED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
@@ -149,6 +152,7 @@ impl Keys {
             let mut word = [0u8];
             match tls.reader().read(&mut word) {
                 Ok(1) if word == [WELCOME] => Ok(true),
+                Ok(1) if word == [TAKEN] => Err(Failure::Taken),
                 Ok(1) => Err(Failure::Tls("it is the expected peer but runs another program".into())),
                 Ok(_) => Err(Failure::Closed),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => Ok(false),
@@ -182,6 +186,8 @@ pub(super) enum Failure {
     WrongKey(Fingerprint),
     /// It has proven the key of a party that is connected already.
     Again(Fingerprint),
+    /// The expected peer, which has proven its key, says that our key's party is connected already.
+    Taken,
     /// The expected peer, which has proven its key, rejects ours.
     Refused,
     /// Somebody who connected to us, and has proven nothing, rejects our key.
@@ -217,6 +223,7 @@ impl fmt::Display for Failure {
             Failure::Again(proven) => {
                 write!(f, "it has the fingerprint {proven}, whose party is connected already")
             }
+            Failure::Taken => f.write_str("it says that our party is connected already"),
             Failure::Refused => f.write_str("it expects a fingerprint other than ours"),
             Failure::Unwanted => f.write_str("it says that it expects a fingerprint other than ours"),
             Failure::Displaced => f.write_str(
@@ -228,7 +235,7 @@ impl fmt::Display for Failure {
             Failure::Stopped => f.write_str("we stopped"),
             Failure::Misled(asked, served) => {
                 match asked {
-                    Some(name) => write!(f, "it asks for \"{name}\", but ")?,
+                    Some(name) => write!(f, "it asks for \"{}\", but ", verbatim(name))?,
                     None => f.write_str("it asks for no label, but ")?,
                 }
                 match served {
@@ -249,7 +256,7 @@ impl fmt::Display for Failure {
             Failure::Tls(why) => write!(
                 f,
                 "it does not speak veilset's TLS ({}): is it another program, or run with `insecure_plaintext`?",
-                shown(why)
+                foreign(why)
             ),
             Failure::Unreachable(why) | Failure::Proxy(why) => f.write_str(why),
             Failure::Io(why) => write!(f, "the connection broke ({why})"),
@@ -534,7 +541,16 @@ impl Secured {
 
     /// Tells the connecting side that we accept its connection.
     pub(super) fn welcome(&mut self) -> Result<(), Failure> {
-        self.tls.writer().write_all(&[WELCOME]).and_then(|()| self.flush()).map_err(|e| io_failure(&e))
+        self.say(WELCOME)
+    }
+
+    /// Declines the connection of a party that is connected already.
+    pub(super) fn decline(&mut self) -> Result<(), Failure> {
+        self.say(TAKEN)
+    }
+
+    fn say(&mut self, word: u8) -> Result<(), Failure> {
+        self.tls.writer().write_all(&[word]).and_then(|()| self.flush()).map_err(|e| io_failure(&e))
     }
 
     /// The fingerprint of the key that the other side has proven.

@@ -88,7 +88,7 @@ fn the_key_exchange_is_the_hybrid_one_and_no_peer_gets_another() {
 
 #[test]
 fn only_the_welcome_is_one() {
-    for word in [None, Some(0), Some(WELCOME + 1), Some(b'v')] {
+    for word in [None, Some(0), Some(TAKEN), Some(TAKEN + 1), Some(b'v')] {
         let ((a, b), (near, far)) = (keys(), sockets());
         let listening = thread::spawn(move || {
             let mut secured = b.accept(far, &limits()).unwrap();
@@ -100,6 +100,7 @@ fn only_the_welcome_is_one() {
         let failure = a.connect(near, &limits()).err();
         match word {
             None => assert_eq!(failure, Some(Failure::Closed)),
+            Some(TAKEN) => assert_eq!(failure, Some(Failure::Taken)),
             Some(_) => assert!(matches!(failure, Some(Failure::Tls(_))), "{failure:?}"),
         }
         listening.join().unwrap();

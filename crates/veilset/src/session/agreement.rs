@@ -15,8 +15,8 @@
 
 use super::choosing::first;
 use crate::artefact::filter::{Facts, Head, owner};
-use crate::channel::{Channel, Message, PROTOCOL_VERSION};
-use crate::error::{Difference, Error, Fault, Result, Seat, shown};
+use crate::channel::{Channel, Message, PROTOCOL_VERSION, versions};
+use crate::error::{Difference, Error, Fault, Result, Seat, foreign, shown};
 use crate::hash::SessionId;
 use crate::net::{Connection, Fingerprint};
 use crate::operations::{Confirmed, Operation, Role, Terms};
@@ -30,8 +30,6 @@ use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq;
 
-/// This frame is the same in all versions, so that any two can recognise each other.
-const PREAMBLE: Message<[u8]> = Message::new(1, "preamble: magic, version");
 const HELLO: Message<[u8]> = Message::new(2, "hello: JSON");
 const SIZE: Message<u64> = Message::new(3, "size of the set");
 const CONFIRMATION: Message<[u8]> = Message::new(4, "confirmation of the end");
@@ -49,7 +47,6 @@ const SHARDS: &str = "shards";
 /// The value of a number that does not apply.
 const NONE: &str = "0";
 
-const MAGIC: &[u8; 8] = b"veilset\0";
 /// A hint for failures on a connection without TLS.
 const BOTH_PLAIN: &str = "Were both sides run with `insecure_plaintext`?";
 /// Maximum length of a hello in bytes. Ours has about 400, plus the names of the columns that are sent.
@@ -313,13 +310,6 @@ fn filter(
     }
 }
 
-/// Exchanges the versions of the protocol, which must be the same.
-pub(super) fn versions(channel: &mut Channel) -> Result<()> {
-    channel.tx.send_bytes(PREAMBLE, &preamble(PROTOCOL_VERSION))?;
-    let theirs = channel.rx.recv_bytes(PREAMBLE, MAGIC.len() + 2)?;
-    same_version(&theirs)
-}
-
 /// Exchanges the hellos. Returns the other one as it came, and as it reads.
 pub(super) fn hellos(channel: &mut Channel, ours: &[u8]) -> Result<(Vec<u8>, Letter)> {
     channel.tx.send_bytes(HELLO, ours)?;
@@ -394,30 +384,6 @@ pub fn confirm(channel: &mut Channel, session_id: &SessionId) -> Result<Confirme
     }
 }
 
-fn preamble(version: u16) -> Vec<u8> {
-    [&MAGIC[..], &version.to_le_bytes()].concat()
-}
-
-fn same_version(theirs: &[u8]) -> Result<()> {
-    let version = match theirs.strip_prefix(MAGIC) {
-        Some(&[a, b]) => u16::from_le_bytes([a, b]),
-        _ => {
-            let what = "it is not veilset. Check the address and the port";
-            return Err(Error::peer(Fault::Misbehaved, what));
-        }
-    };
-    match version == PROTOCOL_VERSION {
-        true => Ok(()),
-        false => Err(Error::Disagreement(vec![Difference {
-            who: Seat::PEER,
-            term: "protocol_version",
-            what: "version of the protocol (the older side needs a newer veilset)",
-            ours: PROTOCOL_VERSION.to_string(),
-            theirs: version.to_string(),
-        }])),
-    }
-}
-
 /// A hello as it is sent. Terms are sent as text, as they are displayed: they are only compared for equality.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -480,7 +446,7 @@ impl Letter {
         let mut all = Vec::new();
         for (protocol, group) in &self.candidates {
             let choice = Choice::named(protocol, group).map_err(|_| {
-                let (protocol, group) = (shown(protocol), shown(group));
+                let (protocol, group) = (foreign(protocol), foreign(group));
                 Error::misbehaves(format!(
                     "its hello has the candidate \"{protocol}\" over \"{group}\", which this version does not know"
                 ))
@@ -515,8 +481,9 @@ impl Letter {
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Letter> {
-        let wrong =
-            |what: &str| Error::misbehaves(format!("its hello does not fit this version ({})", shown(what)));
+        let wrong = |what: &str| {
+            Error::misbehaves(format!("its hello does not fit this version ({})", foreign(what)))
+        };
         let letter: Letter = serde_json::from_slice(bytes).map_err(|e| wrong(&e.to_string()))?;
         let digits = |c: u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
         match letter.nonce.len() == 64 && letter.nonce.bytes().all(digits) {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::channel::{PREAMBLE, preamble};
 use crate::channel::{Recording, WireCount};
 use crate::error::Fault;
 use crate::net::tests::{connect, identity, listen, seconds, tls};

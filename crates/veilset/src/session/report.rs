@@ -2,16 +2,19 @@
 
 use super::run::{Outcome, Request};
 use super::words::{When, of_several};
-use super::{Parties, Party};
+use super::{Parties, Party, Term};
 use crate::channel::{MessageBytes, StageTime};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
+use crate::net::Fingerprint;
 use crate::operations::share::Beside;
 use crate::operations::{self, Announced, Learned, Role, Shape, View};
 use crate::params::LAMBDA;
+use crate::table::Duplicates;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::num::NonZeroU8;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -45,6 +48,10 @@ pub struct Report {
     pub both: bool,
     /// The columns sent with the sender's items, by the sender's names.
     pub sent_columns: Vec<String>,
+    /// Our names of the key columns; none if our keys have no names, as those of a list.
+    pub key_columns: Vec<String>,
+    /// The terms that all parties agreed on, as in the audit log.
+    pub terms: Vec<Term>,
     /// Rows of our table that were left out.
     pub left_out: LeftOut,
     /// What this party learned, in numbers.
@@ -61,10 +68,14 @@ pub struct Report {
     pub messages: Vec<MessageBytes>,
     /// What each party learned, in sentences.
     pub learned: Vec<String>,
+    /// What a result or the other parties do not have of our rows, or of theirs, in sentences. Numbers are of our own rows.
+    pub notes: Vec<String>,
     /// The assumptions that security rests on.
     pub assumptions: Vec<&'static str>,
     /// An upper bound on the probability of a wrong result.
     pub failure_bound: String,
+    /// Our fingerprint; `None` on an unprotected connection.
+    pub our: Option<Fingerprint>,
     /// The other parties, and what they announced.
     pub parties: Parties,
     /// The source of our data, as named by the front end: a file name, or `-` for standard input.
@@ -77,6 +88,7 @@ pub struct Report {
     /// The result in one line, and a hint if it may not be what was wanted.
     summary: String,
     hint: Option<&'static str>,
+    shape: Shape,
 }
 
 /// The size of our set, actual and announced.
@@ -133,7 +145,7 @@ impl Report {
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn new(request: &Request, outcome: &Outcome, seconds: f64) -> Result<Report> {
         let result = numbers(request, outcome)?;
-        Ok(Report {
+        let mut report = Report {
             time: rfc3339(outcome.began),
             session: name_of(&outcome.session_id),
             operation: request.operation.name,
@@ -146,7 +158,11 @@ impl Report {
             shards: request.terms.shards,
             both: request.terms.both,
             sent_columns: request.sent_columns.to_vec(),
+            key_columns: Vec::new(),
+            terms: outcome.terms.clone(),
             left_out: LeftOut::default(),
+            notes: Vec::new(),
+            our: outcome.our,
             learned: sentences(request, outcome, &result),
             summary: summary(request, outcome, &result),
             hint: hint(request, outcome, &result),
@@ -165,7 +181,64 @@ impl Report {
             input: None,
             output: None,
             version: env!("CARGO_PKG_VERSION"),
-        })
+            shape: (request.operation.result)(request.role, &request.terms()),
+        };
+        report.leave_out(LeftOut::default(), Duplicates::First);
+        Ok(report)
+    }
+
+    /// Adds which rows of our table are no keys of their own, and what became of those that repeat a key.
+    pub(crate) fn leave_out(&mut self, left_out: LeftOut, treated: Duplicates) {
+        self.left_out = left_out;
+        self.notes = self.losses(treated);
+    }
+
+    /// What is not in the result, or not as its owner has it. It says numbers of our own rows only: nobody learns those of
+    /// others.
+    fn losses(&self, treated: Duplicates) -> Vec<String> {
+        let &LeftOut { duplicates: repeated, skipped } = &self.left_out;
+        let sends = !self.sent_columns.is_empty();
+        let receives = self.role == Role::Receiver.name();
+        let has_rows = matches!(self.shape, Shape::OwnRows | Shape::AllRows | Shape::Items);
+        let mut all = Vec::new();
+        if repeated > 0 {
+            let what = match (treated, has_rows) {
+                (Duplicates::Add, _) => "their values were added to those of the first row of each key",
+                (_, true) => "the result has only the first row of each key",
+                _ if sends && !receives => "the columns of only the first row of each key were sent",
+                _ => "each key counts once, with its first row",
+            };
+            let repeat = if repeated == 1 { "repeats" } else { "repeat" };
+            all.push(format!("{repeated} of our rows {repeat} a key: {what}."));
+        }
+        if skipped > 0 {
+            let (have, take) = if skipped == 1 { ("has", "takes") } else { ("have", "take") };
+            all.push(format!("{skipped} of our rows {have} an empty key and {take} no part."));
+        }
+        if sends && receives {
+            all.push(
+                "Of the sender's rows that repeat a key, only the first is sent. Only the sender learns how many it has."
+                    .into(),
+            );
+        }
+        let normalised = self.terms.iter().find(|term| term.key == "normalisation");
+        // Steps come after how text is read.
+        let normalised = normalised.filter(|term| term.value.contains(", "));
+        if let (Some(Term { value, .. }), true) = (normalised, self.operation == operations::UNION.name) {
+            let (others, leader) = match self.parties.count() {
+                1 => ("the other party", "receiver"),
+                _ => ("the other parties", "leader"),
+            };
+            all.push(match has_rows {
+                true => format!(
+                    "New keys are in the spelling in which they were compared ({value}), and not in that of {others}."
+                ),
+                false => format!(
+                    "The {leader} gets our keys in the spelling in which they were compared ({value}), and not in ours."
+                ),
+            });
+        }
+        all
     }
 
     /// The result in one line.
@@ -200,7 +273,7 @@ impl Report {
         );
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {}: {}", self.protocol, self.why());
-        for sentence in &self.learned {
+        for sentence in self.learned.iter().chain(&self.notes) {
             let _ = writeln!(text, "  {sentence}");
         }
         let prepared = if self.prepared { " with a prepared offline half" } else { "" };
@@ -233,6 +306,8 @@ impl Serialize for Report {
             shards,
             both,
             sent_columns,
+            key_columns,
+            terms,
             left_out,
             result,
             seconds,
@@ -240,19 +315,22 @@ impl Serialize for Report {
             stages,
             messages,
             learned,
+            notes,
             assumptions,
             failure_bound,
+            our,
             parties,
             input,
             output,
             version,
             summary: _,
             hint: _,
+            shape: _,
         } = self;
         let parties: Vec<PartyFields<'_>> = parties.iter().map(PartyFields::of).collect();
         // In a run of two the peer has no number.
         let peer = parties.iter().find(|party| party.party.is_none());
-        let mut to = to.serialize_struct("Report", 26)?;
+        let mut to = to.serialize_struct("Report", 30)?;
         to.serialize_field("time", time)?;
         to.serialize_field("session", session)?;
         to.serialize_field("operation", operation)?;
@@ -265,6 +343,9 @@ impl Serialize for Report {
         to.serialize_field("shards", shards)?;
         to.serialize_field("both", both)?;
         to.serialize_field("sent_columns", sent_columns)?;
+        to.serialize_field("key_columns", key_columns)?;
+        let terms: BTreeMap<_, _> = terms.iter().map(|term| (term.key, &term.value)).collect();
+        to.serialize_field("terms", &terms)?;
         to.serialize_field("left_out", left_out)?;
         to.serialize_field("result", result)?;
         to.serialize_field("seconds", seconds)?;
@@ -272,8 +353,10 @@ impl Serialize for Report {
         to.serialize_field("stages", stages)?;
         to.serialize_field("messages", messages)?;
         to.serialize_field("learned", learned)?;
+        to.serialize_field("notes", notes)?;
         to.serialize_field("assumptions", assumptions)?;
         to.serialize_field("failure_bound", failure_bound)?;
+        to.serialize_field("our", &our.map(|our| our.to_string()))?;
         match peer {
             Some(PartyFields { peer, peer_name, .. }) => {
                 to.serialize_field("peer", peer)?;

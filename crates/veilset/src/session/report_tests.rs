@@ -8,6 +8,12 @@ use crate::protocols::{CWPRF, Choice};
 use crate::testing::{party, peer};
 use std::time::Duration;
 
+/// Some terms that were agreed on.
+fn terms() -> Vec<Term> {
+    let term = |(key, value): (&'static str, &str)| Term { key, words: key, value: value.into() };
+    [("normalisation", "utf8, trim"), ("key_columns", "1")].map(term).into()
+}
+
 fn outcome(learned: Learned, parties: impl Into<Parties>) -> Outcome {
     Outcome {
         learned,
@@ -15,6 +21,8 @@ fn outcome(learned: Learned, parties: impl Into<Parties>) -> Outcome {
         choice: Choice::of(&CWPRF),
         why: None,
         began: UNIX_EPOCH,
+        our: Some(Fingerprint::of_public_key(b"north")),
+        terms: terms(),
         parties: parties.into(),
         prepared: false,
         bytes: (10, 20),
@@ -229,6 +237,11 @@ fn the_json_of_a_run_of_two_is_the_same_in_every_version() {
   "sent_columns": [
     "city"
   ],
+  "key_columns": [],
+  "terms": {
+    "key_columns": "1",
+    "normalisation": "utf8, trim"
+  },
   "left_out": {
     "duplicates": 0,
     "skipped": 0
@@ -263,6 +276,9 @@ fn the_json_of_a_run_of_two_is_the_same_in_every_version() {
     "This party learned that the peer's set has at most 5 items, and which of its own items the peer has too (1), with the columns city.",
     "The peer learned that this party's set has at most 9 items, and nothing else."
   ],
+  "notes": [
+    "Of the sender's rows that repeat a key, only the first is sent. Only the sender learns how many it has."
+  ],
   "assumptions": [
     "both parties follow the protocol (semi-honest): nothing binds a party to its true set or choices",
     "decisional Diffie-Hellman on Curve25519",
@@ -270,13 +286,15 @@ fn the_json_of_a_run_of_two_is_the_same_in_every_version() {
     "BLAKE3 as a random oracle, AES-128 as an ideal cipher"
   ],
   "failure_bound": "2^-40",
+  "our": "OURS",
   "peer": "FINGERPRINT",
   "peer_name": "south",
   "input": null,
   "output": null,
   "version": "VERSION"
 }"#;
-    let expected = expected.replace("FINGERPRINT", &fingerprint.to_string());
+    let ours = Fingerprint::of_public_key(b"north").to_string();
+    let expected = expected.replace("FINGERPRINT", &fingerprint.to_string()).replace("OURS", &ours);
     assert_eq!(json, expected);
     assert_eq!(
         text,
@@ -314,4 +332,70 @@ fn a_clock_before_1970_is_shown_as_it_is_and_there_is_a_word_about_it() {
     let words = wrong_clock(before(1.0)).unwrap();
     assert!(words.contains("1969-12-31T23:59:59Z") && words.contains("Set it"), "{words}");
     assert_eq!((wrong_clock(UNIX_EPOCH), wrong_clock(std::time::SystemTime::now())), (None, None));
+}
+
+/// To whom it concerns: of rows of others no numbers are said.
+#[test]
+fn what_is_lost_is_said_with_numbers_of_our_own_rows() {
+    let set: ItemSet = ["a", "b"].iter().collect();
+    let columns = ["city".to_string()];
+    let notes = |operation, role, both, sent: bool, (duplicates, skipped, treated), several: bool| {
+        let terms = Terms { both, ..Terms::default() };
+        let sent_columns: &[String] = if sent { &columns } else { &[] };
+        let request = Request { sent_columns, terms, ..Request::new(operation, role, &set) };
+        let parties: Parties = match several {
+            false => peer(5, false).into(),
+            true => Parties::new(party(2, "south", 5), vec![party(3, "west", 6)]),
+        };
+        let mut report = Report::new(&request, &outcome(Learned::Nothing, parties), 0.5).unwrap();
+        report.leave_out(LeftOut { duplicates, skipped }, treated);
+        assert!(report.notes.iter().all(|note| report.to_text().contains(note.as_str())));
+        report.notes.join(" ")
+    };
+    let first = Duplicates::First;
+    use Role::*;
+    let of_sender = "Of the sender's rows that repeat a key, only the first is sent. Only the sender learns how many it has.";
+    let new = "New keys are in the spelling in which they were compared (utf8, trim), and not in that of the other party.";
+    let ours = "gets our keys in the spelling in which they were compared (utf8, trim), and not in ours.";
+    for (said, expected) in [
+        (notes(&COUNT, Receiver, false, false, (0, 0, first), false), String::new()),
+        (
+            notes(&COUNT, Sender, false, false, (1, 2, first), false),
+            "1 of our rows repeats a key: each key counts once, with its first row. 2 of our rows have an empty key and \
+             take no part."
+                .into(),
+        ),
+        (
+            notes(&INTERSECT, Receiver, false, true, (3, 1, first), false),
+            format!(
+                "3 of our rows repeat a key: the result has only the first row of each key. 1 of our rows has an empty \
+                 key and takes no part. {of_sender}"
+            ),
+        ),
+        (
+            notes(&INTERSECT, Sender, false, true, (2, 0, first), false),
+            "2 of our rows repeat a key: the columns of only the first row of each key were sent.".into(),
+        ),
+        (
+            notes(&INTERSECT, Sender, true, false, (2, 0, first), false),
+            "2 of our rows repeat a key: the result has only the first row of each key.".into(),
+        ),
+        (
+            notes(&SUM, Sender, false, false, (2, 0, Duplicates::Add), false),
+            "2 of our rows repeat a key: their values were added to those of the first row of each key.".into(),
+        ),
+        (
+            notes(&UNION, Receiver, false, false, (1, 0, first), false),
+            format!("1 of our rows repeats a key: the result has only the first row of each key. {new}"),
+        ),
+        (notes(&UNION, Sender, false, false, (0, 0, first), false), format!("The receiver {ours}")),
+        (notes(&UNION, Sender, true, false, (0, 0, first), false), new.into()),
+        (notes(&UNION, Sender, false, false, (0, 0, first), true), format!("The leader {ours}")),
+        (
+            notes(&UNION, Receiver, false, false, (0, 0, first), true),
+            new.replace("the other party", "the other parties"),
+        ),
+    ] {
+        assert_eq!(said, expected);
+    }
 }

@@ -2,6 +2,7 @@
 
 pub use super::request::{Prepared, Request};
 
+use super::Term;
 use super::agreement::{go, meet, predict, tell_size};
 use super::choosing::choose;
 use super::request::Ours;
@@ -38,6 +39,10 @@ pub struct Outcome {
     pub why: Option<String>,
     /// When the run began, by this machine's clock.
     pub began: SystemTime,
+    /// Our fingerprint; `None` without TLS.
+    pub our: Option<Fingerprint>,
+    /// The terms that were agreed on.
+    pub terms: Vec<Term>,
     /// The other parties, and what they announced.
     pub parties: Parties,
     /// Whether our offline half was prepared in advance.
@@ -99,7 +104,8 @@ fn run_of_two(
     rng: &mut Prng,
 ) -> Result<Outcome> {
     let began = SystemTime::now();
-    let (wire, account) = (connection.wire.clone(), connection.channel.account().clone());
+    let (wire, account, our) =
+        (connection.wire.clone(), connection.channel.account().clone(), connection.our);
     account.begin(AGREEING);
     let hello = prepared.hello(false);
     let Prepared { request, mut set, half, filter, keep } = prepared;
@@ -158,11 +164,24 @@ fn run_of_two(
     let (sealed, confirmed) = computed.map_err(|error| shards::locked(&wrong).take().unwrap_or(error))?;
     account.begin(OPENING);
     let learned = sealed.open(confirmed).map_err(|e| e.by(seat))?;
-    let session_id = proposal.name();
+    let (session_id, terms) = (proposal.name(), proposal.terms());
     let Proposal { choice, why, parties, .. } = proposal;
     let bytes = (wire.sent(), wire.received());
     let (messages, stages) = (Account::messages([&account]), account.stages());
-    Ok(Outcome { learned, session_id, choice, why, began, parties, prepared, bytes, messages, stages })
+    Ok(Outcome {
+        learned,
+        session_id,
+        choice,
+        why,
+        began,
+        our,
+        terms,
+        parties,
+        prepared,
+        bytes,
+        messages,
+        stages,
+    })
 }
 
 /// The expected course of this many runs of the proposal, with our speeds on both sides and no link. [`crate::course::Left`] corrects

@@ -1,7 +1,8 @@
 //! One party's side of a run of several: agree, compute, confirm, and open the result.
 //!
 //! ```text
-//! to all  preamble, hello    as between two parties; a term is the hash of the list of parties
+//! to all  preamble, list     when they connect ([`crate::net::assemble`])
+//! to all  hello              as between two parties; a term is the hash of the list of parties
 //! to all  size               number of items, or the bound on it
 //! to all  transcript         hash of the hellos and sizes of all: everybody was told the same
 //! to all  go                 our side allows the run at these sizes
@@ -12,14 +13,14 @@
 //! A party does each step with all others at once ([`Mesh`]). The session of all is a hash of what each has said. The
 //! session of two of them follows from it and from the secret of their connection.
 
-use super::agreement::{Letter, differences, go, hellos, part, predict, tell_size, versions};
+use super::agreement::{Letter, differences, go, hellos, part, predict, tell_size};
 use super::estimate::Estimate;
 use super::party::number;
 use super::run::{Checked, Outcome, Prepared, Request, too_large};
 use super::stages::{AGREEING, COMPUTING, CONFIRMING, OPENING};
 use super::{Approval, Hello, Parties, Party, Proposal, confirm};
 use crate::channel::{Account, Channel, Mesh, Message, PROTOCOL_VERSION, WireCount};
-use crate::error::{Error, Result, Seat};
+use crate::error::{Difference, Error, Result, Seat};
 use crate::hash::SessionId;
 use crate::many::{Many, seat};
 use crate::net::{Connection, Fingerprint, Me};
@@ -80,16 +81,30 @@ pub(super) fn run_if(
         let (sealed, confirmed) = gathering.compute(&proposal, &task, &request, rng)?;
         Ok((proposal, sealed, confirmed))
     });
-    let Gathering { mesh, others, clock, .. } = gathering;
+    let Gathering { mesh, others, our, clock, .. } = gathering;
     let (proposal, sealed, confirmed) = mesh.finish(done)?;
     clock.begin(OPENING);
     let learned = sealed.open(confirmed)?;
+    let terms = proposal.terms();
     let Proposal { session_id, choice, parties, .. } = proposal;
     let wires = others.iter().map(|other| &other.wire);
     let bytes = (wires.clone().map(WireCount::sent).sum(), wires.map(WireCount::received).sum());
     let (messages, stages) = (Account::messages(others.iter().map(|other| &other.account)), clock.stages());
     let (why, prepared) = (None, false);
-    Ok(Outcome { learned, session_id, choice, why, began, parties, prepared, bytes, messages, stages })
+    Ok(Outcome {
+        learned,
+        session_id,
+        choice,
+        why,
+        began,
+        our,
+        terms,
+        parties,
+        prepared,
+        bytes,
+        messages,
+        stages,
+    })
 }
 
 /// Agrees with parties that also run a check ([`super::run::check`]).
@@ -155,7 +170,13 @@ impl Gathering {
         // Hellos.
         let said = words(&hello, rng)?;
         let leader = seat(0);
-        let theirs = self.mesh.each(|who, channel| meet_one(channel, &hello, &said, who == leader))?;
+        let met = self.mesh.each(|who, channel| meet_one(channel, &hello, &said, who, who == leader))?;
+        // Nobody gives up before it has read what all others ask for. So all see every difference themselves.
+        let (theirs, differences): (Vec<_>, Vec<_>) = met.into_iter().unzip();
+        let differences: Vec<_> = differences.into_iter().flatten().collect();
+        if !differences.is_empty() {
+            return Err(Error::Disagreement(differences));
+        }
         let choice = hello.candidates.first().copied();
         let choice = choice.ok_or_else(|| Error::Bug("a request without a protocol".into()))?;
         let parties = self.parties(request, &theirs)?;
@@ -276,19 +297,22 @@ fn words(hello: &Hello, rng: &mut Prng) -> Result<Said> {
     Ok(Said { hello: Letter::new(hello, rng.bytes()).to_bytes()?, padded: hello.padded })
 }
 
-/// Agrees with another party of a run of several on everything in `hello`, of which `ours` is what we say to all. There
-/// is one candidate. `leads` tells whether the other party is the leader, by the list.
-fn meet_one(channel: &mut Channel, hello: &Hello, ours: &Said, leads: bool) -> Result<Said> {
-    versions(channel)?;
+/// Compares everything in `hello`, of which `ours` is what we say to all, with what another party of a run of several
+/// says: `who`, which leads, by the list, or does not. There is one candidate.
+fn meet_one(
+    channel: &mut Channel,
+    hello: &Hello,
+    ours: &Said,
+    who: Seat,
+    leads: bool,
+) -> Result<(Said, Vec<Difference>)> {
     let (bytes, theirs) = hellos(channel, &ours.hello)?;
     let candidates = theirs.candidates()?;
     let common = hello.candidates.iter().any(|choice| candidates.contains(choice));
     let role = Role::of_several(leads);
-    let differences = differences(hello, &theirs, &candidates, !common, role)?;
-    if !differences.is_empty() {
-        return Err(Error::Disagreement(differences));
-    }
-    Ok(Said { hello: bytes, padded: theirs.padded })
+    let mut differences = differences(hello, &theirs, &candidates, !common, role)?;
+    differences.iter_mut().for_each(|difference| difference.who = who);
+    Ok((Said { hello: bytes, padded: theirs.padded }, differences))
 }
 
 /// The session's id of a run of several: a hash of what each party has said, who it is, and the size that it announced,

@@ -2,6 +2,7 @@
 
 use super::{Quoting, Table, compressed};
 use crate::error::{Error, Result};
+use crate::spelling::verbatim;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -191,8 +192,9 @@ pub fn check_names(table: &Table, names: &[String]) -> Result<()> {
         if ours || names[..i].contains(name) {
             let with = if ours { "one of our columns" } else { "another sent column" };
             return Err(Error::usage(format!(
-                "the sent column \"{name}\" has the same name as {with}; give it another name with \
+                "the sent column \"{}\" has the same name as {with}; give it another name with \
                  `receive_columns={}=OTHER`",
+                verbatim(name),
                 quoted(name)
             )));
         }

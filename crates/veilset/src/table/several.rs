@@ -4,6 +4,7 @@
 use super::types::Kind;
 use super::{Column, MAX_ROWS, ReadOptions, Store, Table, shorten};
 use crate::error::{Error, Result};
+use crate::spelling::verbatim;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
@@ -181,7 +182,7 @@ impl Table {
                 further.error(what, next).at_column(shorten(theirs))
             }
             (Some(ours), Some(theirs)) => {
-                let (ours, theirs) = (shorten(ours), shorten(theirs));
+                let (ours, theirs) = (verbatim(&shorten(ours)), verbatim(&shorten(theirs)));
                 let what = format!("column {} is \"{theirs}\", but \"{ours}\" in {first}", at + 1);
                 further.error(what, next)
             }

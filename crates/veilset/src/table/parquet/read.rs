@@ -14,6 +14,7 @@ use super::super::{
 use super::guard;
 use crate::error::{Error, Place, Result};
 use crate::guarded::guarded;
+use crate::spelling::verbatim;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{TimestampNanosecondType, TimestampSecondType};
 use arrow_array::{Array, RecordBatch};
@@ -503,7 +504,7 @@ impl<S: ChunkReader + 'static> File<'_, S> {
     fn damaged(&self, e: Option<&ParquetError>) -> Error {
         match e {
             Some(ParquetError::NYI(lacks)) => {
-                let what = format!("the file uses a feature that veilset does not read: {lacks}");
+                let what = format!("the file uses a feature that veilset does not read: {}", verbatim(lacks));
                 Error::input(self.name, what, "Write it again with simpler settings")
             }
             _ => Error::input(

@@ -1,0 +1,193 @@
+//! What two parties of a mesh say to each other first, as soon as they are connected: the versions that they speak, and
+//! their lists of the parties, which must be the same.
+//!
+//! Each sends its list before it reads the other one, so both see every difference. The list is no secret to a party that
+//! is on it: all have the same, or the run ends here. It is compared before all parties are here, because parties whose
+//! lists differ may never all find each other.
+
+use super::roster::{Member, Roster};
+use crate::channel::{Channel, Message, versions};
+use crate::error::{Difference, Error, Result, Seat, foreign, shown};
+use serde::{Deserialize, Serialize};
+
+const LIST: Message<[u8]> = Message::new(15, "list of the parties: JSON");
+/// Maximum length of a list in bytes: more than that of the longest that [`Roster::new`] accepts.
+const MAX_LIST: usize = 1 << 16;
+
+/// A party as a list has it. The leader comes first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    name: String,
+    fingerprint: String,
+    address: Option<String>,
+}
+
+impl Line {
+    fn of(member: &Member) -> Line {
+        Line {
+            name: member.name().into(),
+            fingerprint: member.fingerprint().to_string(),
+            address: member.address().map(Into::into),
+        }
+    }
+
+    fn place(&self) -> String {
+        match &self.address {
+            Some(address) => format!("{} at {address}", self.name),
+            None => format!("{} without an address", self.name),
+        }
+    }
+}
+
+/// Exchanges versions and lists with the party at the other end.
+///
+/// # Errors
+/// [`Error::Disagreement`] if they are not the same.
+pub(super) fn greet(channel: &mut Channel, roster: &Roster) -> Result<()> {
+    versions(channel)?;
+    let ours: Vec<_> = roster.members().iter().map(Line::of).collect();
+    let bytes =
+        serde_json::to_vec(&ours).map_err(|e| Error::bug(format!("a list of parties is not JSON: {e}")))?;
+    channel.tx.send_bytes(LIST, &bytes)?;
+    let theirs = channel.rx.recv_bounded(LIST, MAX_LIST)?;
+    let wrong = |what: &str| Error::misbehaves(format!("its list of the parties {what}"));
+    let theirs: Vec<Line> = serde_json::from_slice(&theirs)
+        .map_err(|e| wrong(&format!("does not fit this version ({})", foreign(&e.to_string()))))?;
+    let differences = differences(&ours, &theirs);
+    match (differences.is_empty(), ours == theirs) {
+        (true, true) => Ok(()),
+        (true, false) => Err(wrong("has a party twice")),
+        (false, _) => Err(Error::Disagreement(differences)),
+    }
+}
+
+/// In what the lists differ. None is only a consequence of another one.
+fn differences(ours: &[Line], theirs: &[Line]) -> Vec<Difference> {
+    let mut all = Vec::new();
+    let mut differ = |what, ours: &str, theirs: &str| {
+        let (ours, theirs) = (ours.into(), shown(theirs));
+        all.push(Difference { who: Seat::PEER, term: "parties", what, ours, theirs });
+    };
+    let named = |line: &Line| format!("{} for {}", line.name, line.fingerprint);
+    let keyed = |line: &Line| format!("{} for {}", line.fingerprint, line.name);
+    if let ([our, ..], [their, ..]) = (ours, theirs)
+        && our.name != their.name
+        && our.fingerprint != their.fingerprint
+    {
+        differ("leader in the list of parties (`parties`)", &our.name, &their.name);
+    }
+    for our in ours {
+        let same_key = theirs.iter().find(|their| their.fingerprint == our.fingerprint);
+        let same_name = theirs.iter().find(|their| their.name == our.name);
+        let their = match (same_key, same_name) {
+            (Some(their), _) => their,
+            (None, Some(their)) => {
+                differ("fingerprint in the list of parties (`parties`)", &keyed(our), &keyed(their));
+                their
+            }
+            (None, None) => {
+                differ("a party of the list (`parties`)", &our.name, "none");
+                continue;
+            }
+        };
+        if our.name != their.name {
+            differ("name in the list of parties (`parties`)", &named(our), &named(their));
+        }
+        if our.address != their.address {
+            let theirs = Line { name: our.name.clone(), ..their.clone() };
+            differ("address in the list of parties (`parties`)", &our.place(), &theirs.place());
+        }
+    }
+    let is_in = |lines: &[Line], one: &Line| {
+        lines.iter().any(|line| line.name == one.name || line.fingerprint == one.fingerprint)
+    };
+    for their in theirs.iter().filter(|their| !is_in(ours, their)) {
+        differ("a party of the list (`parties`)", "none", &their.name);
+    }
+    // The order of those that both have. Where the leader stands was said.
+    let leader =
+        |line: &Line| [ours, theirs].iter().any(|lines| lines.first().is_some_and(|l| l.name == line.name));
+    let order = |lines: &[Line], others: &[Line]| -> Vec<String> {
+        let both = lines.iter().filter(|line| others.iter().any(|other| other.name == line.name));
+        both.filter(|line| !leader(line)).map(|line| line.name.clone()).collect()
+    };
+    let (our, their) = (order(ours, theirs), order(theirs, ours));
+    if our != their {
+        differ("order of the list of parties (`parties`)", &our.join(", "), &their.join(", "));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> Line {
+        let [name, fingerprint, address] = *text.split(' ').collect::<Vec<_>>() else { panic!("{text}") };
+        let address = (address != "-").then(|| address.into());
+        Line { name: name.into(), fingerprint: fingerprint.into(), address }
+    }
+
+    /// What differs between "north n a:1, south s b:1, east e -" and this list: what, ours and theirs.
+    fn differing(theirs: &str) -> Vec<String> {
+        let lines = |text: &str| text.split(", ").map(line).collect::<Vec<_>>();
+        let ours = lines("north n a:1, south s b:1, east e -, west w c:1");
+        let differences = differences(&ours, &lines(theirs));
+        let words = |d: Difference| {
+            assert_eq!((d.term, d.who), ("parties", Seat::PEER));
+            assert!(d.what.contains("(`parties`)"));
+            let what = d.what.replace(" in the list of parties (`parties`)", "");
+            format!("{what}: {} / {}", d.ours, d.theirs)
+        };
+        differences.into_iter().map(words).collect()
+    }
+
+    #[test]
+    fn each_difference_is_named_and_no_consequence_of_it() {
+        let party = "a party of the list (`parties`)";
+        let order = "order of the list of parties (`parties`)";
+        for (theirs, expected) in [
+            ("north n a:1, south s b:1, east e -, west w c:1", vec![]),
+            ("south s b:1, north n a:1, east e -, west w c:1", vec!["leader: north / south".into()]),
+            (
+                "north n a:1, west w c:1, south s b:1, east e -",
+                vec![format!("{order}: south, east, west / west, south, east")],
+            ),
+            (
+                "north n a:1, south s b:2, east e d:1, west w -",
+                vec![
+                    "address: south at b:1 / south at b:2".into(),
+                    "address: east without an address / east at d:1".into(),
+                    "address: west at c:1 / west without an address".into(),
+                ],
+            ),
+            (
+                "north n a:1, south x b:1, east e -, west w c:1",
+                vec!["fingerprint: s for south / x for south".into()],
+            ),
+            (
+                "north n a:1, southern s b:1, east e -, west w c:1",
+                vec!["name: south for s / southern for s".into()],
+            ),
+            (
+                "north n a:1, south e b:1, east s -, west w c:1",
+                vec![
+                    "name: south for s / east for s".into(),
+                    "address: south at b:1 / south without an address".into(),
+                    "name: east for e / south for e".into(),
+                    "address: east without an address / east at b:1".into(),
+                ],
+            ),
+            ("north n a:1, south s b:1, east e -", vec![format!("{party}: west / none")]),
+            ("north n a:1, south s b:1, up u d:1, east e -, west w c:1", vec![format!("{party}: none / up")]),
+            // A text of theirs is escaped.
+            ("u\u{1b}p u d:1, south s b:1, east e -, west w c:1", {
+                let leader = "leader: north / u\\u{1b}p".to_string();
+                vec![leader, format!("{party}: north / none"), format!("{party}: none / u\\u{{1b}}p")]
+            }),
+        ] {
+            assert_eq!(differing(theirs), expected, "{theirs}");
+        }
+    }
+}
