@@ -253,7 +253,7 @@ impl Ready<'_> {
     /// # Errors
     /// Those of the connection and of [`job::run`].
     pub fn run(mut self) -> Result<Ran> {
-        let mut connected = self.connect()?;
+        let mut connected = self.connect().map_err(|error| going_on(self.kept, error))?;
         let (job, front) = (&self.plan.job, self.front);
         front.begins(connected.canceller());
         if let Connected::Peer(connection) = &mut connected
@@ -266,13 +266,12 @@ impl Ready<'_> {
         }
         let ran = job::run(connected, self.prepared, Some(&mut self.gate), &mut self.rng);
         front.ends(ran.is_ok());
-        if let (Err(Error::Network(_) | Error::Peer { .. } | Error::Cancelled), Some(kept)) =
-            (&ran, self.kept)
+        if let (Err(Error::Cancelled), Some(kept)) = (&ran, self.kept)
             && kept.has_begun()
         {
-            front.say("the job keeps the shards that are done: both sides go on with --resume");
+            front.say(&format!("{KEPT}."));
         }
-        ran
+        ran.map_err(|error| going_on(self.kept, error))
     }
 
     /// Connects, and agrees with the others without computing anything. Returns the agreement, and what the run would cost
@@ -338,5 +337,17 @@ impl Ready<'_> {
                 Err(Error::Bug("a run of several parties without an identity".into()))
             }
         }
+    }
+}
+
+/// What becomes of a job that breaks off.
+const KEPT: &str = "The job keeps the shards that are done: both sides go on with `resume`";
+
+/// The error of a run of which the job in this folder is kept, and how it goes on.
+pub fn going_on(kept: Option<&InFolder>, error: Error) -> Error {
+    let said = error.to_string().contains("resume");
+    match kept {
+        Some(kept) if kept.has_begun() && !said => error.and(KEPT),
+        _ => error,
     }
 }

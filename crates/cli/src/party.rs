@@ -1,7 +1,7 @@
 //! One party's run, from its file to its result.
 
 use crate::check;
-use crate::front::{Files, Ready, ready};
+use crate::front::{Files, Ready, going_on, ready};
 use crate::interrupt::Interrupt;
 use crate::plan::PartyPlan;
 use crate::terminal::Terminal;
@@ -74,16 +74,19 @@ fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
     // The time that this takes depends on the result, so it happens after the peer has left.
     match files.output {
         Some(mut output) => {
-            data.write(&outcome, &mut output)?;
-            if let Some(mut ids) = files.ids {
-                data.write_ids(&outcome, &mut ids)?;
-                ids.commit()?;
-            }
-            if let Some(mut map) = files.map {
-                data.write_map(&outcome, &mut map)?;
-                map.commit()?;
-            }
-            output.commit_telling(there)?;
+            let write = || -> Result<()> {
+                data.write(&outcome, &mut output)?;
+                if let Some(mut ids) = files.ids {
+                    data.write_ids(&outcome, &mut ids)?;
+                    ids.commit()?;
+                }
+                if let Some(mut map) = files.map {
+                    data.write_map(&outcome, &mut map)?;
+                    map.commit()?;
+                }
+                output.commit_telling(there)
+            };
+            write().map_err(|error| going_on(kept, error))?;
         }
         None => there(),
     }

@@ -127,3 +127,24 @@ pub(crate) fn told(raised: &PyErr) -> String {
         told().unwrap_or_else(|_: PyErr| "an unknown error".into())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use veilset::spelling::verbatim;
+
+    #[test]
+    fn only_our_own_words_are_spelled() {
+        for (text, expected) in [
+            ("use `max_row`, or `modulus=128`", "use max_row, or modulus=128"),
+            ("give --max-row (`veilset help data`)", "give max_row (`print(veilset.guide(\"data\"))`)"),
+        ] {
+            assert_eq!(as_python(text), expected);
+        }
+        let foreign = "missing field `both`, in --max-row";
+        assert_eq!(
+            as_python(&format!("`both`: {}. --force", verbatim(foreign))),
+            format!("both: {foreign}. force")
+        );
+    }
+}

@@ -23,7 +23,7 @@ use veilset::session::Proposal;
 use veilset::session::estimate::{Estimate, would_learn};
 use veilset::session::run::Checked;
 use veilset::table::{Batches, Table};
-use veilset_cli::front::{Files, Front, Ready, ready};
+use veilset_cli::front::{Files, Front, Ready, going_on, ready};
 use veilset_cli::make::{Made, make};
 use veilset_cli::{About, PartyPlan, Purpose, Value, about, check_text, make_plan, plan};
 
@@ -361,29 +361,33 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
     let ran = party.run()?;
     let (outcome, mut report) = (ran.outcome, ran.report);
     let (mut frame, mut all_ids, mut row_map) = (None, None, None);
-    match files.output {
-        Some(mut output) => {
-            data.write(&outcome, &mut output)?;
-            output.commit()?;
+    let write = || -> Result<()> {
+        match files.output {
+            Some(mut output) => {
+                data.write(&outcome, &mut output)?;
+                output.commit()?;
+            }
+            None => frame = data.batches(&outcome)?,
         }
-        None => frame = data.batches(&outcome)?,
-    }
-    match files.ids {
-        Some(mut ids) => {
-            data.write_ids(&outcome, &mut ids)?;
-            ids.commit()?;
+        match files.ids {
+            Some(mut ids) => {
+                data.write_ids(&outcome, &mut ids)?;
+                ids.commit()?;
+            }
+            None if job.has_identifiers() => all_ids = Some(data.ids(&outcome)?),
+            None => {}
         }
-        None if job.has_identifiers() => all_ids = Some(data.ids(&outcome)?),
-        None => {}
-    }
-    match files.map {
-        Some(mut map) => {
-            data.write_map(&outcome, &mut map)?;
-            map.commit()?;
+        match files.map {
+            Some(mut map) => {
+                data.write_map(&outcome, &mut map)?;
+                map.commit()?;
+            }
+            None if job.shares_ours() => row_map = Some(data.map(&outcome)?),
+            None => {}
         }
-        None if job.shares_ours() => row_map = Some(data.map(&outcome)?),
-        None => {}
-    }
+        Ok(())
+    };
+    write().map_err(|error| going_on(kept, error))?;
     data.complete(&mut report);
     let (json, text) = (report.to_json()?, as_python(report.to_text().trim_end()));
     // The result is there; what is missing beside it is no reason to lose it.

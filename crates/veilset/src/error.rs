@@ -255,9 +255,9 @@ pub struct InputError {
     pub row: Option<Place>,
     /// The column's name.
     pub column: Option<String>,
-    /// What is wrong.
+    /// What is wrong. It may have the marks of [`crate::spelling`], which the message has not.
     pub what: String,
-    /// What to do next.
+    /// What to do next, with such marks.
     pub next: String,
     cause: Option<Cause>,
 }
@@ -342,13 +342,17 @@ impl Error {
         self
     }
 
-    /// The same error about another party or the connection, with another sentence.
+    /// The same error about another party, the connection, a policy, a disk or a defect, with another sentence.
     #[must_use]
-    pub(crate) fn and(mut self, sentence: &str) -> Self {
-        if let Error::Peer { what: text, .. } | Error::Network(Description { text, .. }) = &mut self {
-            text.push_str(". ");
-            text.push_str(sentence);
-        }
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn and(mut self, sentence: &str) -> Self {
+        let text = match &mut self {
+            Error::Peer { what, .. } => what,
+            Error::Network(d) | Error::Refused(d) | Error::Output(d) | Error::Bug(d) => &mut d.text,
+            Error::Input(_) | Error::Usage(_) | Error::Disagreement(_) | Error::Cancelled => return self,
+        };
+        text.push_str(". ");
+        text.push_str(sentence);
         self
     }
 
@@ -356,7 +360,7 @@ impl Error {
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn misbehaves(what: impl fmt::Display) -> Self {
         let next =
-            "It runs another program or misbehaves: compare what `veilset --version` prints on both sides";
+            "It runs another program or misbehaves: compare what `veilset --version` prints there and here";
         Error::peer(Fault::Misbehaved, format!("{what}. {next}"))
     }
 

@@ -65,6 +65,24 @@ fn each_operation_shows_what_this_party_learned() {
 }
 
 #[test]
+fn the_page_has_the_terms_and_whom_a_loss_concerns() {
+    let [mut here, _] = reports("intersect", |_| ());
+    here.key_columns = vec!["mail".into()];
+    here.notes = vec!["2 of our rows repeat a key: `duplicates`.".into()];
+    let text = as_page(&here);
+    for words in [
+        "The terms that all parties agreed on",
+        "normalisation of keys",
+        "This party's key columns",
+        ">mail<",
+        "2 of our rows repeat a key: --duplicates.",
+        "none: the connection was not protected",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
 fn what_padding_hides_stays_hidden() {
     let padded = |operation| reports(operation, |request| request.pad_to = Some(9)).each_ref().map(known);
     let matching = [Exactly(3), Exactly(3), AtMost(6), AtMost(12)];

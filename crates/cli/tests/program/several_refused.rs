@@ -156,3 +156,23 @@ fn benchmarks_of_several_parties_refuse_what_is_for_two() {
         run(veilset().arg("bench").args(more.split(' ')).args(["--n", "10"])).bad(2, &words);
     }
 }
+
+/// A parser names what it found and what it knows in backquotes, and so does a column of somebody's file.
+#[test]
+fn what_parsers_and_files_say_is_not_spelled_as_options() {
+    let several = Several::new();
+    let world = &several.world;
+    let good = several.list();
+    let input = world.write("f.csv", "id,`key`\n1,2\n");
+    world.write("parties.toml", good.replace("leader = ", "`role`\nleader = "));
+    run(&mut several.party(SOUTH, "count", &input, &[])).bad(2, &["`role`"]);
+    world.write("parties.toml", format!("{good}\n[[party]]\nname = \"x\"\nkey = \"`role`\"\n"));
+    run(&mut several.party(SOUTH, "count", &input, &[])).bad(2, &["unknown field `key`", "`role`"]);
+    world.write("parties.toml", good);
+    let policy = world.write("policy.toml", "both = true\n").display().to_string();
+    let more = ["--policy", policy.as_str()];
+    run(&mut several.party(SOUTH, "count", &input, &more)).bad(2, &["unknown field `both`"]);
+    let more = ["--key", "`output`"];
+    let named = ["column \"`output`\"", "\"`key`\""];
+    run(&mut several.party(SOUTH, "count", &input, &more)).bad(3, &named);
+}

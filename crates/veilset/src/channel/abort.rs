@@ -125,21 +125,30 @@ impl Link {
         let accused = accused.filter(|&number| self.names.get(number).is_some());
         let it = self.names.get(self.peer).filter(|name| !name.is_empty()).unwrap_or("it");
         let reason = Reason::decoded(code);
-        let error = match accused {
-            None => Error::gave_up(reason, format_args!("{it} {}", words(reason))),
+        let what = match accused {
+            None => format!("{it} {}. Ask {} for the cause, then run again", words(reason), self.called()),
             Some(number) if number == self.ours => {
                 let why = because(reason, "us", "our messages");
-                Error::gave_up(reason, format_args!("{it} gave up because {why}, it says"))
+                format!(
+                    "{it} gave up because {why}, it says. Ask {} for the cause, then run again",
+                    self.called()
+                )
             }
             Some(number) => {
                 let whom = self.names.full(number);
                 let why = because(reason, &whom, &format!("the messages of {whom}"));
-                let next = "Ask both parties for the cause, then run again";
-                let what = format!("{it} gave up because {why}, it says. {next}");
-                Error::Peer { who: Seat::PEER, fault: Fault::GaveUp, what, reason }
+                format!("{it} gave up because {why}, it says. Ask both parties for the cause, then run again")
             }
         };
+        let error = Error::Peer { who: Seat::PEER, fault: Fault::GaveUp, what, reason };
         (error.by(Seat::numbered(self.peer)), accused.filter(|&number| number != self.ours))
+    }
+}
+
+impl Link {
+    /// What messages call the party at the other end where its number was said.
+    fn called(&self) -> &str {
+        self.names.get(self.peer).filter(|name| !name.is_empty()).unwrap_or("that party")
     }
 }
 
@@ -149,6 +158,7 @@ fn because(reason: Option<Reason>, whom: &str, messages: &str) -> String {
         Some(Reason::Messages) => format!("it found {messages} wrong"),
         Some(Reason::Network) => format!("it has no connection with {whom}"),
         Some(Reason::Told) => format!("it was told of a problem with {whom}"),
+        Some(Reason::Disagreement) if whom == "us" => "it and we ask for different things".into(),
         Some(Reason::Disagreement) => {
             format!("it and {whom} ask for different things, or have different lists of parties")
         }

@@ -34,21 +34,22 @@ pub(crate) enum End {
 impl End {
     /// The error of a connection to `who` that ended like this.
     pub(crate) fn error(&self, who: &Who) -> Error {
+        let whom = who.0.get().map_or("the other party", String::as_str);
         match self {
             End::Closed => Error::network(format!(
-                "{who} closed the connection before the run was complete. Ask the other party what its \
-                 program reported, then run again"
+                "{who} closed the connection before the run was complete. Ask {whom} what its program reported, then \
+                 run again"
             ))
             .because(&io::ErrorKind::UnexpectedEof.into()),
             End::Idle(time) => Error::network(format!(
-                "nothing came from {who} for {} seconds (`idle_timeout`). Ask the other party whether its \
+                "nothing came from {who} for {} seconds (`idle_timeout`). Ask {whom} whether its \
                  program still runs and check the network, then run again",
                 time.as_secs_f64()
             ))
             .because(&io::ErrorKind::TimedOut.into()),
             End::Stalled(time) => Error::network(format!(
-                "{who} is alive but did nothing for the run for {} seconds (ten times `idle_timeout`). Ask the \
-                 other party what its program does, then run again",
+                "{who} is alive but did nothing for the run for {} seconds (ten times `idle_timeout`). Ask {whom} \
+                 what its program does, then run again",
                 time.as_secs_f64()
             ))
             .because(&io::ErrorKind::TimedOut.into()),

@@ -21,7 +21,7 @@ use super::roster::{Me, Member, Roster};
 use super::tls::{Failure, Keys};
 use crate::channel::mesh::{Cause, channels_among, leave};
 use crate::channel::{Link, Timeouts, WireCount};
-use crate::error::{Error, Result};
+use crate::error::{Error, Reason, Result, Seat};
 use crate::threads;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -283,8 +283,14 @@ impl<'a> Assembly<'a> {
             self.watch.check()?;
             self.enter()?;
             self.hear()?;
-            if self.wrong.is_empty() {
-                self.all_stay()?;
+            if self.wrong.is_empty()
+                && let Err((number, cause)) = self.all_stay()
+            {
+                match cause.error.reason() {
+                    // We may see it ourselves when the others come.
+                    Some(Reason::Disagreement | Reason::Told) => self.is_amiss(number, cause),
+                    _ => return Err(cause),
+                }
             }
             let waits = self.missing().any(|member| !self.is_wrong(member));
             let over = self.until.is_some_and(|until| Instant::now() >= until);
@@ -384,6 +390,8 @@ impl<'a> Assembly<'a> {
         let taken = self.here.iter().any(|link| link.seat == connection.seat);
         match lists {
             Err(cause) => {
+                // Another party may be where that one should be.
+                let number = cause.error.seat().and_then(Seat::number).unwrap_or(number);
                 if !self.wrong.iter().any(|(other, _)| *other == number) {
                     self.is_amiss(number, cause);
                 }
@@ -396,13 +404,14 @@ impl<'a> Assembly<'a> {
     }
 
     /// Fails if one of those who are here has left.
-    fn all_stay(&mut self) -> Result<(), Cause> {
+    fn all_stay(&mut self) -> Result<(), (NonZeroU8, Cause)> {
         let left = |(at, link): (usize, &Connection)| link.channel.alive().err().map(|error| (at, error));
         let Some((at, error)) = self.here.iter().enumerate().find_map(left) else { return Ok(()) };
         let mut links: Vec<_> = self.here.iter_mut().map(|link| (link.seat, &mut link.channel)).collect();
         let (seat, channel) = &mut links[at];
+        let number = seat.number().unwrap_or(NonZeroU8::MIN);
         let cause = Cause::of(*seat, channel, error);
-        Err(Cause::find(&mut links, BTreeMap::from([(at, cause)]), at))
+        Err((number, Cause::find(&mut links, BTreeMap::from([(at, cause)]), at)))
     }
 
     fn hint(&self) {

@@ -374,7 +374,7 @@ impl<'a> Address<'a> {
     pub(super) fn parse_of(text: &'a str, whose: &str) -> Result<Self> {
         match Self::parse(text)? {
             Address { port: 0, .. } => Err(Error::usage(format!(
-                "\"{text}\" is not {whose} address: nobody listens at port 0. Ask the other party for the port"
+                "\"{text}\" is not {whose} address: nobody listens at port 0. Ask that party for the port"
             ))),
             address => Ok(address),
         }

@@ -84,7 +84,7 @@ impl FromStr for Fingerprint {
     /// Accepts it with or without hyphens, in either case.
     fn from_str(s: &str) -> Result<Self, String> {
         const EXPECTED: &str = "A fingerprint is 40 letters and digits, with or without hyphens, as \
-                                `veilset identity show` prints it on the other party's side";
+                                `veilset identity show` prints it on its party's side";
         let mut values = Vec::with_capacity(LETTERS);
         let mut len = 0usize;
         for letter in s.trim().chars().filter(|&c| c != '-') {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::channel::{Message, Timeouts, WireCount};
 use crate::error::{Error, Fault, Result};
+use crate::spelling::plain;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -30,7 +31,7 @@ pub(super) struct Notices(pub(super) Arc<Mutex<Vec<String>>>);
 
 impl Notices {
     pub(super) fn count(&self, words: &str) -> usize {
-        self.0.lock().unwrap().iter().filter(|n| n.contains(words)).count()
+        self.0.lock().unwrap().iter().filter(|n| plain(n).contains(words)).count()
     }
     pub(super) fn wait_for(&self, words: &str, count: usize) {
         for _ in 0..10_000 {

@@ -326,8 +326,8 @@ pub(super) fn tell_size(channel: &mut Channel, our_size: usize) -> Result<usize>
         Ok(their_size) if their_size <= MAX_SET => Ok(their_size),
         _ => {
             let what = format!(
-                "its set of {their_size} items is more than this version supports ({MAX_SET}). Ask the other party to \
-                 split it"
+                "its set of {their_size} items is more than this version supports ({MAX_SET}). Ask that party to split \
+                 it"
             );
             Err(Error::peer(Fault::Misbehaved, what))
         }

@@ -689,3 +689,15 @@ fn absurd_speeds_are_refused() {
         assert!(e.to_string().contains("speeds that no machine has"), "{i}: {e}");
     }
 }
+
+/// A parser that reads what the peer sent names fields in backquotes, which are no settings of ours.
+#[test]
+fn what_a_peer_made_a_parser_say_is_spelled_by_no_front_end() {
+    let mut hello: serde_json::Value =
+        serde_json::from_slice(&Letter::new(&hello(Role::Sender), [0; 32]).to_bytes().unwrap()).unwrap();
+    hello.as_object_mut().unwrap().remove("role");
+    let e = Letter::from_bytes(&serde_json::to_vec(&hello).unwrap()).err().unwrap();
+    let spelled = crate::spelling::spell(&e.marked(), |name, _| format!("--{name}"));
+    assert!(spelled.contains("(missing field `role`"), "{spelled}");
+    assert_eq!(spelled, e.to_string());
+}

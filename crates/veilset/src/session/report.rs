@@ -503,7 +503,11 @@ fn summary(request: &Request, outcome: &Outcome, result: &Numbers) -> String {
         (Learned::New(_) | Learned::Union(_), size, _) => {
             let size = size.unwrap_or(ours);
             let new = size.saturating_sub(ours);
-            let others = if several { "only others have" } else { "only the peer has" };
+            let others = match (several, outcome.parties.count()) {
+                (false, _) => "only the peer has",
+                (true, 1) => "only the other party has",
+                (true, _) => "only others have",
+            };
             format!("New: {new} item{} that {others}; the union has {size}", s(new))
         }
         (Learned::Shares(shares), ..) => {
@@ -535,10 +539,17 @@ fn hint(request: &Request, outcome: &Outcome, result: &Numbers) -> Option<&'stat
     let possible = !request.set.is_empty() && outcome.parties.iter().all(|party| party.announced.size > 0);
     // The normalisations that leave text as it is.
     let as_it_is = ["none", "utf8"].contains(&request.normalisation);
-    (possible && as_it_is && result.matches == Some(0)).then_some(
-        "Hint: nothing matches. Keys are compared byte by byte: if they differ in case or white space, use \
-         `normalize=trim,casefold` on both sides. Also check that both sides name the same key columns in the same order",
-    )
+    let hint = match outcome.parties.count() {
+        1 => {
+            "Hint: nothing matches. Keys are compared byte by byte: if they differ in case or white space, use \
+             `normalize=trim,casefold` on both sides. Also check that both sides name the same key columns in the same order"
+        }
+        _ => {
+            "Hint: nothing matches. Keys are compared byte by byte: if they differ in case or white space, all parties use \
+             `normalize=trim,casefold`. Also check that all name the same key columns in the same order"
+        }
+    };
+    (possible && as_it_is && result.matches == Some(0)).then_some(hint)
 }
 
 /// What each party learned, in sentences.

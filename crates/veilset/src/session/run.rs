@@ -89,7 +89,7 @@ pub fn run_if(
 fn explained(error: Error, few: Option<Announced>) -> Error {
     match few {
         Some(few) if error.reason() == Some(Reason::Refused) => error.and(&format!(
-            "We announced a set of {}, which may be the cause: sets of fewer than {SMALL_SET} are refused unless the other party \
+            "We announced a set of {}, which may be the cause: sets of fewer than {SMALL_SET} are refused unless that party \
              gives `allow_small`, or has a lower \"min-peer-size\" in its policy",
             few.words()
         )),

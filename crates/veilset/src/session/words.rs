@@ -47,21 +47,30 @@ pub(super) fn of_several(
     let others = if several { "the others" } else { "the other party" };
     let sizes: Vec<_> =
         parties.iter().map(|party| format!("{party} has {} items", party.announced.words())).collect();
-    let ours = ours.words();
+    let (announced, ours) = (ours, ours.words());
     let mut all = vec![format!(
         "This party {learns} that {}, and {}.",
         sizes.join(", that "),
         view(others, numbers).say(&facts(role))
     )];
-    if role == Role::Receiver {
-        all.push(format!("All others {learns} that this party has {ours} items, and nothing else of it."));
-    } else {
-        let leader = parties.peer();
-        let facts = view(others, None).say(&facts(Role::Receiver));
-        all.push(format!(
-            "All others {learns} that this party has {ours} items, and nothing of the result, \
-             except the leader, {leader}, which {learns} {facts}."
-        ));
-    }
+    let all_others = if several { "All others" } else { "The other party" };
+    let leader = parties.peer();
+    all.push(match (role, several) {
+        (Role::Receiver, _) => {
+            format!("{all_others} {learns} that this party has {ours} items, and nothing else of it.")
+        }
+        (Role::Sender, false) => {
+            let their = View { other_pads: Some(announced.padded), ..view("this party", None) };
+            let facts = their.say(&facts(Role::Receiver));
+            format!("The leader, {leader}, {learns} that this party has {ours} items, and {facts}.")
+        }
+        (Role::Sender, true) => {
+            let facts = view(others, None).say(&facts(Role::Receiver));
+            format!(
+                "{all_others} {learns} that this party has {ours} items, and nothing of the result, except the leader, \
+                 {leader}, which {learns} {facts}."
+            )
+        }
+    });
     all
 }

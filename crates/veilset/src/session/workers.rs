@@ -375,7 +375,7 @@ pub(super) fn run<'s>(
             fruitless = if grown(&both, &now)? { 0 } else { fruitless + 1 };
             if fruitless == FRUITLESS {
                 return Err(Error::refused(format!(
-                    "no worker completed a shard. The job can be resumed on both sides when this is mended: {}",
+                    "no worker completed a shard: {}. Mend it, then run again",
                     failed.unwrap_or_else(|| "those of the other side failed".into())
                 )));
             }
@@ -452,7 +452,7 @@ impl Round<'_> {
         let lanes = common(&ours, &theirs);
         if lanes.is_empty() {
             return Err(Error::Refused(
-                "there are no lanes that workers of both sides can run now. Start workers, and resume the job on both sides"
+                "there are no lanes that workers of both sides can run now. Start workers, then run again"
                     .into(),
             ));
         }
