@@ -36,7 +36,9 @@ pub fn run(plan: PartyPlan, purpose: Purpose) -> Result<()> {
 /// Says which parties of the list an error is about, unless it says that itself.
 pub fn about(me: &Me, error: &Error) -> Vec<String> {
     let (text, seats) = (error.to_string(), error.seats());
-    let parties = me.others().filter(|party| seats.contains(&party.seat()) && !text.contains(party.name()));
+    // What differs may have the name too, and not as that of the party.
+    let says = |name: &str| !matches!(error, Error::Disagreement(_)) && text.contains(name);
+    let parties = me.others().filter(|party| seats.contains(&party.seat()) && !says(party.name()));
     parties.map(|party| format!("{} of {} is {}", party.seat(), me.roster().source(), party.name())).collect()
 }
 

@@ -18,7 +18,7 @@ fn the_name_of_the_file_says_whether_it_is_a_page_or_json() {
         let page = world.read(name);
         assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"), "{page}");
         assert_eq!(page.contains("<td>not known to this party</td>"), !knows);
-        assert!(world.fingerprints.iter().filter(|fingerprint| page.contains(*fingerprint)).count() == 1);
+        assert!(world.fingerprints.iter().filter(|fingerprint| page.contains(*fingerprint)).count() == 2);
     }
     world.good("intersect", files, [&["--report", "r.json"], &["--report", "report"]]);
     for name in ["r.json", "report"] {

@@ -169,9 +169,9 @@ fn what_parsers_and_files_say_is_not_spelled_as_options() {
     world.write("parties.toml", format!("{good}\n[[party]]\nname = \"x\"\nkey = \"`role`\"\n"));
     run(&mut several.party(SOUTH, "count", &input, &[])).bad(2, &["unknown field `key`", "`role`"]);
     world.write("parties.toml", good);
-    let policy = world.write("policy.toml", "both = true\n").display().to_string();
+    let policy = world.write("policy.toml", "output = true\n").display().to_string();
     let more = ["--policy", policy.as_str()];
-    run(&mut several.party(SOUTH, "count", &input, &more)).bad(2, &["unknown field `both`"]);
+    run(&mut several.party(SOUTH, "count", &input, &more)).bad(2, &["unknown field `output`", "`both`"]);
     let more = ["--key", "`output`"];
     let named = ["column \"`output`\"", "\"`key`\""];
     run(&mut several.party(SOUTH, "count", &input, &more)).bad(3, &named);

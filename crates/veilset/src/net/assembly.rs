@@ -310,6 +310,8 @@ impl<'a> Assembly<'a> {
                 differing.push(*number);
             }
         }
+        // By party, whoever came first.
+        differences.sort_by_key(|difference| difference.who);
         match (&differing[..], self.wrong.is_empty()) {
             ([], true) => Ok(()),
             ([], false) => Err(self.wrong.remove(0).1),
