@@ -367,14 +367,14 @@ impl<'a> Address<'a> {
 
     /// An address to connect to.
     pub(super) fn parse_peer(text: &'a str) -> Result<Self> {
-        Self::parse_of(text, "the peer's")
+        Self::parse_of(text, "the peer's", "the other party")
     }
 
-    /// An address to connect to: `whose` in messages.
-    pub(super) fn parse_of(text: &'a str, whose: &str) -> Result<Self> {
+    /// An address to connect to: `whose` in messages, and `whom` to ask for it.
+    pub(super) fn parse_of(text: &'a str, whose: &str, whom: &str) -> Result<Self> {
         match Self::parse(text)? {
             Address { port: 0, .. } => Err(Error::usage(format!(
-                "\"{text}\" is not {whose} address: nobody listens at port 0. Ask that party for the port"
+                "\"{text}\" is not {whose} address: nobody listens at port 0. Ask {whom} for the port"
             ))),
             address => Ok(address),
         }

@@ -38,7 +38,7 @@ impl<'a> Proxy<'a> {
                     .into(),
             ));
         }
-        let address = Address::parse_of(text, "a proxy's").map_err(|e| {
+        let address = Address::parse_of(text, "a proxy's", "the other party").map_err(|e| {
             Error::usage(format!("`proxy`: {e}. The proxy is an HTTP proxy that allows CONNECT"))
         })?;
         Ok(Proxy { text, address })

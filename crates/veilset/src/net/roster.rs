@@ -210,7 +210,7 @@ fn well_formed(party: &ListedParty) -> Result<(), String> {
             "the \"address\" of \"{name}\" has more than {LONGEST_ADDRESS} letters, so it is none. Write HOST:PORT"
         ));
     }
-    let parsed = Address::parse_of(address, &format!("\"{name}\"'s"));
+    let parsed = Address::parse_of(address, &format!("\"{name}\"'s"), name);
     parsed.map(drop).map_err(|e| format!("the \"address\" of \"{name}\": {e}"))
 }
 
