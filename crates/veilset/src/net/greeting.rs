@@ -10,7 +10,7 @@ use crate::channel::{Channel, Message, versions};
 use crate::error::{Difference, Error, Result, Seat, foreign, shown};
 use serde::{Deserialize, Serialize};
 
-const LIST: Message<[u8]> = Message::new(15, "list of the parties: JSON");
+const LIST: Message<[u8]> = Message::new(0x10, "list of the parties: JSON");
 /// Maximum length of a list in bytes: more than that of the longest that [`Roster::new`] accepts.
 const MAX_LIST: usize = 1 << 16;
 

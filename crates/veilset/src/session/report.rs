@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::net::Fingerprint;
 use crate::operations::share::Beside;
-use crate::operations::{self, Announced, Learned, Role, Shape, View};
+use crate::operations::{self, Announced, Fact, Learned, Role, Shape, View};
 use crate::params::LAMBDA;
 use crate::table::Duplicates;
 use serde::ser::SerializeStruct;
@@ -89,6 +89,8 @@ pub struct Report {
     summary: String,
     hint: Option<&'static str>,
     shape: Shape,
+    /// Whether a result has items of others.
+    new_items: bool,
 }
 
 /// The size of our set, actual and announced.
@@ -182,6 +184,7 @@ impl Report {
             output: None,
             version: env!("CARGO_PKG_VERSION"),
             shape: (request.operation.result)(request.role, &request.terms()),
+            new_items: (request.operation.learns)(Role::Receiver, &request.terms()).contains(&Fact::NewItems),
         };
         report.leave_out(LeftOut::default(), Duplicates::First);
         Ok(report)
@@ -224,7 +227,7 @@ impl Report {
         let normalised = self.terms.iter().find(|term| term.key == "normalisation");
         // Steps come after how text is read.
         let normalised = normalised.filter(|term| term.value.contains(", "));
-        if let (Some(Term { value, .. }), true) = (normalised, self.operation == operations::UNION.name) {
+        if let (Some(Term { value, .. }), true) = (normalised, self.new_items) {
             let (others, leader) = match self.parties.count() {
                 1 => ("the other party", "receiver"),
                 _ => ("the other parties", "leader"),
@@ -326,6 +329,7 @@ impl Serialize for Report {
             summary: _,
             hint: _,
             shape: _,
+            new_items: _,
         } = self;
         let parties: Vec<PartyFields<'_>> = parties.iter().map(PartyFields::of).collect();
         // In a run of two the peer has no number.
