@@ -394,7 +394,7 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
     let reported = plan.write_report(&report, files.report);
     let leftover = kept.filter(|_| job.has_result()).map(InFolder::leftover);
     for failed in [reported, ran.logged].into_iter().filter_map(Result::err) {
-        link.warn(&format!("the run is done, but {failed}"));
+        link.warn(&format!("the run is done, but {}", failed.marked()));
     }
     Ok(Done::Ran(Box::new(Ran { report: json, text, frame, ids: all_ids, map: row_map, leftover })))
 }

@@ -4,7 +4,7 @@ use super::connect::{ABSENT, Address, COMPARE, Connection, HANDSHAKE, Protection
 use super::fingerprint::Fingerprint;
 use super::label::Label;
 use super::room::{HANDSHAKES, Room};
-use super::tls::{Failure, Keys, Limits, Secured};
+use super::tls::{Failure, Keys, Limits, Secured, TAKEN};
 use crate::channel::Timeouts;
 use crate::error::{Error, Result};
 use crate::rng::Prng;
@@ -313,7 +313,7 @@ impl<'a> Reception<'a> {
     fn admit(&mut self, mut secured: Secured) -> Result<Secured, Failure> {
         let proven = secured.peer().map_err(|e| Failure::Io(e.to_string()))?;
         let Some(at) = self.awaited.iter().position(|awaited| proven.is(awaited)) else {
-            secured.decline()?;
+            secured.say(TAKEN)?;
             return Err(Failure::Again(proven));
         };
         secured.welcome()?;

@@ -211,7 +211,7 @@ fn well_formed(party: &ListedParty) -> Result<(), String> {
         ));
     }
     let parsed = Address::parse_of(address, &format!("\"{name}\"'s"), name);
-    parsed.map(drop).map_err(|e| format!("the \"address\" of \"{name}\": {e}"))
+    parsed.map(drop).map_err(|e| format!("the \"address\" of \"{name}\": {}", e.marked()))
 }
 
 /// Whether a terminal shows the text as it is, and our messages can put it between quotation marks.

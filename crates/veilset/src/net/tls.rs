@@ -52,7 +52,7 @@ use zeroize::Zeroizing;
 /// What the listener sends, under TLS, on the connection it accepts.
 const WELCOME: u8 = 1;
 /// What the listener of a mesh sends, under TLS, to a party that is connected already.
-const TAKEN: u8 = 2;
+pub(super) const TAKEN: u8 = 2;
 const EXPORTER: &[u8] = b"EXPORTER-veilset-1";
 /// The alert for a name that is not served (RFC 6066, 3). The library would send another one.
 const UNRECOGNISED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
@@ -544,12 +544,8 @@ impl Secured {
         self.say(WELCOME)
     }
 
-    /// Declines the connection of a party that is connected already.
-    pub(super) fn decline(&mut self) -> Result<(), Failure> {
-        self.say(TAKEN)
-    }
-
-    fn say(&mut self, word: u8) -> Result<(), Failure> {
+    /// Says this word on a connection whose handshake is complete.
+    pub(super) fn say(&mut self, word: u8) -> Result<(), Failure> {
         self.tls.writer().write_all(&[word]).and_then(|()| self.flush()).map_err(|e| io_failure(&e))
     }
 
