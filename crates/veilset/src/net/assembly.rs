@@ -32,8 +32,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long we wait for the other parties when something is wrong with one of them.
-const GRACE: Duration = Duration::from_secs(3);
+/// How long we wait for the other parties when something is wrong with one of them. A party that starts later hears of it
+/// from nobody.
+const GRACE: Duration = Duration::from_secs(10);
 /// How long a party may take to say which list it has.
 const GREETING: Duration = Duration::from_secs(10);
 /// When we call a party that should call us, and did not.
@@ -383,7 +384,14 @@ impl<'a> Assembly<'a> {
 
     /// Notes what is wrong with this party.
     fn is_amiss(&mut self, number: NonZeroU8, cause: Cause) {
-        self.until.get_or_insert_with(|| Instant::now() + GRACE);
+        if self.until.is_none() {
+            self.until = Some(Instant::now() + GRACE);
+            let who = self.me.roster().names().full(number);
+            (self.watch.notice)(&format!(
+                "the run cannot begin, because of {who}; waiting up to {} seconds for the others, to tell them",
+                GRACE.as_secs()
+            ));
+        }
         self.wrong.push((number, cause));
     }
 

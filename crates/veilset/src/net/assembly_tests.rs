@@ -501,11 +501,11 @@ fn with_lists(cast: &Cast, own: impl FnOnce(&mut Listed)) -> [Error; 3] {
     let errors = thread::scope(|scope| {
         let play = |i| {
             let cast = if i == 2 { &differing } else { cast };
-            scope.spawn(move || error(cast.play(i, seconds(60))))
+            scope.spawn(move || error(cast.play(i, seconds(300))))
         };
         [0, 1, 2].map(play).map(|party| party.join().unwrap())
     });
-    assert!(start.elapsed() < Duration::from_secs(20), "{errors:?}");
+    assert!(start.elapsed() < Duration::from_secs(60), "{errors:?}");
     errors
 }
 
