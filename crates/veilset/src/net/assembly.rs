@@ -348,7 +348,7 @@ impl<'a> Assembly<'a> {
             let _ = tell.send(Event::Ended(member.number(), Box::new(Ok(Ok(greeted)))));
         };
         let begun = thread::Builder::new().name("greet".into()).spawn(greeting);
-        begun.map(drop).map_err(|e| no_thread(&e))
+        begun.map(drop).map_err(|e| threads::none(&e))
     }
 
     /// Listens to the threads that connect and greet: for a moment, if we do not wait for anybody else.
