@@ -47,7 +47,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The version of everything sent over the wire. Only equal versions interoperate.
-pub const PROTOCOL_VERSION: u16 = 2;
+pub const PROTOCOL_VERSION: u16 = 3;
 
 /// A message of a protocol: its tag on the wire, the type of its elements, and its name, in words.
 /// `Message<[u8]>` carries plain bytes.
