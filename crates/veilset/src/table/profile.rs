@@ -106,8 +106,7 @@ fn look(cell: &[u8]) -> u8 {
             let number = cell.len() > KEPT && cell.iter().all(u8::is_ascii_digit);
             note(LONG, number);
             note(CUT, number && cell[KEPT..].iter().all(|digit| *digit == b'0'));
-            let stands_for_none = |none: &&str| none.as_bytes().eq_ignore_ascii_case(cell);
-            note(NO_VALUE, MISSING.iter().any(|none| stands_for_none(&none)));
+            note(NO_VALUE, MISSING.iter().any(|none| none.as_bytes().eq_ignore_ascii_case(cell)));
         }
         Ok(text) => {
             note(SPACES, text.trim().len() < text.len());
