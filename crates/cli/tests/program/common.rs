@@ -206,7 +206,10 @@ impl Running {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            assert!(start.elapsed() < PATIENCE, "it hangs: {}", self.heard);
+            if start.elapsed() > PATIENCE {
+                self.said.try_iter().for_each(|line| self.heard += &format!("{line}\n"));
+                panic!("it hangs: {}", self.heard);
+            }
             thread::sleep(Duration::from_millis(5));
         };
         while let Ok(line) = self.said.recv() {

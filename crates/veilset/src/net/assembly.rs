@@ -288,8 +288,9 @@ impl<'a> Assembly<'a> {
                 && let Err((number, cause)) = self.all_stay()
             {
                 match cause.error.reason() {
-                    // We may see it ourselves when the others come.
-                    Some(Reason::Disagreement | Reason::Told) => self.is_amiss(number, cause),
+                    // We may see it ourselves when the others come. A party that was turned away for another list has no
+                    // connection, and the one that turned it away hears of nothing but from us.
+                    Some(Reason::Disagreement | Reason::Told | Reason::Network) => self.is_amiss(number, cause),
                     _ => return Err(cause),
                 }
             }
