@@ -107,15 +107,18 @@ fn what_was_found_is_said_and_what_may_cost_matches() {
         receiver.contains(&format!("warning: {name}, line 3: a cell goes over several lines")),
         "{receiver}"
     );
-    let cost = "1 key begins or ends with white space, 3 have capital letters, 1 looks rounded by a spreadsheet, 1 stands for no \
-                value, like NULL: if the other side writes them differently, they do not match; see --normalize\n";
+    let cost = "the key begins or ends with white space in 1 row, has capital letters in 3 rows, looks rounded by a spreadsheet \
+                in 1 row, stands for no value, like NULL, in 1 row: if the other side writes it differently, it does not \
+                match; see --normalize\n";
     assert!(receiver.contains(&format!("{name}: {cost}")), "{receiver}");
-    assert!(sender.contains(": 2 rows, 2 items\n") && !sender.contains("do not match"), "{sender}");
+    assert!(sender.contains(": 2 rows, 2 items\n") && !sender.contains("does not match"), "{sender}");
     // Keys are counted as they are compared.
     let normalised: Words = &["--normalize", "trim,casefold"];
     let ended = world.run("count", [&ours, &theirs], [normalised; 2]);
     assert!(
-        ended[0].err.contains(": 1 key looks rounded by a spreadsheet, 1 stands for no value"),
+        ended[0].err.contains(
+            ": the key looks rounded by a spreadsheet in 1 row, stands for no value, like NULL, in 1 row: "
+        ),
         "{}",
         ended[0].err
     );

@@ -290,7 +290,9 @@ impl<'a> Assembly<'a> {
                 match cause.error.reason() {
                     // We may see it ourselves when the others come. A party that was turned away for another list has no
                     // connection, and the one that turned it away hears of nothing but from us.
-                    Some(Reason::Disagreement | Reason::Told | Reason::Network) => self.is_amiss(number, cause),
+                    Some(Reason::Disagreement | Reason::Told | Reason::Network) => {
+                        self.is_amiss(number, cause)
+                    }
                     _ => return Err(cause),
                 }
             }

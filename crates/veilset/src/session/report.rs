@@ -202,17 +202,17 @@ impl Report {
         let &LeftOut { duplicates: repeated, skipped } = &self.left_out;
         let sends = !self.sent_columns.is_empty();
         let receives = self.role == Role::Receiver.name();
-        let has_rows = matches!(self.shape, Shape::OwnRows | Shape::AllRows | Shape::Items);
         let mut all = Vec::new();
         if repeated > 0 {
-            let what = match (treated, has_rows) {
+            let what = match (treated, self.shape) {
                 (Duplicates::Add, _) => "their values were added to those of the first row of each key",
-                (_, true) => "the result has only the first row of each key",
-                _ if sends && !receives => "the columns of only the first row of each key were sent",
+                (_, Shape::OwnRows | Shape::AllRows) => "the result has only the first row of each key",
+                (_, Shape::Items) => "the result has each key once",
                 _ => "each key counts once, with its first row",
             };
             let repeat = if repeated == 1 { "repeats" } else { "repeat" };
-            all.push(format!("{repeated} of our rows {repeat} a key: {what}."));
+            let sent = if sends && !receives { "; the columns of only that row were sent" } else { "" };
+            all.push(format!("{repeated} of our rows {repeat} a key: {what}{sent}."));
         }
         if skipped > 0 {
             let (have, take) = if skipped == 1 { ("has", "takes") } else { ("have", "take") };
@@ -232,14 +232,16 @@ impl Report {
                 1 => ("the other party", "receiver"),
                 _ => ("the other parties", "leader"),
             };
-            all.push(match has_rows {
-                true => format!(
-                    "New keys are in the spelling in which they were compared ({value}), and not in that of {others}."
-                ),
-                false => format!(
-                    "The {leader} gets our keys in the spelling in which they were compared ({value}), and not in ours."
-                ),
-            });
+            let spelling = format!("in the spelling in which they were compared ({value})");
+            match self.shape {
+                Shape::Items => all.push(format!("All keys of the result are {spelling}.")),
+                Shape::AllRows => all.push(format!("New keys are {spelling}, and not in that of {others}.")),
+                _ => {}
+            }
+            if !receives || self.both {
+                let who = if receives { "sender" } else { leader };
+                all.push(format!("The {who} gets our keys {spelling}, and not in ours."));
+            }
         }
         all
     }

@@ -356,6 +356,7 @@ fn what_is_lost_is_said_with_numbers_of_our_own_rows() {
     use Role::*;
     let of_sender = "Of the sender's rows that repeat a key, only the first is sent. Only the sender learns how many it has.";
     let new = "New keys are in the spelling in which they were compared (utf8, trim), and not in that of the other party.";
+    let items = "All keys of the result are in the spelling in which they were compared (utf8, trim).";
     let ours = "gets our keys in the spelling in which they were compared (utf8, trim), and not in ours.";
     for (said, expected) in [
         (notes(&COUNT, Receiver, false, false, (0, 0, first), false), String::new()),
@@ -374,7 +375,7 @@ fn what_is_lost_is_said_with_numbers_of_our_own_rows() {
         ),
         (
             notes(&INTERSECT, Sender, false, true, (2, 0, first), false),
-            "2 of our rows repeat a key: the columns of only the first row of each key were sent.".into(),
+            "2 of our rows repeat a key: each key counts once, with its first row; the columns of only that row were sent.".into(),
         ),
         (
             notes(&INTERSECT, Sender, true, false, (2, 0, first), false),
@@ -389,7 +390,18 @@ fn what_is_lost_is_said_with_numbers_of_our_own_rows() {
             format!("1 of our rows repeats a key: the result has only the first row of each key. {new}"),
         ),
         (notes(&UNION, Sender, false, false, (0, 0, first), false), format!("The receiver {ours}")),
-        (notes(&UNION, Sender, true, false, (0, 0, first), false), new.into()),
+        (notes(&UNION, Sender, true, false, (0, 0, first), false), format!("{items} The receiver {ours}")),
+        (
+            notes(&UNION, Sender, true, false, (1, 0, first), false),
+            format!("1 of our rows repeats a key: the result has each key once. {items} The receiver {ours}"),
+        ),
+        (notes(&UNION, Receiver, true, false, (0, 0, first), false), format!("{new} The sender {ours}")),
+        (
+            notes(&INTERSECT, Sender, true, true, (2, 0, first), false),
+            "2 of our rows repeat a key: the result has only the first row of each key; the columns of only that row were \
+             sent."
+                .into(),
+        ),
         (notes(&UNION, Sender, false, false, (0, 0, first), true), format!("The leader {ours}")),
         (
             notes(&UNION, Receiver, false, false, (0, 0, first), true),

@@ -207,6 +207,10 @@ fn no_key(value: &str) -> Option<Unfit> {
             next: "Write what is to be compared as a value of its own",
         }),
         _ if value != "-0" && digits.bytes().all(|byte| byte.is_ascii_digit()) => None,
+        "-0" => Some(Unfit {
+            what: "-0 cannot be a key: the same number is written 0".into(),
+            next: "Write 0, or a string, the same way on both sides",
+        }),
         _ => Some(Unfit {
             what: "a number with a fraction or an exponent cannot be a key: the same number is written in several ways".into(),
             next: "Write it as a string, the same way on both sides",

@@ -101,17 +101,21 @@ pub fn keyed_set(
     let mut rows: Vec<u32> = Vec::with_capacity(table.rows());
     let (mut skipped, mut profile) = (0, Profile::default());
     let (mut item, mut text) = (Vec::new(), String::new());
+    // What is no text is written in one way on both sides.
+    let texts: Vec<bool> = key.iter().map(|&column| table.columns[column].kind.is_text()).collect();
     let one_line = table.format == Format::Csv && !table.multiline_keys;
     let mut cursor = table.cursor(key.iter().copied());
     for row in 0..table.rows() {
         item.clear();
         let (mut blank, mut found) = (None, Seen::default());
-        for (&column, cell) in key.iter().zip(cursor.at(row).cells()) {
+        for ((&column, &is_text), cell) in key.iter().zip(&texts).zip(cursor.at(row).cells()) {
             if one_line && cell.is_some_and(|cell| cell.iter().any(|byte| matches!(byte, b'\r' | b'\n'))) {
                 return Err(table.error_at(row, column, "the key goes over several lines", SEVERAL_LINES));
             }
             let cell = normalise.apply(cell.unwrap_or_default(), &mut text);
-            found.look(cell);
+            if is_text {
+                found.look(cell);
+            }
             if cell.is_empty() {
                 blank = blank.or(Some(column));
             }

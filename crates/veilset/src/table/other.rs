@@ -38,7 +38,7 @@ const R: Known = ("this is a file of R", STATISTICS);
 const LZ4: Known = ("this is compressed by LZ4", "Decompress it first (unlz4)");
 
 /// The first bytes of files of other kinds.
-const MAGIC: [(&[u8], Known); 32] = [
+const MAGIC: [(&[u8], Known); 30] = [
     (b"PK\x03\x04", ZIP),
     (b"PK\x05\x06", ZIP),
     (
@@ -65,7 +65,6 @@ const MAGIC: [(&[u8], Known); 32] = [
     (b"%PDF-", ("this is a PDF document", TABLE)),
     (b"ARROW1\0\0", ("this is an Arrow file", "Read it with `format=arrow`")),
     (b"Obj\x01", ("this is an Avro file", CONVERT)),
-    (b"PARE", ("this is a Parquet file that is encrypted", "Write it without encryption")),
     (b"\x89HDF\r\n\x1a\n", ("this is an HDF5 file", CONVERT)),
     (b"\x93NUMPY", ("this is an array of NumPy", CONVERT)),
     (b"\0\0\0\0\0\0\0\0\0\0\0\0\xc2\xea\x81\x60", ("this is a SAS data set", STATISTICS)),
@@ -73,16 +72,22 @@ const MAGIC: [(&[u8], Known); 32] = [
     (b"$FL2@(#)", SPSS),
     (b"$FL3@(#)", SPSS),
     (b"<stata_dta>", STATA),
-    (b"RDX2\n", R),
-    (b"RDX3\n", R),
+    (b"RDX2\nX\n", R),
+    (b"RDX3\nX\n", R),
     (b"X\n\0\0\0", R),
     (b"\0\x01\0\0Standard ", ("this is an Access database", TABLE)),
+    (b"Salted__", ("this is encrypted by OpenSSL", DECRYPT)),
+    (b"age-encryption.org/", ("this is encrypted by age", DECRYPT)),
+];
+
+/// Those that are letters, which a text may begin with too: a byte that no text has comes after them.
+const LETTERS: [(&[u8], Known); 3] = [
+    (b"FEA1", FEATHER),
+    (b"PARE", ("this is a Parquet file that is encrypted", "Write it without encryption")),
     (
         b"PGDMP",
         ("this is a dump of a PostgreSQL database", "Export the table as CSV (\\copy ... csv header)"),
     ),
-    (b"Salted__", ("this is encrypted by OpenSSL", DECRYPT)),
-    (b"age-encryption.org/", ("this is encrypted by age", DECRYPT)),
 ];
 
 /// How texts of other kinds begin, in lower case.
@@ -155,7 +160,6 @@ fn other(head: &[u8], format: Format) -> Option<Known> {
         _ if is_parquet(head) && format != Format::Parquet => {
             Some(("this is a Parquet file", "Read it with `format=parquet`"))
         }
-        _ if begins_binary(b"FEA1", head) => Some(FEATHER),
         Format::Csv if is_json(text) => Some((
             "this is JSON",
             "If it has an object on each line, read it with `format=jsonl`; if it is one value, convert it to CSV or Parquet",
@@ -166,6 +170,7 @@ fn other(head: &[u8], format: Format) -> Option<Known> {
         )),
         _ => {
             let magic = MAGIC.iter().find(|(magic, _)| head.starts_with(magic));
+            let magic = magic.or_else(|| LETTERS.iter().find(|(letters, _)| begins_binary(letters, head)));
             magic.or_else(|| TEXTS.iter().find(|(text, _)| begins(text))).map(|(_, known)| *known)
         }
     }
@@ -266,7 +271,10 @@ pub(super) fn may_look_other(cell: &[u8], delimiter: u8) -> bool {
     let orc = cell.starts_with(b"ORC") && cell.len() < 5;
     let json = matches!(cell.first().unwrap_or(&delimiter), b'{' | b'[');
     let magic = MAGIC.iter().chain(&TEXTS).map(|(magic, _)| *magic);
-    orc || json || binary(b"PAR1") || binary(b"FEA1") || MARKS.into_iter().chain(magic).any(begins)
+    // What tells spreadsheet programs the delimiter.
+    let hint = cell.len() <= 5 && begins(b"sep=");
+    let letters = LETTERS.iter().any(|(letters, _)| binary(letters));
+    orc || json || hint || letters || binary(b"PAR1") || MARKS.into_iter().chain(magic).any(begins)
 }
 
 /// Refuses an input whose name is that of another kind of file. Not to be asked if the format was given.

@@ -8,7 +8,7 @@ fn read(name: &str, bytes: &[u8], format: Option<Format>, delimiter: Option<u8>)
 
 #[test]
 fn files_of_other_kinds_are_named_whatever_they_are_called() {
-    let cases: [(&[u8], &str, &str); 36] = [
+    let cases: [(&[u8], &str, &str); 37] = [
         (b"PK\x03\x04\x14\0", "xlsx", "Export the sheet as CSV (UTF-8), or unzip"),
         (b"PK\x05\x06", "zip", "unzip"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0", "xls", "without a password"),
@@ -34,6 +34,7 @@ fn files_of_other_kinds_are_named_whatever_they_are_called() {
         (b"$FL3@(#) SPSS DATA FILE", "SPSS", "Export the data"),
         (b"<stata_dta><header>", "Stata", "Export the data"),
         (b"RDX3\nX\n", "of R", "Export the data"),
+        (b"PGDMP\x01\x0e", "dump of a PostgreSQL", "as CSV"),
         (b"X\n\0\0\0\x03", "of R", "Export the data"),
         (b"\0\x01\0\0Standard ACE DB", "Access", "Export the table"),
         (b"PGDMP\x01", "PostgreSQL", "copy"),
@@ -239,5 +240,28 @@ fn names_that_promise_another_format_are_refused() {
     ] {
         check_input_name(Path::new(name)).unwrap();
         check_output_name(Path::new(name)).unwrap();
+    }
+}
+
+/// Letters with which files of other kinds begin are letters.
+#[test]
+fn texts_that_begin_like_other_files_are_read() {
+    for text in [
+        "PARENT_ID,NAME\n1,a\n",
+        "PAREDES\nLOPEZ\n",
+        "PGDMP\n1\n",
+        "FEA1,b\n1,2\n",
+        "RDX2\n1\n",
+        "ORCHID\n1\n",
+        "PAR1\nx\n",
+    ] {
+        for name in ["a.csv", "a.txt"] {
+            let table = read(name, text.as_bytes(), None, None).unwrap_or_else(|e| panic!("{text:?}: {e}"));
+            // What is written of it is read again.
+            let mut written = Vec::new();
+            let rows: Vec<usize> = (0..table.rows()).collect();
+            write_rows(&table, &rows, None, (table.format(), &mut written)).unwrap();
+            assert_eq!(read(name, &written, None, None).unwrap().rows(), table.rows(), "{text:?}");
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Tables that are read piece by piece, because they need not fit in memory.
 
-use super::{Format, MAX_ROWS, ReadOptions, Store, Table, Watched, compressed, name_of, parquet, read};
+use super::{
+    Format, Found, MAX_ROWS, ReadOptions, Store, Table, Watched, compressed, name_of, parquet, read,
+};
 use super::{batches::Batches, several::input_files, store::Rows};
 use crate::error::{Error, Result};
 use std::cell::Cell;
@@ -97,6 +99,10 @@ impl Table {
             if !self.unread.iter().any(|ours| ours.name == unread.name) {
                 self.unread.push(unread.clone());
             }
+        }
+        if self.found != piece.found {
+            // That of one file is not that of all.
+            self.found = Found::default();
         }
         piece.notes.iter().for_each(|note| note.clone().add(&mut self.notes));
     }

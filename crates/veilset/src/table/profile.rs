@@ -33,7 +33,7 @@ const LONG: u8 = 1 << 4;
 const CUT: u8 = 1 << 5;
 const NO_VALUE: u8 = 1 << 6;
 
-/// How many keys, as they are compared, have something that the other side may write differently.
+/// In how many rows the key, as it is compared, has something that the other side may write differently.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile([u64; 7]);
 
@@ -57,28 +57,19 @@ impl Profile {
         // Long numbers that do not all end in zeros were not rounded.
         let cut = if self.of(LONG) == self.of(CUT) { self.of(CUT) } else { 0 };
         let found = [
-            (self.of(SPACES), ["begins or ends with white space", "begin or end with white space"]),
-            (self.of(CAPITALS), ["has capital letters", "have capital letters"]),
-            (
-                self.of(DECOMPOSED),
-                ["has accents apart from their letters", "have accents apart from their letters"],
-            ),
-            (self.of(ROUNDED) + cut, ["looks rounded by a spreadsheet", "look rounded by a spreadsheet"]),
-            (self.of(NO_VALUE), ["stands for no value, like NULL", "stand for no value, like NULL"]),
+            (self.of(SPACES), "begins or ends with white space"),
+            (self.of(CAPITALS), "has capital letters"),
+            (self.of(DECOMPOSED), "has accents apart from their letters"),
+            (self.of(ROUNDED) + cut, "looks rounded by a spreadsheet"),
+            (self.of(NO_VALUE), "stands for no value, like NULL,"),
         ];
-        let mut found: Vec<String> = found
-            .into_iter()
-            .filter(|(keys, _)| *keys > 0)
-            .map(|(keys, [one, more])| if keys == 1 { format!("1 {one}") } else { format!("{keys} {more}") })
-            .collect();
-        // "12 keys have", and then "3 have".
-        if let Some((number, has)) = found.first().and_then(|first| first.split_once(' ')) {
-            found[0] = format!("{number} key{} {has}", if number == "1" { "" } else { "s" });
-        }
+        let rows = |rows: u64| if rows == 1 { "1 row".into() } else { format!("{rows} rows") };
+        let found = found.into_iter().filter(|(times, _)| *times > 0);
+        let found: Vec<String> = found.map(|(times, what)| format!("{what} in {}", rows(times))).collect();
         let folds = [SPACES, CAPITALS, DECOMPOSED].iter().any(|found| self.of(*found) > 0);
         let next = if folds { "; see `normalize`" } else { "" };
-        let what = "if the other side writes them differently, they do not match";
-        (!found.is_empty()).then(|| format!("{}: {what}{next}", found.join(", ")))
+        let what = "if the other side writes it differently, it does not match";
+        (!found.is_empty()).then(|| format!("the key {}: {what}{next}", found.join(", ")))
     }
 }
 
@@ -153,32 +144,32 @@ mod tests {
     fn what_may_cost_matches_is_counted() {
         // (keys, what is said of them)
         let cases: [(&[&str], &str); 16] = [
-            (&["a ", "\tb", "c", " d "], "3 keys begin or end with white space"),
-            (&["a\u{a0}"], "1 key begins or ends with white space"),
-            (&["a\u{b}"], "1 key begins or ends with white space"),
-            (&["Ann", "bOB", "c", "É"], "3 keys have capital letters"),
-            (&["e\u{301}", "\u{e9}"], "1 key has accents apart from their letters"),
-            (&["4.91512e+11", "4,9e+11", "5e+15", "-1.2e+9"], "4 keys look rounded by a spreadsheet"),
-            (&["4111111111111110", "9000000000000000"], "2 keys look rounded by a spreadsheet"),
+            (&["a ", "\tb", "c", " d "], "begins or ends with white space in 3 rows"),
+            (&["a\u{a0}"], "begins or ends with white space in 1 row"),
+            (&["a\u{b}"], "begins or ends with white space in 1 row"),
+            (&["Ann", "bOB", "c", "É"], "has capital letters in 3 rows"),
+            (&["e\u{301}", "\u{e9}"], "has accents apart from their letters in 1 row"),
+            (&["4.91512e+11", "4,9e+11", "5e+15", "-1.2e+9"], "looks rounded by a spreadsheet in 4 rows"),
+            (&["4111111111111110", "9000000000000000"], "looks rounded by a spreadsheet in 2 rows"),
             (&["4111111111111110", "4111111111111111"], ""),
             (&["123456789012340"], ""),
-            (&["null", "n/a", "nan", "none"], "4 keys stand for no value, like NULL"),
+            (&["null", "n/a", "nan", "none"], "stands for no value, like NULL, in 4 rows"),
             (&["1e5", "e+5", "1.e+5", "12.5e+3", "1.5e-3", "1.5e+", "1.5", "e"], ""),
             (&["nullx", "anna", ""], ""),
             (&["ann@x.org", "7", "-", "ß"], ""),
-            (&["NULL"], "1 key has capital letters, 1 stands for no value, like NULL"),
-            (&[" A", "B "], "2 keys begin or end with white space, 2 have capital letters"),
-            (&["1E+9"], "1 key has capital letters, 1 looks rounded by a spreadsheet"),
+            (&["NULL"], "has capital letters in 1 row, stands for no value, like NULL, in 1 row"),
+            (&[" A", "B "], "begins or ends with white space in 2 rows, has capital letters in 2 rows"),
+            (&["1E+9"], "has capital letters in 1 row, looks rounded by a spreadsheet in 1 row"),
         ];
         for (keys, said) in cases {
             let all = text(keys);
             match said {
                 "" => assert_eq!(all, "", "{keys:?}"),
-                said => assert!(all.starts_with(&format!("{said}: ")), "{keys:?}: {all}"),
+                said => assert!(all.starts_with(&format!("the key {said}: ")), "{keys:?}: {all}"),
             }
         }
         // What `normalize` cannot mend does not name it.
-        assert!(text(&["null"]).ends_with("do not match") && text(&["A"]).ends_with("; see `normalize`"));
+        assert!(text(&["null"]).ends_with("does not match") && text(&["A"]).ends_with("; see `normalize`"));
     }
 
     #[test]

@@ -92,7 +92,9 @@ pub(super) struct Quotes {
     last: u8,
     /// The cell of the record, counted from 0.
     pub(super) cell: usize,
-    /// Whether a cell of the record has a line end.
+    /// Whether a cell of the record is in quotes, and
+    pub(super) quoted: bool,
+    /// whether one has a line end.
     pub(super) several_lines: bool,
 }
 
@@ -105,13 +107,15 @@ impl Quotes {
             backslash: false,
             last: 0,
             cell: 0,
+            quoted: false,
             several_lines: false,
         }
     }
 
     /// A record begins.
     pub(super) fn begin(&mut self) {
-        (self.state, self.cell, self.several_lines) = (State::Start, 0, false);
+        (self.state, self.cell) = (State::Start, 0);
+        (self.quoted, self.several_lines) = (false, false);
     }
 
     /// Goes on to the end of these bytes, or to the first misuse, of which [`Quotes::cell`] and `position` are the place.
@@ -146,7 +150,10 @@ impl Quotes {
             (State::Escaped, b'"') => State::Quoted,
             (State::Escaped, _) if escape => State::Quoted,
             (State::Escaped, _) => return Err(Misuse::Escape),
-            (State::Start | State::Closed, b'"') => State::Quoted,
+            (State::Start | State::Closed, b'"') => {
+                self.quoted = true;
+                State::Quoted
+            }
             (State::Plain, b'"') => return Err(Misuse::Inside),
             (_, b'\r' | b'\n') => State::Start,
             (_, byte) if byte == self.delimiter => {

@@ -35,15 +35,15 @@ fn misused_quotes_are_refused_with_line_and_column() {
         (ESCAPED, "a,b\n\\N,1\n", 2, "a", "in a cell that is not in quotes", "all cells in quotes"),
         (ESCAPED, "a,b\nx\\,y,1\n", 2, "a", "in a cell that is not in quotes", "all cells in quotes"),
         (ESCAPED, "a,b\n1,x\"\n", 2, "b", inside, "twice"),
-        (ESCAPED, "a,b\n1,\"x\\\"\n", 2, "", "never closed", "closing quote"),
-        (ESCAPED, "a,b\n1,\"x\\", 2, "", "never closed", "closing quote"),
+        (ESCAPED, "a,b\n1,\"x\\\"\n", 2, "b", "never closed", "closing quote"),
+        (ESCAPED, "a,b\n1,\"x\\", 2, "b", "never closed", "closing quote"),
         (ORDINARY, "a,b\n1,\"2,3\"\n", 2, "#3", "the row has 3 fields", "as many fields"),
     ];
     for (options, csv, line, column, what, next) in cases {
         for step in [1, 3, 1000] {
             let table = Table::from_reader("a.csv", Slowly(step, csv.as_bytes(), None), options, None);
             let Err(error) = table else { panic!("accepted: {csv:?}") };
-            assert_input(&error, Some(*line), Some(*column).filter(|c| !c.is_empty()), what, next, csv);
+            assert_input(&error, Some(*line), Some(*column), what, next, csv);
         }
     }
 }
@@ -71,6 +71,11 @@ fn quotes_are_read_as_the_file_says() {
     let mut written = Vec::new();
     write_rows(&table, &[0], None, (Format::Csv, &mut written)).unwrap();
     assert_eq!(written, b"a,b\n\"x\"\"y\",\\\n");
+    // The delimiter may be guessed, too.
+    let guessed = ReadOptions { quoting: Quoting::Escaped(b','), ..CSV };
+    assert!(
+        matches!(from("a,b\n", &guessed), Err(Error::Usage(m)) if m.contains("`escape` and `delimiter`"))
+    );
     let same = ReadOptions { delimiter: Some(b'\\'), ..ESCAPED };
     assert!(matches!(from("a", &same), Err(Error::Usage(m)) if m.contains("`escape` and `delimiter`")));
 }
@@ -210,6 +215,14 @@ fn files_like_those_of_the_public_collections_are_read_or_refused() {
     }
     let error = from("sep=;\na;b\n", &CSV).unwrap_err().to_string();
     assert!(error.contains("Delete it, and use `delimiter`"), "{error}");
+    // What only looks like it, and what is in quotes, is no hint, and what is written is in quotes.
+    for (csv, rows) in [("sep=,a\n1,2\n", 1), ("se,p=\n1,2\n", 1), ("sep=1\nx\n", 1), ("\"sep=;\"\nx\n", 1)] {
+        assert_eq!(from(csv, &CSV).unwrap().rows(), rows, "{csv:?}");
+    }
+    let table = from("\"sep=;\"\nx\n", &CSV).unwrap();
+    let mut written = Vec::new();
+    write_rows(&table, &[0], None, (Format::Csv, &mut written)).unwrap();
+    assert_eq!(from(std::str::from_utf8(&written).unwrap(), &CSV).unwrap().header(), ["sep=;"]);
     // A list has such lines as items.
     let list = ReadOptions { format: Some(Format::List), ..CSV };
     assert_eq!(from("sep=;\nsep=\n", &list).unwrap().rows(), 2);

@@ -56,9 +56,8 @@ pub(super) fn read(
     records.header.clone_from(&header);
     if options.encoding == Encoding::Utf8 && header.iter().any(|h| h.contains('\0')) {
         let next = "Check what it is, and name a format other than CSV with `format`";
-        return Err(
-            Error::input(name, "this is no text: its header has a zero byte", next).at(Place::Line(1))
-        );
+        return Err(Error::input(name, "this is no text: its header has a zero byte", next)
+            .at(Place::Line(header_line.unwrap_or(1))));
     }
     let head = Head { file: name, names: &header, line: header_line, format: Format::Csv, unread: &[] };
     let chosen = head.choose(columns)?;
@@ -180,11 +179,6 @@ fn delimiter(name: &str, options: &ReadOptions) -> Result<Option<u8>> {
                 .into(),
         ));
     }
-    if options.quoting == Quoting::Escaped(delimiter) {
-        return Err(Error::Usage(
-            "`escape` and `delimiter` are the same character; give one of them another".into(),
-        ));
-    }
     Ok(Some(delimiter))
 }
 
@@ -225,16 +219,21 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
             if list { Format::List } else { Format::Csv },
         )?;
         other::check_utf8(name, &head, options.encoding)?;
+        // At the end of a file its last record ends too.
+        let whole = if head.len() < GUESS_BYTES { &b"\n"[..] } else { &[] };
         if head.starts_with(b"\xef\xbb\xbf") {
             head.drain(..3);
         }
-        // At the end of a file its last record ends too.
-        let whole = if head.len() < GUESS_BYTES { &b"\n"[..] } else { &[] };
         let delimiter = if guessed {
             guess(&[&head[..], whole].concat(), quoting)
         } else {
             delimiter.unwrap_or(DELIMITERS[0])
         };
+        if !list && quoting == Quoting::Escaped(delimiter) {
+            return Err(Error::Usage(
+                "`escape` and `delimiter` are the same character; give one of them another".into(),
+            ));
+        }
         let parser = (!list).then(|| {
             let mut parser = quoting.parser(delimiter);
             // Feeds the parser a blank line first, after which it no longer looks for a byte-order mark.
@@ -370,9 +369,14 @@ impl<R: Read> Records<'_, R> {
 
     /// Refuses a first line that only tells a spreadsheet program the delimiter.
     fn check_hint(&self, line: u64) -> Result<()> {
-        let record = &self.bytes[..self.used];
-        let hint =
-            record.len() <= 5 && record.to_ascii_lowercase().starts_with(b"sep=") && self.fields.len() <= 2;
+        let quoted = self.parser.as_ref().is_some_and(|(_, quotes)| quotes.quoted);
+        let hint = !quoted
+            && self.cell(0).get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"sep="))
+            && match (&self.cell(0)[4..], self.fields.len()) {
+                ([delimiter], 1) => !delimiter.is_ascii_alphanumeric(),
+                ([], 2) => self.cell(1).is_empty(),
+                _ => false,
+            };
         match hint {
             true => Err(Error::input(
                 self.name,
@@ -428,7 +432,10 @@ impl<R: Read> Records<'_, R> {
         let complete = self.fields.last().copied().unwrap_or(0);
         let line = line + newlines(&self.bytes[..complete]);
         let next = "Add the closing quote; a quote inside a quoted field is written twice";
-        Error::input(self.name, "the quote opened here is never closed", next).at(Place::Line(line))
+        let column = self.parser.as_ref().map_or(0, |(_, quotes)| quotes.cell);
+        Error::input(self.name, "the quote opened here is never closed", next)
+            .at(Place::Line(line))
+            .at_column(label(&self.header, column))
     }
 }
 

@@ -137,7 +137,10 @@ fn the_delimiter_is_given_or_follows_from_the_name() {
 #[test]
 fn a_delimiter_is_guessed_where_only_one_makes_columns() {
     let cut_off = format!("x;y\n{}", "1;2,5\n".repeat(20_000));
-    let cases: [(&str, u8); 16] = [
+    // Fewer records than are looked at, and the last of them is cut off; a byte-order mark changes nothing.
+    let wide = format!("\u{feff}x;y\n{}", format!("1;{}\n", "2".repeat(900)).repeat(200));
+    let cases: [(&str, u8); 17] = [
+        (&wide, b';'),
         ("x;y\n1;2\n", b';'),
         ("x;y", b';'),
         ("x\ty\n1\t2\n", b'\t'),
@@ -262,11 +265,17 @@ fn a_bad_file_is_refused_with_file_line_column_and_next_step() {
             "2 fields, the header 1",
             "runs to line 4: is a quote missing?",
         ),
-        (b"a,b\n1,2\n3,\"4\n5,6\n", Some(3), None, "quote opened here is never closed", "closing quote"),
-        (b"a,b\n\"1\n1\",\"2\n5,6\n", Some(3), None, "quote opened here is never closed", "closing quote"),
-        (b"a,b\n1,\"", Some(2), None, "quote opened here is never closed", "closing quote"),
-        (b"a,b\n1,\"x\"\"", Some(2), None, "quote opened here is never closed", "closing quote"),
-        (b"\"a,b\n1,2\n", Some(1), None, "quote opened here is never closed", "closing quote"),
+        (b"a,b\n1,2\n3,\"4\n5,6\n", Some(3), Some("b"), "quote opened here is never closed", "closing quote"),
+        (
+            b"a,b\n\"1\n1\",\"2\n5,6\n",
+            Some(3),
+            Some("b"),
+            "quote opened here is never closed",
+            "closing quote",
+        ),
+        (b"a,b\n1,\"", Some(2), Some("b"), "quote opened here is never closed", "closing quote"),
+        (b"a,b\n1,\"x\"\"", Some(2), Some("b"), "quote opened here is never closed", "closing quote"),
+        (b"\"a,b\n1,2\n", Some(1), Some("#1"), "quote opened here is never closed", "closing quote"),
         (b"a,b\n1,2\nx,\xff\n", Some(3), Some("b"), "not valid UTF-8", "`encoding=bytes`"),
         (half, Some(3), Some("a"), "not valid UTF-8", "`encoding=bytes`"),
         (b"a,\n1,\xff\n", Some(2), Some("#2"), "not valid UTF-8", "Convert the file"),

@@ -174,6 +174,14 @@ impl Kind {
         }
     }
 
+    /// Whether its values are texts.
+    pub(super) fn is_text(&self) -> bool {
+        self.data_type().is_none_or(|data_type| match data_type {
+            DataType::Dictionary(_, values) => is_text(values),
+            other => is_text(other),
+        })
+    }
+
     /// The type of the column's values; none if they are text.
     pub(super) fn data_type(&self) -> Option<&DataType> {
         match self {
