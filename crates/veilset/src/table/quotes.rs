@@ -84,6 +84,8 @@ enum State {
 /// Follows the bytes of records, and notices where quotes are misused.
 pub(super) struct Quotes {
     delimiter: u8,
+    /// Which bytes mean something.
+    special: [bool; 256],
     quoting: Quoting,
     state: State,
     /// Whether the byte before the last quote was a backslash, and
@@ -100,8 +102,16 @@ pub(super) struct Quotes {
 
 impl Quotes {
     pub(super) fn new(delimiter: u8, quoting: Quoting) -> Quotes {
+        let mut special = [false; 256];
+        for byte in [b'"', b'\r', b'\n', delimiter] {
+            special[usize::from(byte)] = true;
+        }
+        if let Quoting::Escaped(escape) = quoting {
+            special[usize::from(escape)] = true;
+        }
         Quotes {
             delimiter,
+            special,
             quoting,
             state: State::Start,
             backslash: false,
@@ -127,9 +137,24 @@ impl Quotes {
             }
             return Ok(());
         }
-        for &byte in bytes {
+        let mut rest = bytes;
+        while let Some(&byte) = rest.first() {
+            // Most bytes change nothing but in the first of a cell.
+            let plain = match self.state {
+                State::Plain | State::Quoted => {
+                    rest.iter().position(|&byte| self.special[usize::from(byte)]).unwrap_or(rest.len())
+                }
+                _ => 0,
+            };
+            if let Some(&last) = rest[..plain].last() {
+                self.last = last;
+                position.step(last);
+                rest = &rest[plain..];
+                continue;
+            }
             self.step(byte)?;
             position.step(byte);
+            rest = &rest[1..];
         }
         Ok(())
     }
