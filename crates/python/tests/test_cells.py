@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import io
 import traceback
 import warnings
 
@@ -57,6 +58,13 @@ def no_encoding():
     return pyarrow.array([MARK.encode() + b"\xff"])
 
 
+def native():
+    """A frame of ours."""
+    into = io.BytesIO()
+    polars.DataFrame({"k": ["a"]}).write_ipc_stream(into)
+    return veilset._native.frame_of(into.getvalue())
+
+
 SEND = {"role": "sender", "send_columns": "x"}
 #: What is given, and the options; all are errors of ours.
 WRONG = {
@@ -93,6 +101,15 @@ WRONG = {
     "too long a row": (lambda: polars.DataFrame({"k": ["a"], "x": [MARK * 99]}), SEND),
     "an object that is sent": (lambda: objects([MARK], name="x", k=["a"]), SEND),
     "half a character that is sent": (lambda: objects(MARK + "\udfff", name="x", k=["a"]), SEND),
+    "a key of a file": (lambda: "k,x\na,b\n", {"key": pandas.Series([MARK])}),
+    "a key of an index (file)": (lambda: "k,x\na,b\n", {"key": pandas.Index([MARK])}),
+    "what is sent of a file": (lambda: "k,x\na,b\n", {"role": "sender", "send_columns": polars.Series([MARK])}),
+    "a key of a stream": (lambda: Stream(polars.DataFrame({"k": ["a"]})), {"key": numpy.array([MARK])}),
+    "a key of a frame of ours": (native, {"key": pandas.Series([MARK])}),
+    "what is received": (native, {"receive_columns": pandas.Series([MARK])}),
+    "what is renamed": (native, {"receive_columns": {"x": pandas.Series([MARK])}}),
+    "what is renamed (key)": (native, {"receive_columns": {(MARK,): "x"}}),
+    "words": (native, {"normalize": pandas.Series([MARK])}),
     "a file": (lambda: f'k,x\n"{MARK}\n', {}),
     "a file with other rows": (lambda: f"k,x\na,b,{MARK}\n", {}),
     "a file in another encoding": (lambda: f"k,x\n{MARK}\xff,b\n", {}),

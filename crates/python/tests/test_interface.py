@@ -219,13 +219,19 @@ def test_options_that_would_have_no_effect_are_refused(pair, tmp_path):
 
 
 def test_a_time_is_a_number_or_a_timedelta(pair):
-    for value in (30, 30.0, 29.5, datetime.timedelta(seconds=30), numpy.int64(30), numpy.float32(30), "30"):
+    for value in (30, 30.0, 29.5, datetime.timedelta(seconds=30), numpy.int64(30), numpy.float32(30), "30",
+                  numpy.timedelta64(30, "s"), numpy.timedelta64(30_000, "ms"), numpy.array(30, "m8[s]")):
         both = {"key": "k", "connect_timeout": value, "idle_timeout": value}
         receiver, _ = pair.both("count", (OURS, {}), (OURS, {}), both)
         assert receiver.matches == 3
     for name in ("connect_timeout", "idle_timeout"):
         for value in (True, False, [30], numpy.bool_(True), datetime.time(1), 1j):
             assert f"{name} takes seconds, as a number or as a datetime.timedelta" in refused(pair, **{name: value})
+        # As numbers they would have another unit.
+        for value in (numpy.timedelta64(5, "ns"), numpy.timedelta64(5), numpy.array(5, "m8[ns]"), numpy.timedelta64(1, "Y"),
+                      numpy.timedelta64("NaT"), numpy.datetime64(5, "ns")):
+            assert f"{name} takes no numpy." in refused(pair, **{name: value})
+        assert "a number of seconds from 1 to" in refused(pair, **{name: numpy.timedelta64(5, "ms")})
         for value in (-1, 0, 0.5, float("nan"), float("inf"), datetime.timedelta(-1), datetime.timedelta(days=3660), "soon"):
             said = refused(pair, **{name: value})
             assert name in said and "a number of seconds from 1 to 31536000, like 90 or 1.5, is needed" in said, said
@@ -271,9 +277,47 @@ def test_what_names_no_columns_is_refused_without_its_cells(pair):
     for option in ("values", "peer", "max_row", "output"):
         said = refused(pair, frame, "sum" if option == "values" else "intersect", **{option: frame["k"]})
         assert said.startswith(f"{option} takes one value, and this is a pandas.Series"), said
+    assert "max_row takes no numpy.timedelta64" in refused(pair, max_row=numpy.timedelta64(5, "ns"))
+    # Of a file the names are not known.
+    for names in (pandas.Series(["k"]), pandas.Index(["k"]), polars.Series(["k"]), numpy.array(["k"]), {"k": 1}.keys()):
+        for option in ("key", "send_columns"):
+            assert "may hold cells. Give a list of names" in refused(pair, "ours.csv", **{option: names})
+        assert "may hold cells. Give a list of names" in refused(pair, receive_columns=names)
+        # A frame of ours tells them.
+        receiver, _ = pair.both("count", (frame_of(OURS.to_arrow()), {"key": names}), (OURS, {"key": "k"}))
+        assert receiver.matches == 3
     # A label of pandas may be a number.
     receiver, _ = pair.both("count", (frame, {"key": 3}), (frame, {"key": [3]}))
     assert receiver.matches == 2
+
+
+@pytest.mark.parametrize("theirs", ["a=b", "a,b", 'a"b', '"a"', "a", "=", '"a"="b"', "it's", "a\\b"])
+@pytest.mark.parametrize("ours", ["z=1", '"z"', "z,y", "z"])
+def test_a_column_that_is_received_may_have_any_name(pair, theirs, ours):
+    sent = polars.DataFrame({"k": ["a", "b"], theirs: ["x", "y"]})
+    receiver, _ = pair.both("intersect", (OURS, {"receive_columns": {theirs: ours}}), (sent, {"send_columns": [theirs]}),
+                            {"key": "k"})
+    assert receiver.frame.to_dict(as_series=False) == {"k": ["a", "b"], "n": [1, 2], ours: ["x", "y"]}
+
+
+def test_names_of_columns_that_are_not_the_same_are_told_alike(pair):
+    names = ['c,"d"', "it's", "a\\b", "tab\t"]
+    frame = polars.DataFrame({"k": ["a"], **dict.fromkeys(names, "x")})
+    address, raised = free_address(), []
+
+    def one(party, options):
+        with pytest.raises(veilset.DisagreementError) as error:
+            veilset.intersect(frame, key="k", **{**pair.options(party, address), **options})
+        raised.append(error.value)
+
+    sides = [(0, {"receive_columns": dict(zip(names, "wxyz"))}), (1, {"send_columns": [*names, "k"]})]
+    threads = [threading.Thread(target=one, args=side) for side in sides]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert len(raised) == 2
+    for error in raised:
+        (found,) = error.differences
+        assert {found["ours"], found["theirs"]} == {(same := '"c,\\"d\\"", "it\'s", "a\\\\b", "tab\\t"'), f'{same}, "k"'}
 
 
 def checked(pair, operation="intersect", **options):

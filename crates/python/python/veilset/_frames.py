@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from . import _native
 from ._errors import InputError, make, usage
 
 #: The name of a frame in messages.
@@ -93,6 +94,8 @@ def names_of(data: Any) -> list[str] | None:
     module, _, _ = type(data).__module__.partition(".")
     if module == "polars" and hasattr(data, "lazy"):
         return list(data.lazy().collect_schema().names())
+    if isinstance(data, _native.Frame):
+        return data.columns
     if module == "pyarrow" and hasattr(data, "schema"):
         return list(data.schema.names)
     return [str(name) for name in data.columns] if module in ("pandas", "duckdb", "_duckdb") and hasattr(data, "columns") else None

@@ -28,8 +28,9 @@ def given_of(options: Mapping[str, Any], names_of: Callable[[], Sequence[str] | 
     those of the columns of the table, if they are known."""
     given = {name: value for name, value in options.items() if not (value is None and name != "audit_log")}
     for name in _COLUMNS:
-        if name in given and not (name == "receive_columns" and isinstance(given[name], Mapping)):
-            given[name] = _columns(name, given[name], names_of)
+        if name in given:
+            renamed = name == "receive_columns" and isinstance(given[name], Mapping)
+            given[name] = _renamed(name, given[name]) if renamed else _columns(name, given[name], names_of)
     return given
 
 
@@ -39,18 +40,30 @@ def _columns(option: str, value: Any, names_of: Callable[[], Sequence[str] | Non
         return [str(value)]
     several = value if isinstance(value, (list, tuple)) else _listed(option, value)
     # A series may hold cells, which are not told.
-    if wrong := [one for one in several if not (isinstance(one, str) or _is_label(one))]:
-        raise usage(f"{option} takes names of columns, and one of these is a {_kind(wrong[0])}. Give their names as text")
-    found = [str(one) for one in several]
-    if several is value or option == "receive_columns":
+    found = _texts(option, several)
+    if several is value:
         return found
-    names = names_of()
-    if names is not None and not set(found) <= set(names):
+    # The columns of the other side are not known.
+    names = None if option == "receive_columns" else names_of()
+    if names is None:
+        raise usage(f"{option} takes names of columns, and this {_kind(value)} may hold cells. Give a list of names")
+    if not set(found) <= set(names):
         raise usage(
             f"{option} takes names of columns, and this {_kind(value)} has other values. Give the name of the column, for instance"
             f' {option}="email"; an index must be made a column first'
         )
     return found
+
+
+def _renamed(option: str, value: Mapping[Any, Any]) -> dict[str, str]:
+    """Names of columns of the other side, each with the one that it gets here."""
+    return dict(zip(_texts(option, list(value)), _texts(option, list(value.values()))))
+
+
+def _texts(option: str, names: Sequence[Any]) -> list[str]:
+    if wrong := [one for one in names if not (isinstance(one, str) or _is_label(one))]:
+        raise usage(f"{option} takes names of columns, and one of these is a {_kind(wrong[0])}. Give their names as text")
+    return [str(one) for one in names]
 
 
 def _listed(option: str, value: Any) -> list[Any]:
@@ -78,8 +91,10 @@ def worded(given: Mapping[str, Any]) -> dict[str, Any]:
 def _word(name: str, value: Any) -> Any:
     """The value of an option as the native part takes it."""
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        # A number of numpy.
-        value = value.item()
+        # A number of numpy. One of a time tells its unit only with a timedelta.
+        number, value = value, value.item()
+        if getattr(getattr(number, "dtype", None), "kind", "") in ("m", "M") and not isinstance(value, datetime.timedelta):
+            raise usage(f"{name} takes no {_kind(number)} of this unit. Give a number, or for a time a datetime.timedelta")
     if name in _TIMES:
         return _seconds(name, value)
     if isinstance(value, (Identity, PeerBook, Policy)):
@@ -98,14 +113,19 @@ def _word(name: str, value: Any) -> Any:
 
 def _list(name: str, value: Any) -> str | list[str]:
     if isinstance(value, Mapping):
-        return [f"{theirs}={ours}" for theirs, ours in value.items()]
+        # As it is typed, so that each of the names may have an equals sign.
+        return ",".join(f"{_quoted(theirs)}={_quoted(ours)}" for theirs, ours in value.items()) or []
     if isinstance(value, str):
         return value
-    if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
-        several = list(value)
-        if all(isinstance(one, str) for one in several):
-            return several
+    # Anything else may hold cells.
+    if isinstance(value, (list, tuple, set, frozenset)) and all(isinstance(one, str) for one in value):
+        return list(value)
     raise usage(f"{name} takes a text or a list of texts, and this is a {_kind(value)}")
+
+
+def _quoted(name: str) -> str:
+    """A name as it is typed in a list of columns."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _seconds(name: str, value: Any) -> str:
