@@ -596,12 +596,13 @@ pub(crate) fn foreign(text: &str) -> String {
     verbatim(&shown(text))
 }
 
-/// Text from the peer, shortened and escaped for a terminal.
+/// Text from the peer, shortened and escaped for a terminal. What its side has escaped looks as ours does, so quotes and
+/// backslashes are not escaped again.
 pub(crate) fn shown(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars().take(SHOWN) {
         match c {
-            '"' => escaped.push(c),
+            '"' | '\'' | '\\' => escaped.push(c),
             c => escaped.extend(c.escape_debug()),
         }
     }
@@ -621,6 +622,19 @@ mod tests {
         assert_eq!(e.to_string(), "a.csv, line 7, column \"mail\": the key is empty. Fill it in");
         let e = Error::input("a.parquet", "the key is empty", "Fill it in").at(Place::Row(7));
         assert_eq!(e.to_string(), "a.parquet, row 7: the key is empty. Fill it in");
+    }
+
+    #[test]
+    fn text_of_a_peer_is_escaped_once() {
+        let cases = [
+            (r#""c,\"d\"", "it's", "a\\b""#, r#""c,\"d\"", "it's", "a\\b""#),
+            ("\u{1b}[2J\n", "\\u{1b}[2J\\n"),
+            ("\u{202e}\t", "\\u{202e}\\t"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(shown(text), expected);
+        }
+        assert_eq!(shown(&"a".repeat(SHOWN + 1)), "a".repeat(SHOWN) + "...");
     }
 
     #[test]
