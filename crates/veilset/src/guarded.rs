@@ -14,13 +14,13 @@ thread_local! {
 /// panic, which might quote the data.
 ///
 /// The first call sets a panic hook in front of the program's. It only keeps silent about such steps, on the thread that runs
-/// them.
+/// them; and not at all in a program that ends with a panic (`panic = "abort"`), which would end without a word.
 pub fn guarded<T>(step: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let told = take_hook();
         set_hook(Box::new(move |panic| {
-            if !GUARDED.get() {
+            if !GUARDED.get() || cfg!(panic = "abort") {
                 told(panic);
             }
         }));
