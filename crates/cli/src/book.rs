@@ -6,11 +6,13 @@
 
 use crate::args::PeerCommand;
 use crate::near::{did_you_mean, known_key, sentence};
+use crate::party::load_identity;
 use crate::print;
+use crate::terminal::warn;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use veilset::error::{Error, Result};
@@ -62,10 +64,12 @@ impl Book {
     /// Reads the book. A missing book is empty.
     pub fn load(named: Option<&Path>) -> Result<Book> {
         let path = named.map(Path::to_path_buf).or_else(Book::default_path);
-        let text = match path.as_deref().map(std::fs::read_to_string) {
+        let text = match path.as_deref().map(|path| Ok((path, File::open(path)?))) {
             None => String::new(),
-            Some(Ok(text)) => text,
-            Some(Err(e)) if e.kind() == ErrorKind::NotFound && named.is_none() => String::new(),
+            Some(Ok((path, file))) => read(path, file)?,
+            Some(Err::<_, std::io::Error>(e)) if e.kind() == ErrorKind::NotFound && named.is_none() => {
+                String::new()
+            }
             Some(Err(e)) => return Err(unreadable(path.as_deref(), e)),
         };
         Book::parse(&text, path)
@@ -175,6 +179,15 @@ impl Book {
     }
 }
 
+/// What is in a book. Somebody may have put it there since its name was looked at, or taken it away.
+fn read(path: &Path, mut file: File) -> Result<String> {
+    let unread = |e| unreadable(Some(path), e);
+    trusted::check_own_opened("the address book", path, &file.metadata().map_err(unread)?)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(unread)?;
+    Ok(text)
+}
+
 fn unwritten(path: &Path, e: &std::io::Error) -> Error {
     Error::output(format!(
         "the address book {} cannot be written: {e}. Free disk space, or name another with --book",
@@ -185,9 +198,7 @@ fn unwritten(path: &Path, e: &std::io::Error) -> Error {
 /// Refuses a book that others can change, or warns of it.
 fn check_trusted(path: Option<&Path>) -> Result<()> {
     let warning = path.map(|path| trusted::check_own("the address book", path)).transpose()?.flatten();
-    if let Some(warning) = warning {
-        let _ = writeln!(std::io::stderr(), "warning: {warning}");
-    }
+    warning.iter().for_each(|warning| warn(warning));
     Ok(())
 }
 
@@ -268,7 +279,7 @@ fn address_is_good(address: &str) -> Result<()> {
 /// Rejects our own fingerprint, if it is known: the default identity need not exist.
 fn is_not_ours(fingerprint: Fingerprint, named: Option<&Path>) -> Result<()> {
     let ours = match (named, Identity::default_path()) {
-        (Some(path), _) => Some((path.to_path_buf(), Identity::load(path)?)),
+        (Some(path), _) => Some((path.to_path_buf(), load_identity(Some(path), &warn)?)),
         (None, Ok(path)) => Identity::load(&path).ok().map(|identity| (path, identity)),
         (None, Err(_)) => None,
     };

@@ -11,13 +11,14 @@ use clap::{Arg, ArgAction, CommandFactory, Parser};
 use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use veilset::error::{Error, Result};
 use veilset::operations;
 use veilset::spelling::verbatim;
+use veilset::trusted;
 
 /// The default file name.
 pub const DEFAULT: &str = "veilset.toml";
@@ -36,13 +37,20 @@ pub fn parse(words: Vec<OsString>) -> Command {
 pub fn read(mut words: Vec<OsString>) -> Result<Command> {
     let is_file = words.first().is_some_and(|word| !word.as_encoded_bytes().starts_with(b"-"));
     let path = PathBuf::from(if is_file { words.remove(0) } else { DEFAULT.into() });
-    let text = std::fs::read_to_string(&path).map_err(|e| {
+    let unread = |e: io::Error| {
         let next = match e.kind() {
             io::ErrorKind::NotFound => "Check its name, or write it: `veilset run --help` has an example",
             _ => "Check that it is a text file that you can read",
         };
         Error::usage(format!("cannot read {}: {e}. {next}", path.display()))
-    })?;
+    };
+    let mut file = std::fs::File::open(&path).map_err(unread)?;
+    if !is_file {
+        // Nobody named it: in a folder that others share, anybody may have put it there. A warning comes with the plan.
+        trusted::check_own_opened("the run file", &path, &file.metadata().map_err(unread)?)?;
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(unread)?;
     let mut command = File { path: &path, text: &text }.command(words)?;
     if let Command::Operation(a) = &mut command {
         a.common.run_file = Some(path);

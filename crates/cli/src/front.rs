@@ -171,7 +171,9 @@ pub fn ready<T>(
     let identity = match &plan.others {
         Others::Peer { protection: NamedProtection::InsecurePlaintext, .. } => None,
         Others::Peer { protection: NamedProtection::Tls { identity, .. }, .. }
-        | Others::Parties { identity, .. } => Some(Arc::new(load_identity(identity.as_deref())?)),
+        | Others::Parties { identity, .. } => {
+            Some(Arc::new(load_identity(identity.as_deref(), &|line| front.warn(line))?))
+        }
     };
     if let (Others::Parties { me, .. }, Some(identity)) = (&plan.others, &identity) {
         me.check_identity(&identity.fingerprint())?;

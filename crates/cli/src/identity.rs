@@ -1,7 +1,9 @@
 //! `veilset identity new|show`.
 
 use crate::args::IdentityCommand;
+use crate::party::load_identity;
 use crate::print;
+use crate::terminal::warn;
 use veilset::error::Result;
 use veilset::net::Identity;
 
@@ -17,9 +19,6 @@ pub fn run(command: &IdentityCommand) -> Result<()> {
             );
             print(identity.fingerprint())
         }
-        IdentityCommand::Show { identity } => {
-            let path = identity.clone().map_or_else(Identity::default_path, Ok)?;
-            print(Identity::load(&path)?.fingerprint())
-        }
+        IdentityCommand::Show { identity } => print(load_identity(identity.as_deref(), &warn)?.fingerprint()),
     }
 }

@@ -106,7 +106,7 @@ impl Work<'_> {
     }
 
     pub fn identity(&self) -> Result<Identity> {
-        load_identity(self.own.identity.as_deref())
+        load_identity(self.own.identity.as_deref(), &|line| self.front.warn(line))
     }
 
     /// Reads the keys of a source.

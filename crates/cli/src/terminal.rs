@@ -20,6 +20,12 @@ pub struct Terminal<'a> {
     bar: Mutex<Option<Arc<Progress>>>,
 }
 
+/// Prints a warning, even with --quiet, so that unattended runs show it.
+pub fn warn(line: &str) {
+    // Standard error may have no reader.
+    let _ = writeln!(std::io::stderr(), "warning: {}", as_options(line));
+}
+
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -59,8 +65,7 @@ impl Front for Terminal<'_> {
     }
 
     fn warn(&self, line: &str) {
-        // Printed even with --quiet, so that unattended runs show it.
-        let _ = writeln!(std::io::stderr(), "warning: {}", as_options(line));
+        warn(line);
     }
 
     fn begins(&self, canceller: Canceller) {

@@ -1,11 +1,12 @@
 //! Files that decide whom we trust: whether another user of this machine can change them.
 //!
-//! Refused is what every user can change. An identity or an address book of another user is refused too; a policy or a list may
-//! be written by another user for us, so there is a warning. So is there for what only a group can change, and for a folder of
+//! Refused is what every user can change. An identity or an address book of another user is refused too, and what nobody has
+//! named; a policy or a list may be written by another user for us, so there is a warning. So is there for what only a group can change, and for a folder of
 //! another user, which is often meant so. Root is trusted, and so is a group whose number is the owner's: many systems give each
 //! user such a group, and a file mode for it.
 
 use crate::error::{Error, Result};
+use std::fs::Metadata;
 use std::path::Path;
 
 /// Refuses a file that others can change, called `what` in messages, or returns a warning about it. Another user may have
@@ -14,24 +15,32 @@ use std::path::Path;
 /// # Errors
 /// [`Error::Usage`], which says who can change it, and what to do.
 pub fn check(what: &str, path: &Path) -> Result<Option<String>> {
-    of(what, path, false)
+    of(what, path, false, None)
 }
 
-/// The same for a file that nobody writes but us: one of another user is refused.
+/// The same for a file that nobody writes but us, or that nobody has named: one of another user is refused.
 ///
 /// # Errors
 /// [`Error::Usage`], which says who can change it, and what to do.
 pub fn check_own(what: &str, path: &Path) -> Result<Option<String>> {
-    of(what, path, true)
+    of(what, path, true, None)
+}
+
+/// [`check_own`] of a file that is open, and of what was opened: another file may have had its name meanwhile.
+///
+/// # Errors
+/// [`Error::Usage`], which says who can change it, and what to do.
+pub fn check_own_opened(what: &str, path: &Path, opened: &Metadata) -> Result<Option<String>> {
+    of(what, path, true, Some(opened))
 }
 
 #[cfg(unix)]
-fn of(what: &str, path: &Path, own: bool) -> Result<Option<String>> {
-    unix::Place { what, path, own, user: rustix::process::geteuid().as_raw(), warning: None }.check()
+fn of(what: &str, path: &Path, own: bool, opened: Option<&Metadata>) -> Result<Option<String>> {
+    unix::Place { what, path, own, user: rustix::process::geteuid().as_raw(), opened, warning: None }.check()
 }
 
 #[cfg(not(unix))]
-fn of(_: &str, _: &Path, _: bool) -> Result<Option<String>> {
+fn of(_: &str, _: &Path, _: bool, _: Option<&Metadata>) -> Result<Option<String>> {
     Ok(None)
 }
 
@@ -40,9 +49,8 @@ mod unix {
     use super::*;
     use std::collections::VecDeque;
     use std::ffi::OsString;
-    use std::fs::Metadata;
     use std::io;
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
     use std::path::{Component, PathBuf};
 
     /// As many links as Linux follows.
@@ -60,6 +68,8 @@ mod unix {
         pub(super) own: bool,
         /// Who runs this.
         pub(super) user: u32,
+        /// What was opened, if it was.
+        pub(super) opened: Option<&'a Metadata>,
         /// The first warning.
         pub(super) warning: Option<String>,
     }
@@ -68,11 +78,10 @@ mod unix {
         /// Looks at all folders and links on the way to the file, and at the file.
         pub(super) fn check(mut self) -> Result<Option<String>> {
             let Ok(whole) = std::path::absolute(self.path) else { return Ok(None) };
-            match self.walk(&whole) {
-                Ok(checked) => checked.map(|()| self.warning),
-                // Whoever opens it says so.
-                Err(_) => Ok(None),
-            }
+            // What cannot be looked at, whoever opens it says.
+            self.walk(&whole).unwrap_or(Ok(()))?;
+            self.opened.map_or(Ok(()), |opened| self.file(opened))?;
+            Ok(self.warning)
         }
 
         fn walk(&mut self, whole: &Path) -> io::Result<Result<()>> {
@@ -93,7 +102,12 @@ mod unix {
                     if links > MOST_LINKS {
                         return Err(io::Error::other("too many links"));
                     }
-                    parts(&next.read_link()?).into_iter().rev().for_each(|part| rest.push_front(part));
+                    let target = next.read_link()?;
+                    if is_descriptor(&next, &target) {
+                        self.opened = None;
+                        return Ok(Ok(()));
+                    }
+                    parts(&target).into_iter().rev().for_each(|part| rest.push_front(part));
                     self.link(&next, &there)
                 } else {
                     at = next;
@@ -150,8 +164,9 @@ mod unix {
 
         fn file(&mut self, there: &Metadata) -> Result<()> {
             let (shown, mode) = (self.path.display(), there.mode());
-            // What is no file, like a terminal or a pipe, is of whoever names it.
-            if !there.is_file() && !there.is_dir() {
+            // A device, like a terminal, is of whoever names it.
+            let kind = there.file_type();
+            if kind.is_char_device() || kind.is_block_device() {
                 return Ok(());
             }
             if !self.is_ours(there) {
@@ -189,6 +204,11 @@ mod unix {
             let (what, path) = (self.what, self.path.display());
             self.warning.get_or_insert_with(|| format!("{what} {path} {why}"));
         }
+    }
+
+    /// Whether a link leads to a pipe or socket without a name, which was handed to this process, like that of `<(...)`.
+    fn is_descriptor(link: &Path, target: &Path) -> bool {
+        link.starts_with("/proc") && target.as_os_str().as_encoded_bytes().windows(2).any(|two| two == b":[")
     }
 
     /// Whether a group can change it that is not its owner's own.

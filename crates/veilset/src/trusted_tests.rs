@@ -1,8 +1,11 @@
 use super::unix::Place;
 use super::*;
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::process::Command;
 
 /// What is to become of a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,7 +48,8 @@ impl World {
 
     /// What is said of a file to this user.
     fn said_to(&self, user: u32, name: &str, own: bool) -> Result<Option<String>> {
-        Place { what: "the policy", path: &self.at.join(name), own, user, warning: None }.check()
+        Place { what: "the policy", path: &self.at.join(name), own, user, opened: None, warning: None }
+            .check()
     }
 
     fn is(&self, name: &str, kind: Kind) {
@@ -187,4 +191,86 @@ fn a_link_is_as_good_as_the_places_that_it_leads_through() {
     }
     world.mode("private/file", 0o606);
     world.is("good", Refused("can be changed by every user"));
+}
+
+/// Another user's, whoever we are; but root trusts itself only.
+fn stranger(world: &World) -> Option<u32> {
+    (world.user != 0).then_some(world.user + 1)
+}
+
+fn fifo(world: &World, name: &str) -> PathBuf {
+    let path = world.at.join(name);
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    world.mode(name, 0o600);
+    path
+}
+
+#[test]
+fn a_fifo_or_socket_is_looked_at_like_a_file() {
+    let world = World::new();
+    let pipe = fifo(&world, "folder/fifo");
+    let socket = world.at.join("folder/socket");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    world.mode("folder/socket", 0o600);
+    for (name, path) in [("folder/fifo", &pipe), ("folder/socket", &socket)] {
+        world.is(name, Good);
+        world.mode(name, 0o602);
+        world.is(name, Refused("can be changed by every user (mode 0602)"));
+        world.mode(name, 0o600);
+        let other = if world.user == 0 {
+            chown(path, Some(4321), None).unwrap();
+            0
+        } else {
+            stranger(&world).unwrap()
+        };
+        let [own, others] = [true, false].map(|own| world.said_to(other, name, own));
+        assert!(own.unwrap_err().to_string().contains("belongs to another user"));
+        assert!(others.unwrap().unwrap().contains("belongs to another user"));
+    }
+    // Everybody may write to these.
+    world.is("/dev/null", Good);
+}
+
+/// As by `<(...)`, a pipe without a name.
+#[test]
+fn a_pipe_that_was_handed_to_us_is_good() {
+    let (read, _write) = std::io::pipe().unwrap();
+    let world = World::new();
+    for name in [format!("/dev/fd/{}", read.as_raw_fd()), format!("/proc/self/fd/{}", read.as_raw_fd())] {
+        world.is(&name, Good);
+        let opened = File::open(&name).unwrap().metadata().unwrap();
+        assert_eq!(check_own_opened("the policy", Path::new(&name), &opened), Ok(None));
+        // Even one of another user, as by `| sudo`.
+        let (path, user) = (Path::new(&name), opened.uid() + 1);
+        let place = Place { what: "the policy", path, own: true, user, opened: Some(&opened), warning: None };
+        assert_eq!(place.check(), Ok(None));
+    }
+}
+
+/// Somebody may put a file there, and take it away again, after its name was looked at.
+#[test]
+fn what_was_opened_is_looked_at_even_if_its_name_is_gone() {
+    let world = World::new();
+    let path = world.file("folder/theirs");
+    if world.user == 0 {
+        chown(&path, Some(4321), None).unwrap();
+    }
+    let theirs = File::open(&path).unwrap();
+    let user = stranger(&world).unwrap_or(0);
+    let said = |opened: &File| {
+        let opened = opened.metadata().unwrap();
+        let path = world.at.join("folder/file");
+        Place { what: "the policy", path: &path, own: true, user, opened: Some(&opened), warning: None }
+            .check()
+    };
+    std::fs::remove_file(world.at.join("folder/file")).unwrap();
+    assert!(said(&theirs).unwrap_err().to_string().contains("belongs to another user"));
+    assert_eq!(world.said_to(user, "folder/file", true), Ok(None));
+    if world.user == 0 {
+        let ours = File::open(world.file("folder/file")).unwrap();
+        assert_eq!(said(&ours), Ok(None));
+        world.mode("folder/file", 0o602);
+        std::fs::remove_file(world.at.join("folder/file")).unwrap();
+        assert!(said(&ours).unwrap_err().to_string().contains("every user"));
+    }
 }

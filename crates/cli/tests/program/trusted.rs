@@ -161,6 +161,55 @@ fn what_others_can_change_is_refused_and_what_a_group_can_change_gives_a_warning
     }
 }
 
+/// Nobody has named it: anybody may have put it into a folder like /tmp.
+#[test]
+fn a_run_file_of_another_user_that_nobody_named_is_refused() {
+    let world = World::new();
+    world.write("f.csv", csv(0..3));
+    create_dir(world.path("place")).unwrap();
+    set_permissions(world.path("place"), Permissions::from_mode(0o1777)).unwrap();
+    let path = world.path("place/veilset.toml");
+    RunFile.write(&world, &path);
+    let unnamed =
+        |more: &[&str]| run(world.veilset().current_dir(world.path("place")).args(["run"]).args(more));
+    unnamed(&[]).bad(6, &["within 1 second"]);
+    if path.metadata().unwrap().uid() == 0 {
+        chown(&path, Some(54_321), None).unwrap();
+        let why = "the run file veilset.toml belongs to another user (54321)";
+        unnamed(&[]).bad(2, &[why]);
+        unnamed(&["--force"]).bad(2, &[why]);
+        let checked = run(world.veilset().current_dir(world.path("place")).args(["check", "run"]));
+        checked.bad(2, &[why]);
+        // Whoever names it has looked at it.
+        unnamed(&["veilset.toml"]).bad(6, &["warning: ", why, "within 1 second"]);
+        chown(&path, Some(0), None).unwrap();
+    }
+    set_permissions(&path, Permissions::from_mode(0o606)).unwrap();
+    unnamed(&[]).bad(2, &["can be changed by every user (mode 0606)"]);
+}
+
+#[test]
+fn whoever_could_replace_the_identity_is_told_of() {
+    let world = World::new();
+    world.write("f.csv", csv(0..3));
+    if world.path("f.csv").metadata().unwrap().uid() != 0 {
+        return; // Only root gives folders to others.
+    }
+    create_dir(world.path("place")).unwrap();
+    let path = world.path("place/id.pem");
+    Identity.write(&world, &path);
+    chown(world.path("place"), Some(54_321), None).unwrap();
+    let words = ["warning: the identity ", "whose owner (54321) can replace it"];
+    Identity.run(&world, "place/id.pem").bad(6, &[&words[..], &["within 1 second"]].concat());
+    let named = ["--identity", "place/id.pem"];
+    let told = |ended: Ended| assert!(words.iter().all(|words| ended.err.contains(words)), "{}", ended.err);
+    told(run(world.veilset().args(["identity", "show"]).args(named)));
+    let half = ["--output", "half", "--prepared-ledger", "ledger"];
+    told(run(world.veilset().args(["prepare", "f.csv", "--key", "id"]).args(named).args(half)));
+    let peer = ["peer", "add", "south", &world.fingerprints[0], "--book", "book.toml"];
+    told(run(world.veilset().args(peer).args(named)));
+}
+
 #[test]
 fn an_address_book_that_others_can_change_is_not_changed() {
     let world = World::new();
