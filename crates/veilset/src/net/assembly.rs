@@ -9,7 +9,9 @@
 //! **Lists that differ.** Two parties compare their lists as soon as they are connected ([`greet`]), before the others are
 //! here. Who finds a difference waits for a moment ([`GRACE`]) for all others, so that it sees whose list differs from
 //! its own, and can tell everybody. Parties may also disagree on who of them connects. So a party that waits for another
-//! one in vain calls it after a while ([`LATE`]): equal lists end that connection, different ones the run.
+//! one in vain calls it after a while ([`LATE`]): equal lists end that connection, different ones the run. Nothing else
+//! that comes of such a call ends the run: at the address of a party that only connects there may be another program.
+//! It is said if the party is missing at the end.
 
 use super::Identity;
 use super::call::{Way, reach_by};
@@ -27,7 +29,7 @@ use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::num::NonZeroU8;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -92,19 +94,17 @@ pub fn assemble_at(
     let (tell, events) = mpsc::channel();
     let entrance = Entrance::open(listener, &keys, me.listens_for().count(), &watch)?;
     let mut assembly = Assembly::new(me, &keys, &watch, entrance, (tell, events));
-    let stop = AtomicBool::new(false);
     let met = thread::scope(|scope| {
         let calls = me.connects_to().map(|member| (member, Duration::ZERO));
         let late = me.listens_for().filter(|member| member.address().is_some()).map(|member| (member, LATE));
         let begun = calls.chain(late).try_for_each(|(member, after)| {
-            let (me, stop, deadline) = (me, &stop, watch.deadline);
-            let tell = assembly.tell.clone();
-            let call = Call { member, me, identity, timeouts, after, deadline, stop, tell };
+            let (meeting, deadline, tell) = (assembly.meeting.clone(), watch.deadline, assembly.tell.clone());
+            let call = Call { member, me, identity, timeouts, after, deadline, meeting, tell };
             let begun = thread::Builder::new().name("connect".into()).spawn_scoped(scope, || call.run());
             begun.map(drop).map_err(|e| threads::none(&e))
         });
         let met = begun.map_err(Cause::from).and_then(|()| assembly.meet());
-        stop.store(true, Ordering::Relaxed);
+        assembly.meeting.over.store(true, Ordering::Relaxed);
         met
     });
     assembly.complete(met)
@@ -123,6 +123,34 @@ fn listener(me: &Me, listen: Option<&str>) -> Result<Listener> {
             e => e,
         }),
         (None, None) => Err(Error::Bug("somebody connects to us, who have no address".into())),
+    }
+}
+
+/// What the threads that connect have to know.
+#[derive(Default)]
+struct Meeting {
+    /// Whether all are here, or we have given up.
+    over: AtomicBool,
+    /// The parties that are here: the bits of their numbers.
+    seated: AtomicU64,
+}
+
+impl Meeting {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    fn seat(&self, number: NonZeroU8) {
+        self.seated.fetch_or(Self::bit(number), Ordering::Relaxed);
+    }
+
+    fn is_seated(&self, number: NonZeroU8) -> bool {
+        self.seated.load(Ordering::Relaxed) & Self::bit(number) != 0
+    }
+
+    /// There are at most [`Roster::MOST`] parties.
+    fn bit(number: NonZeroU8) -> u64 {
+        1 << (number.get() % 64)
     }
 }
 
@@ -167,18 +195,19 @@ struct Call<'a> {
     /// How long it waits first. Not at once: only to compare the lists.
     after: Duration,
     deadline: Instant,
-    stop: &'a AtomicBool,
+    meeting: Arc<Meeting>,
     tell: Sender<Event>,
 }
 
 impl Call<'_> {
     fn run(self) {
-        let Call { member, me, identity, timeouts, after, deadline, stop, tell } = self;
+        let Call { member, me, identity, timeouts, after, deadline, meeting, tell } = self;
         let wanted = after.is_zero();
         let begins = Instant::now() + after;
-        let cancelled = || stop.load(Ordering::Relaxed);
-        while Instant::now() < begins.min(deadline) {
-            if cancelled() {
+        let came = || !wanted && meeting.is_seated(member.number());
+        let cancelled = || meeting.is_over() || came();
+        while Instant::now() < begins {
+            if cancelled() || Instant::now() >= deadline {
                 return;
             }
             thread::sleep(LOOK);
@@ -213,8 +242,14 @@ impl Call<'_> {
             })
         });
         let _ = match reached {
-            // Nothing new: we wait for it to call us.
-            Ok(Err(_)) | Err(Error::Usage(_)) if !wanted => Ok(()),
+            // It is here, or nothing new: we wait for it to call us.
+            _ if came() => Ok(()),
+            Ok(Err(_)) | Err(Error::Cancelled) if !wanted => Ok(()),
+            // Only said if it is missing at the end.
+            Err(error) if !wanted => {
+                let cause = Ok(Err(error.marked()));
+                tell.send(Event::Ended(member.number(), Box::new(cause)))
+            }
             reached => tell.send(Event::Ended(member.number(), Box::new(reached))),
         };
     }
@@ -254,11 +289,12 @@ struct Assembly<'a> {
     watch: &'a Watch<'a>,
     /// Until all are here.
     entrance: Option<Entrance<'a>>,
+    meeting: Arc<Meeting>,
     tell: Sender<Event>,
     events: Receiver<Event>,
     /// The parties that are here, those too that do not fit.
     here: Vec<Connection>,
-    /// Why parties could not be reached in the time.
+    /// Why parties could not be reached in the time, or what came of a call to one that should call us.
     unreached: BTreeMap<NonZeroU8, String>,
     /// What is wrong with parties, in the order in which we saw it.
     wrong: Vec<(NonZeroU8, Cause)>,
@@ -275,7 +311,8 @@ impl<'a> Assembly<'a> {
         (tell, events): (Sender<Event>, Receiver<Event>),
     ) -> Self {
         let (here, unreached, wrong) = (Vec::new(), BTreeMap::new(), Vec::new());
-        Assembly { me, keys, watch, entrance, tell, events, here, unreached, wrong, until: None }
+        let meeting = Arc::default();
+        Assembly { me, keys, watch, entrance, meeting, tell, events, here, unreached, wrong, until: None }
     }
 
     /// Returns when all are here, or the time is up.
@@ -402,6 +439,11 @@ impl<'a> Assembly<'a> {
     fn seat(&mut self, number: NonZeroU8, Greeted { connection, lists, wanted }: Greeted) {
         let taken = self.here.iter().any(|link| link.seat == connection.seat);
         match lists {
+            // By our list, it is another connection that counts.
+            Err(cause) if !wanted && !matches!(cause.error, Error::Disagreement(_)) => {
+                self.unreached.insert(number, cause.error.marked());
+                return;
+            }
             Err(cause) => {
                 // Another party may be where that one should be.
                 let number = cause.error.seat().and_then(Seat::number).unwrap_or(number);
@@ -412,6 +454,9 @@ impl<'a> Assembly<'a> {
             // The lists are the same, and by them it is the other one of us who connects.
             Ok(()) if !wanted || taken => return,
             Ok(()) => (self.watch.notice)(&format!("{} is connected", self.me.roster().names().full(number))),
+        }
+        if let Some(number) = connection.seat.number() {
+            self.meeting.seat(number);
         }
         self.here.push(connection);
     }
@@ -477,6 +522,11 @@ impl<'a> Assembly<'a> {
             let at = entrance.reception.at;
             let turned_away = self.turned_away(entrance).unwrap_or_default();
             parts.push(format!("{} did not connect to {at} {within}{turned_away}", together(&callers)));
+            for member in callers.iter() {
+                let Some(cause) = self.unreached.get(&member.number()) else { continue };
+                let address = member.address().unwrap_or_default();
+                parts.push(format!("we called {member} at {address}, in vain: {cause}"));
+            }
         }
         for member in self.missing().filter(|member| !callers.contains(member)) {
             let address = member.address().unwrap_or_default();

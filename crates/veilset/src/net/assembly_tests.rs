@@ -579,3 +579,101 @@ fn who_is_where_another_party_should_be_is_named() {
     }
     assert!(errors.iter().all(|e| e.fault().is_some()), "{errors:?}");
 }
+
+/// Another program at the address of party 3, which only connects: with another key, or with the same and for others.
+fn strangers(cast: &Cast) -> [(Arc<Identity>, crate::net::Fingerprint); 2] {
+    let nobody = identity().fingerprint();
+    [(identity(), cast.identities[0].fingerprint()), (cast.identities[2].clone(), nobody)]
+}
+
+/// Lets a program listen at the address of party 3 while `step` runs, and returns how many connections it turned away.
+fn with_a_stranger(
+    cast: &Cast,
+    (identity, peer): (Arc<Identity>, crate::net::Fingerprint),
+    step: impl FnOnce(),
+) -> usize {
+    let (done, turned_away) = (AtomicBool::new(false), Notices::default());
+    thread::scope(|scope| {
+        let listener = Listener::bind(cast.listed.party[2].address.as_deref().unwrap()).unwrap();
+        let (done, turned_away) = (&done, &turned_away);
+        scope.spawn(move || {
+            let security = Protection::Tls { identity, peer };
+            let cancelled = || done.load(Ordering::Relaxed);
+            let notice = |text: &str| turned_away.0.lock().unwrap().push(text.to_owned());
+            let met = listener.accept(&security, seconds(60), &cancelled, &notice);
+            assert_eq!(error(met), Error::Cancelled);
+        });
+        // Also if it panics.
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(step));
+        done.store(true, Ordering::Relaxed);
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+    let notices = turned_away.0.into_inner().unwrap();
+    notices.iter().filter(|notice| notice.contains("was turned away")).count()
+}
+
+/// More than [`LATE`].
+const LATER: Duration = Duration::from_millis(3500);
+
+/// Party 1 calls party 3 after a while, and finds another program. Whoever of the other two comes later, the run goes on.
+#[test]
+fn a_stranger_at_the_address_of_a_party_that_calls_us_does_not_end_the_run() {
+    thread::scope(|scope| {
+        for (late, stranger) in [(1, 0), (1, 1), (2, 0), (2, 1)] {
+            scope.spawn(move || {
+                let cast = cast(3, None);
+                let turned_away = with_a_stranger(&cast, strangers(&cast)[stranger].clone(), || {
+                    thread::scope(|scope| {
+                        let play = |i| {
+                            let cast = &cast;
+                            scope.spawn(move || {
+                                thread::sleep(if i == late { LATER } else { Duration::ZERO });
+                                let notices = Notices::default();
+                                let links =
+                                    cast.play_with(i, seconds(60), None, &|| false, &notices).unwrap();
+                                assert!(!notices.has("the run cannot begin"));
+                                talk(cast, i, links)
+                            })
+                        };
+                        let meshes = [0, 1, 2].map(play).map(|party| party.join().unwrap());
+                        meshes.map(|mesh| scope.spawn(move || mesh.finish(Ok(())).unwrap()));
+                    });
+                });
+                // Who is connected is not called.
+                assert_eq!(turned_away == 0, late == 1, "{turned_away}");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_stranger_at_the_address_of_a_party_that_does_not_come_is_named_at_the_end() {
+    let cast = cast(3, None);
+    for (stranger, words) in strangers(&cast)
+        .into_iter()
+        .zip(["the address of south, shows the fingerprint", "but it expects a fingerprint other than ours"])
+    {
+        with_a_stranger(&cast, stranger, || {
+            let e = error(cast.play(0, seconds(4)));
+            assert!(matches!(e, Error::Network(_)), "{e:?}");
+            let e = e.to_string();
+            for words in [
+                "party 2 (east) and party 3 (south) did not connect to 127.0.0.1:",
+                "; we called party 3 (south) at 127.0.0.1:",
+                words,
+            ] {
+                assert!(e.contains(words), "{e}");
+            }
+        });
+    }
+}
+
+#[test]
+fn who_is_seated_is_known_by_its_number() {
+    let meeting = Meeting::default();
+    let number = |n| NonZeroU8::new(n).unwrap();
+    meeting.seat(number(3));
+    meeting.seat(number(32));
+    let seated: Vec<u8> = (1..=32).filter(|n| meeting.is_seated(number(*n))).collect();
+    assert_eq!(seated, [3, 32]);
+}
