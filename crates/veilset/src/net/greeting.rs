@@ -54,6 +54,13 @@ pub(super) fn greet(channel: &mut Channel, roster: &Roster) -> Result<()> {
     let wrong = |what: &str| Error::misbehaves(format!("its list of the parties {what}"));
     let theirs: Vec<Line> = serde_json::from_slice(&theirs)
         .map_err(|e| wrong(&format!("does not fit this version ({})", foreign(&e.to_string()))))?;
+    if theirs.len() > Roster::MOST {
+        return Err(wrong(&format!(
+            "has too many parties: {}, at most {} can be",
+            theirs.len(),
+            Roster::MOST
+        )));
+    }
     let differences = differences(&ours, &theirs);
     match (differences.is_empty(), ours == theirs) {
         (true, true) => Ok(()),
@@ -122,6 +129,44 @@ fn differences(ours: &[Line], theirs: &[Line]) -> Vec<Difference> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Fault;
+    use crate::net::tests::identity;
+    use crate::net::{Listed, ListedParty};
+    use std::thread;
+
+    /// What we say to a party with so many lines in its list, of which the first two are those of ours.
+    fn greeted_with(lines: usize) -> Error {
+        let party = |name: &str| ListedParty {
+            name: name.into(),
+            fingerprint: identity().fingerprint(),
+            address: Some(format!("{name}:1")),
+        };
+        let listed = Listed { leader: "north".into(), party: ["north", "south"].map(party).into() };
+        let roster = Roster::new(listed, "parties.toml").unwrap();
+        let ours = roster.members().iter().map(Line::of);
+        let more = (0..lines).map(|i| line(&format!("p{i} f{i} -")));
+        let theirs: Vec<_> = ours.chain(more).take(lines).collect();
+        let (mut here, mut there) = Channel::pair();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                versions(&mut there).unwrap();
+                there.tx.send_bytes(LIST, &serde_json::to_vec(&theirs).unwrap()).unwrap();
+                there.rx.recv_bounded(LIST, MAX_LIST).unwrap();
+            });
+            greet(&mut here, &roster).unwrap_err()
+        })
+    }
+
+    #[test]
+    fn a_list_with_more_parties_than_there_can_be_is_misbehaviour() {
+        assert!(matches!(greeted_with(Roster::MOST), Error::Disagreement(_)));
+        for lines in [Roster::MOST + 1, 1000] {
+            let error = greeted_with(lines);
+            assert_eq!(error.fault(), Some(Fault::Misbehaved), "{error}");
+            let words = format!("its list of the parties has too many parties: {lines}, at most 32 can be");
+            assert!(error.to_string().contains(&words), "{error}");
+        }
+    }
 
     fn line(text: &str) -> Line {
         let [name, fingerprint, address] = *text.split(' ').collect::<Vec<_>>() else { panic!("{text}") };
