@@ -48,7 +48,8 @@ impl End {
             ))
             .because(&io::ErrorKind::TimedOut.into()),
             End::Stalled(time) => Error::network(format!(
-                "{who} is alive but did nothing for the run for {} seconds (ten times `idle_timeout`). Ask {whom} \
+                "{who} is alive but did nothing for the run for {} seconds (the limit here; as a rule it is \
+                 ten times `idle_timeout`). Ask {whom} \
                  what its program does, then run again",
                 time.as_secs_f64()
             ))

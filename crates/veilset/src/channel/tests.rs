@@ -178,7 +178,11 @@ fn a_peer_that_does_not_get_on_is_given_up_after_the_patience_that_the_message_s
         let (mut sink, _source) = a.into_halves();
         sink.send(sent.to_vec()).unwrap();
         let e = b.rx.recv(NUMBERS, 1).unwrap_err();
-        assert!(e.to_string().contains("for 0.5 seconds (ten times `idle_timeout`)"), "{e}");
+        assert!(
+            e.to_string()
+                .contains("for 0.5 seconds (the limit here; as a rule it is ten times `idle_timeout`)"),
+            "{e}"
+        );
     }
     let (mut a, _b) = Channel::pair();
     a.set_patience(Duration::from_millis(500));
@@ -187,7 +191,10 @@ fn a_peer_that_does_not_get_on_is_given_up_after_the_patience_that_the_message_s
             break e;
         }
     };
-    assert!(e.to_string().contains("for 0.5 seconds (ten times `idle_timeout`)"), "{e}");
+    assert!(
+        e.to_string().contains("for 0.5 seconds (the limit here; as a rule it is ten times `idle_timeout`)"),
+        "{e}"
+    );
 }
 
 #[test]
