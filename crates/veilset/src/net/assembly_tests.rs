@@ -566,7 +566,7 @@ fn who_is_where_another_party_should_be_is_named() {
             let (crossed, cast) = (&crossed, &cast);
             let listen = cast.listed.party[i].address.as_deref();
             scope.spawn(move || {
-                error(crossed.play_with(i, seconds(60), listen, &|| false, &Notices::default()))
+                error(crossed.play_with(i, seconds(20), listen, &|| false, &Notices::default()))
             })
         };
         [0, 1, 2].map(play).map(|party| party.join().unwrap())
@@ -577,7 +577,10 @@ fn who_is_where_another_party_should_be_is_named() {
     for words in ["the address of ", " by its identity. Correct the addresses of both in parties.toml"] {
         assert!(said.contains(words), "{said}");
     }
-    assert!(errors.iter().all(|e| e.fault().is_some()), "{errors:?}");
+    assert!(errors[1].fault().is_some(), "{errors:?}");
+    // Nobody calls by its list who comes to it: it is told by party 3, or says at the end what it saw itself.
+    let found = "we called party 2 (east) at 127.0.0.1:";
+    assert!(errors[0].fault().is_some() || errors[0].to_string().contains(found), "{errors:?}");
 }
 
 /// Another program at the address of party 3, which only connects: with another key, or with the same and for others.
@@ -636,7 +639,9 @@ fn a_stranger_at_the_address_of_a_party_that_calls_us_does_not_end_the_run() {
                             })
                         };
                         let meshes = [0, 1, 2].map(play).map(|party| party.join().unwrap());
-                        meshes.map(|mesh| scope.spawn(move || mesh.finish(Ok(())).unwrap()));
+                        meshes
+                            .into_iter()
+                            .for_each(|mesh| drop(scope.spawn(move || mesh.finish(Ok(())).unwrap())));
                     });
                 });
                 // Who is connected is not called.
