@@ -577,10 +577,13 @@ fn who_is_where_another_party_should_be_is_named() {
     for words in ["the address of ", " by its identity. Correct the addresses of both in parties.toml"] {
         assert!(said.contains(words), "{said}");
     }
-    assert!(errors[1].fault().is_some(), "{errors:?}");
+    // Who leaves while a connection to it is being made has nobody yet to tell why.
+    let cut_off = |e: &Error| e.to_string().contains("party 3 (south) closed the connection");
+    assert!(errors[1].fault().is_some() || cut_off(&errors[1]), "{errors:?}");
     // Nobody calls by its list who comes to it: it is told by party 3, or says at the end what it saw itself.
     let found = "we called party 2 (east) at 127.0.0.1:";
-    assert!(errors[0].fault().is_some() || errors[0].to_string().contains(found), "{errors:?}");
+    let named = errors[0].fault().is_some() || errors[0].to_string().contains(found);
+    assert!(named || cut_off(&errors[0]), "{errors:?}");
 }
 
 /// Another program at the address of party 3, which only connects: with another key, or with the same and for others.
