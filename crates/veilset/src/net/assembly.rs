@@ -52,7 +52,8 @@ const LATE: Duration = Duration::from_secs(2);
 /// # Errors
 /// [`Error::Usage`] if the identity is not that of our entry. [`Error::Network`] names all parties that are missing
 /// when the time is up. Another party that is not who it should be, has another list or leaves before all are here, ends
-/// this soon, and is named. No connection is left then, nor a thread that connects.
+/// this soon, and is named. No thread that connects is left then. A party that connected to us and is still comparing its list
+/// may keep its thread and its connection for some 20 seconds more.
 pub fn assemble(
     me: &Me,
     identity: &Arc<Identity>,

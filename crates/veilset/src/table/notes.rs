@@ -1,7 +1,7 @@
 //! What is odd in a file and not wrong: its user hears of it.
 
 /// Something odd.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Odd {
     /// A row is the same as the header.
     Header,
@@ -36,7 +36,7 @@ impl Note {
                 "If several files were joined, remove it: it is read as data",
             ),
             Odd::Mark => (
-                "a cell begins with a byte-order mark, which is not seen and part of the cell",
+                "a cell begins with a byte-order mark, which is invisible and part of the cell",
                 "If several files were joined, remove it",
             ),
             Odd::Nul => {

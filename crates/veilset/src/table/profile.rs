@@ -27,9 +27,9 @@ const SPACES: u8 = 1;
 const CAPITALS: u8 = 1 << 1;
 const DECOMPOSED: u8 = 1 << 2;
 const ROUNDED: u8 = 1 << 3;
-/// More digits than a spreadsheet keeps, and
+/// A number of more digits than a spreadsheet keeps.
 const LONG: u8 = 1 << 4;
-/// nothing but zeros for those.
+/// Such a number whose further digits are all zero.
 const CUT: u8 = 1 << 5;
 const NO_VALUE: u8 = 1 << 6;
 

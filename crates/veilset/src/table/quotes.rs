@@ -88,15 +88,15 @@ pub(super) struct Quotes {
     special: [bool; 256],
     quoting: Quoting,
     state: State,
-    /// Whether the byte before the last quote was a backslash, and
+    /// Whether the byte before the last quote was a backslash.
     backslash: bool,
-    /// what the last byte was.
+    /// The last byte.
     last: u8,
     /// The cell of the record, counted from 0.
     pub(super) cell: usize,
-    /// Whether a cell of the record is in quotes, and
+    /// Whether a cell of the record is in quotes.
     pub(super) quoted: bool,
-    /// whether one has a line end.
+    /// Whether a cell of the record has a line end.
     pub(super) several_lines: bool,
 }
 
