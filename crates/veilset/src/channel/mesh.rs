@@ -353,7 +353,7 @@ impl<T> Steps<T> {
 pub(crate) struct Cause {
     pub(crate) error: Error,
     /// The number of the party whose failure it is; `None` if it is our own.
-    culprit: Option<NonZeroU8>,
+    pub(crate) culprit: Option<NonZeroU8>,
     /// Whether all that we know is that another party accused it.
     heard: bool,
 }

@@ -22,16 +22,16 @@ use super::room::HANDSHAKES;
 use super::roster::{Me, Member, Roster};
 use super::tls::{Failure, Keys};
 use crate::channel::mesh::{Cause, channels_among, leave};
-use crate::channel::{Link, Timeouts, WireCount};
+use crate::channel::{Channel, Link, Stopper, Timeouts, WireCount};
 use crate::error::{Error, Reason, Result, Seat};
 use crate::threads;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::TcpListener;
 use std::num::NonZeroU8;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
 /// How long we wait for the other parties when something is wrong with one of them. A party that starts later hears of it
@@ -52,8 +52,8 @@ const LATE: Duration = Duration::from_secs(2);
 /// # Errors
 /// [`Error::Usage`] if the identity is not that of our entry. [`Error::Network`] names all parties that are missing
 /// when the time is up. Another party that is not who it should be, has another list or leaves before all are here, ends
-/// this soon, and is named. No thread that connects is left then. A party that connected to us and is still comparing its list
-/// may keep its thread and its connection for some 20 seconds more.
+/// this soon, and is named. No connection is left then, and no thread but those that wait for an address that does not
+/// answer, for some seconds more.
 pub fn assemble(
     me: &Me,
     identity: &Arc<Identity>,
@@ -105,7 +105,7 @@ pub fn assemble_at(
             begun.map(drop).map_err(|e| threads::none(&e))
         });
         let met = begun.map_err(Cause::from).and_then(|()| assembly.meet());
-        assembly.meeting.over.store(true, Ordering::Relaxed);
+        assembly.end(&met);
         met
     });
     assembly.complete(met)
@@ -127,18 +127,56 @@ fn listener(me: &Me, listen: Option<&str>) -> Result<Listener> {
     }
 }
 
-/// What the threads that connect have to know.
+/// What the threads that connect and greet have to know.
 #[derive(Default)]
 struct Meeting {
     /// Whether all are here, or we have given up.
     over: AtomicBool,
     /// The parties that are here: the bits of their numbers.
     seated: AtomicU64,
+    /// The threads that compare lists, and how to end that.
+    greetings: Mutex<HashMap<ThreadId, Greeting>>,
+}
+
+/// Lists that are being compared.
+struct Greeting {
+    with: NonZeroU8,
+    stopper: Stopper,
 }
 
 impl Meeting {
     fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
+    }
+
+    /// Ends it: the threads end soon, and who is being greeted is told why.
+    fn end(&self, why: &Error, culprit: Option<NonZeroU8>) {
+        let mut greetings = self.greetings();
+        self.over.store(true, Ordering::Relaxed);
+        greetings.drain().for_each(|(_, greeting)| greeting.stopper.give_up(why, culprit));
+    }
+
+    /// This thread begins to compare lists. If it is over, nothing more can be sent or received.
+    fn begin_greeting(&self, with: NonZeroU8, channel: &Channel) {
+        let (mut greetings, stopper) = (self.greetings(), channel.stopper());
+        match self.is_over() {
+            true => stopper.give_up(&Error::Cancelled, None),
+            false => drop(greetings.insert(thread::current().id(), Greeting { with, stopper })),
+        }
+    }
+
+    /// Whether lists are being compared with this party.
+    fn greets(&self, number: NonZeroU8) -> bool {
+        self.greetings().values().any(|greeting| greeting.with == number)
+    }
+
+    /// This thread has compared lists. Returns whether it came to the end before all was over.
+    fn end_greeting(&self) -> bool {
+        self.greetings().remove(&thread::current().id()).is_some()
+    }
+
+    fn greetings(&self) -> MutexGuard<'_, HashMap<ThreadId, Greeting>> {
+        self.greetings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn seat(&self, number: NonZeroU8) {
@@ -169,20 +207,24 @@ type Reached = Result<Result<Greeted, String>>;
 /// A connection to another party, and what came of comparing the lists.
 struct Greeted {
     connection: Connection,
-    lists: Result<(), Cause>,
+    /// `None` if all was over before the lists were compared.
+    lists: Option<Result<(), Cause>>,
     /// Whether it is the one of the two that connects by our list.
     wanted: bool,
 }
 
 /// Compares the lists with the party at the other end, which has proven the key of this one.
-fn greeted(me: &Me, member: &Member, mut connection: Connection, wanted: bool) -> Greeted {
+fn greeted(me: &Me, member: &Member, mut connection: Connection, wanted: bool, meeting: &Meeting) -> Greeted {
     let (ours, names) = (me.own().number(), me.roster().names());
     connection.channel.join(Link { peer: member.number(), ours, names });
     connection.seat = member.seat();
     connection.peer_name = Some(member.name().into());
     let channel = &mut connection.channel;
     let patience = channel.limit_patience(GREETING);
-    let lists = greet(channel, me.roster()).map_err(|error| Cause::of(member.seat(), channel, error));
+    meeting.begin_greeting(member.number(), channel);
+    let lists = greet(channel, me.roster());
+    let in_time = meeting.end_greeting();
+    let lists = in_time.then(|| lists.map_err(|error| Cause::of(member.seat(), channel, error)));
     channel.set_patience(patience);
     Greeted { connection, lists, wanted }
 }
@@ -232,12 +274,14 @@ impl Call<'_> {
             reached.map(|link| {
                 let other = me.others().find(|other| Some(other.fingerprint()) == link.peer);
                 match other.filter(|other| *other != member) {
-                    None => greeted(me, member, link, wanted),
+                    None => greeted(me, member, link, wanted, &meeting),
                     Some(other) => {
-                        let Greeted { connection, lists, .. } = greeted(me, other, link, wanted);
-                        let wrong = || Cause::failure_of(member.number(), whom.is(address, other));
-                        let lists = lists.and_then(|()| Err(wrong()));
-                        Greeted { connection, lists, wanted }
+                        let mut greeted = greeted(me, other, link, wanted, &meeting);
+                        if let Some(Ok(())) = greeted.lists {
+                            let wrong = Cause::failure_of(member.number(), whom.is(address, other));
+                            greeted.lists = Some(Err(wrong));
+                        }
+                        greeted
                     }
                 }
             })
@@ -295,6 +339,10 @@ struct Assembly<'a> {
     events: Receiver<Event>,
     /// The parties that are here, those too that do not fit.
     here: Vec<Connection>,
+    /// The threads that greet those who connect to us.
+    greeting: Vec<JoinHandle<()>>,
+    /// Connections with which the lists were not compared before all was over.
+    late: Vec<(NonZeroU8, Connection)>,
     /// Why parties could not be reached in the time, or what came of a call to one that should call us.
     unreached: BTreeMap<NonZeroU8, String>,
     /// What is wrong with parties, in the order in which we saw it.
@@ -311,12 +359,24 @@ impl<'a> Assembly<'a> {
         entrance: Option<Entrance<'a>>,
         (tell, events): (Sender<Event>, Receiver<Event>),
     ) -> Self {
-        let (here, unreached, wrong) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let meeting = Arc::default();
-        Assembly { me, keys, watch, entrance, meeting, tell, events, here, unreached, wrong, until: None }
+        Assembly {
+            me,
+            keys,
+            watch,
+            entrance,
+            meeting: Arc::default(),
+            tell,
+            events,
+            here: Vec::new(),
+            greeting: Vec::new(),
+            late: Vec::new(),
+            unreached: BTreeMap::new(),
+            wrong: Vec::new(),
+            until: None,
+        }
     }
 
-    /// Returns when all are here, or the time is up.
+    /// Returns when all are here or something is wrong with them, or the time is up.
     fn meet(&mut self) -> Result<(), Cause> {
         loop {
             self.watch.check()?;
@@ -334,10 +394,10 @@ impl<'a> Assembly<'a> {
                     _ => return Err(cause),
                 }
             }
-            let waits = self.missing().any(|member| !self.is_wrong(member));
+            let waits = self.missing().any(|member| !self.is_wrong(member)) || self.may_say_more();
             let over = self.until.is_some_and(|until| Instant::now() >= until);
             if !waits || over || self.watch.left().is_zero() {
-                return self.verdict();
+                return Ok(());
             }
             self.hint();
         }
@@ -368,6 +428,13 @@ impl<'a> Assembly<'a> {
         self.me.others().filter(move |member| !self.here.iter().any(|link| link.seat == member.seat()))
     }
 
+    /// Whether lists are being compared with a party of which we know no difference, but something that may follow from
+    /// one: it has left one of two connections with us because of what it found on the other.
+    fn may_say_more(&self) -> bool {
+        let unsaid = |cause: &Cause| !matches!(cause.error, Error::Disagreement(_));
+        self.wrong.iter().any(|(number, cause)| unsaid(cause) && self.meeting.greets(*number))
+    }
+
     fn is_wrong(&self, member: &Member) -> bool {
         self.wrong.iter().any(|(number, _)| *number == member.number())
     }
@@ -384,12 +451,15 @@ impl<'a> Assembly<'a> {
         };
         let wanted = self.me.listens_for().any(|caller| caller == member);
         let (me, member, tell) = (self.me.clone(), member.clone(), self.tell.clone());
+        let meeting = self.meeting.clone();
         let greeting = move || {
-            let greeted = greeted(&me, &member, connection, wanted);
+            let greeted = greeted(&me, &member, connection, wanted, &meeting);
             let _ = tell.send(Event::Ended(member.number(), Box::new(Ok(Ok(greeted)))));
         };
         let begun = thread::Builder::new().name("greet".into()).spawn(greeting);
-        begun.map(drop).map_err(|e| threads::none(&e))
+        self.greeting.retain(|thread| !thread.is_finished());
+        self.greeting.push(begun.map_err(|e| threads::none(&e))?);
+        Ok(())
     }
 
     /// Listens to the threads that connect and greet: for a moment, if we do not wait for anybody else.
@@ -439,6 +509,10 @@ impl<'a> Assembly<'a> {
     /// Gives a connection the seat of the party whose fingerprint its other end has proven.
     fn seat(&mut self, number: NonZeroU8, Greeted { connection, lists, wanted }: Greeted) {
         let taken = self.here.iter().any(|link| link.seat == connection.seat);
+        let Some(lists) = lists else {
+            self.late.push((number, connection));
+            return;
+        };
         match lists {
             // By our list, it is another connection that counts.
             Err(cause) if !wanted && !matches!(cause.error, Error::Disagreement(_)) => {
@@ -448,8 +522,11 @@ impl<'a> Assembly<'a> {
             Err(cause) => {
                 // Another party may be where that one should be.
                 let number = cause.error.seat().and_then(Seat::number).unwrap_or(number);
-                if !self.wrong.iter().any(|(other, _)| *other == number) {
-                    self.is_amiss(number, cause);
+                match self.wrong.iter_mut().find(|(other, _)| *other == number) {
+                    None => self.is_amiss(number, cause),
+                    // A difference says most.
+                    Some((_, known)) if matches!(cause.error, Error::Disagreement(_)) => *known = cause,
+                    Some(_) => {}
                 }
             }
             // The lists are the same, and by them it is the other one of us who connects.
@@ -487,9 +564,27 @@ impl<'a> Assembly<'a> {
         self.missing().filter(connects).collect()
     }
 
+    /// Ends all threads. Who is being greeted then hears why.
+    fn end(&self, met: &Result<(), Cause>) {
+        let is_difference = |cause: &&Cause| matches!(cause.error, Error::Disagreement(_));
+        let mut wrong = self.wrong.iter().map(|(_, cause)| cause);
+        let wrong = wrong.clone().find(is_difference).or_else(|| wrong.next());
+        match (met.as_ref().err().or(wrong), self.missing().next()) {
+            (Some(cause), _) => self.meeting.end(&cause.error, cause.culprit),
+            // The time is up.
+            (None, Some(first)) => self.meeting.end(&Error::network("missing"), Some(first.number())),
+            // These connections are not needed.
+            (None, None) => self.meeting.end(&Error::Cancelled, None),
+        }
+    }
+
     /// Returns the connections if all are here. Otherwise tells those who are, and says what is the matter.
     fn complete(mut self, mut met: Result<(), Cause>) -> Result<Vec<Connection>> {
-        // All threads have ended: what they had to say at last.
+        // Those that connect have ended.
+        for thread in std::mem::take(&mut self.greeting) {
+            thread.join().map_err(|_| Error::Bug("comparing the lists panicked".into()))?;
+        }
+        // What all had to say at last.
         for event in self.events.try_iter().collect::<Vec<_>>() {
             // Those that we have stopped are no errors.
             if let Err(error) = self.note(event)
@@ -511,14 +606,21 @@ impl<'a> Assembly<'a> {
             (Ok(()), Some(first)) => Cause::failure_of(first.number(), Error::network(self.who_is_missing())),
             (Err(cause), _) => cause,
         };
-        leave(self.here.into_iter().map(|link| link.channel).collect(), Some(&cause));
+        let late = self.late.into_iter().map(|(_, link)| link);
+        leave(self.here.into_iter().chain(late).map(|link| link.channel).collect(), Some(&cause));
         Err(cause.error)
     }
 
     /// Names all who are missing, and says what we know about each.
     fn who_is_missing(&self) -> String {
-        let (within, callers) = (self.watch.within(), self.callers());
+        let within = self.watch.within();
+        let is_late = |member: &&Member| self.late.iter().any(|(number, _)| *number == member.number());
+        let late: Vec<_> = self.missing().filter(is_late).collect();
+        let callers: Vec<_> = self.callers().into_iter().filter(|member| !is_late(member)).collect();
         let mut parts = Vec::new();
+        if !late.is_empty() {
+            parts.push(format!("{} connected, but did not say {within} which list it has", together(&late)));
+        }
         if let (Some(entrance), false) = (&self.entrance, callers.is_empty()) {
             let at = entrance.reception.at;
             let turned_away = self.turned_away(entrance).unwrap_or_default();
@@ -529,7 +631,7 @@ impl<'a> Assembly<'a> {
                 parts.push(format!("we called {member} at {address}, in vain: {cause}"));
             }
         }
-        for member in self.missing().filter(|member| !callers.contains(member)) {
+        for member in self.missing().filter(|member| !callers.contains(member) && !late.contains(member)) {
             let address = member.address().unwrap_or_default();
             let cause = self.unreached.get(&member.number());
             let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();

@@ -2,11 +2,15 @@
 
 use super::Label;
 use super::connect::{ABSENT, Address, Connection, HANDSHAKE, Protection, Watch, after};
+use super::listen::LOOK;
 use super::proxy::{Proxy, Target};
 use super::tls::{Failure, Keys, Limits};
 use crate::error::{Error, Result};
+use crate::threads;
 use std::fmt;
 use std::net::{SocketAddr, TcpStream};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 /// How long the connecting side pauses between two attempts.
@@ -76,7 +80,7 @@ pub(super) fn reach_by(
     let mut stranger = None;
     loop {
         // The name may only become resolvable when the peer starts.
-        let causes = match caller.resolve() {
+        let causes = match caller.resolve()? {
             Err(cause) if matches!(security, Protection::InsecurePlaintext) => {
                 return Err(Error::usage(format!(
                     "{cause}. `insecure_plaintext` is for this machine only: use 127.0.0.1"
@@ -145,10 +149,34 @@ impl<'a> Caller<'a> {
     }
 
     /// The addresses of the peer, or those of the proxy.
-    fn resolve(&self) -> Result<Vec<SocketAddr>, String> {
-        match &self.proxy {
-            None => self.address.resolve(),
-            Some((proxy, _)) => proxy.address.resolve().map_err(|e| format!("{proxy}: {e}")),
+    fn resolve(&self) -> Result<Result<Vec<SocketAddr>, String>> {
+        let address = self.proxy.as_ref().map_or(&self.address, |(proxy, _)| &proxy.address);
+        let (host, port) = (address.host.to_owned(), address.port);
+        let found = self.wait(move || Address { host: &host, port }.resolve())?;
+        Ok(found.map_err(|e| match &self.proxy {
+            None => e,
+            Some((proxy, _)) => format!("{proxy}: {e}"),
+        }))
+    }
+
+    /// Does what nothing ends but time, and gives up on it when we are to stop. The thread is left to itself then.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], or if no thread can be started.
+    fn wait<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        let (done, result) = mpsc::channel();
+        let work = move || drop(done.send(work()));
+        let begun = thread::Builder::new().name("dial".into()).spawn(work);
+        begun.map_err(|e| threads::none(&e))?;
+        loop {
+            self.watch.check()?;
+            match result.recv_timeout(LOOK) {
+                Ok(result) => return Ok(result),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::Bug("a thread that connects panicked".into()));
+                }
+            }
         }
     }
 
@@ -203,7 +231,7 @@ impl<'a> Caller<'a> {
         let (watch, whom) = (self.watch, self.watch.whom);
         let until = after(HANDSHAKE.min(share)).min(watch.deadline);
         let limits = || Limits { deadline: until, stop: watch.cancelled };
-        let socket = match self.open(at, share) {
+        let socket = match self.open(at, share)? {
             Ok(socket) => socket,
             Err(failure) => return Ok(Err(failure)),
         };
@@ -238,18 +266,21 @@ impl<'a> Caller<'a> {
     }
 
     /// A connection to this address, of the peer or of the proxy.
-    fn open(&self, at: SocketAddr, share: Duration) -> Result<TcpStream, Failure> {
+    fn open(&self, at: SocketAddr, share: Duration) -> Result<Result<TcpStream, Failure>> {
         let unreachable = |why: String| match &self.proxy {
             None => Failure::Unreachable(why),
             Some((proxy, _)) => proxy.unreachable(at, why),
         };
         let patience = ANSWER.min(share).max(BRIEFLY);
-        let socket = TcpStream::connect_timeout(&at, patience).map_err(|e| unreachable(e.to_string()))?;
-        // If nobody listens there, the system may connect the socket to itself.
-        match socket.local_addr() {
-            Ok(local) if local == at => Err(unreachable("nobody listens there".into())),
-            _ => Ok(socket),
-        }
+        let socket = self.wait(move || TcpStream::connect_timeout(&at, patience))?;
+        Ok(match socket {
+            Err(e) => Err(unreachable(e.to_string())),
+            // If nobody listens there, the system may connect the socket to itself.
+            Ok(socket) if socket.local_addr().is_ok_and(|local| local == at) => {
+                Err(unreachable("nobody listens there".into()))
+            }
+            Ok(socket) => Ok(socket),
+        })
     }
 }
 

@@ -2,6 +2,8 @@ use super::super::Listener;
 use super::super::tests::{identity, seconds, tls};
 use super::*;
 use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -47,4 +49,24 @@ fn every_address_of_a_host_has_its_share_of_the_time() {
     let (stranger, _) = serve(&other);
     let e = tried(&[stranger, nobody], &security, 10).unwrap_err();
     assert!(e.to_string().contains(&other.fingerprint().to_string()), "{e}");
+}
+
+#[test]
+fn a_call_that_nobody_answers_ends_when_we_are_to_stop() {
+    let begun = Arc::new(AtomicBool::new(false));
+    let stopped = || begun.load(Ordering::Relaxed);
+    let watch = Watch::new(seconds(60), &stopped, &|_| ());
+    let caller = Caller::new(Way::direct("host.example:7000"), None, &watch).unwrap();
+    let (answer, answered) = mpsc::channel::<()>();
+    let begins = begun.clone();
+    let silence = move || {
+        begins.store(true, Ordering::Relaxed);
+        answered.recv_timeout(Duration::from_secs(10)).is_ok()
+    };
+    assert_eq!(caller.wait(silence), Err(Error::Cancelled));
+    drop(answer);
+    begun.store(false, Ordering::Relaxed);
+    assert_eq!(caller.wait(|| 7), Ok(7));
+    let panicked: Result<()> = caller.wait(|| panic!("no answer"));
+    assert!(matches!(panicked, Err(Error::Bug(_))), "{panicked:?}");
 }

@@ -166,7 +166,7 @@ impl From<Vec<Connection>> for Connected {
 /// Connects to the peer, or accepts its connection, within the connect time-out.
 ///
 /// `cancelled` is called several times a second and tells whether to give up. It is not called while the system
-/// resolves a name or waits for an address that does not answer. `notice` receives single lines for the user:
+/// resolves the name of an address to listen at. `notice` receives single lines for the user:
 /// where we listen, which strangers were turned away, and why the peer cannot be reached yet.
 pub fn establish(
     endpoint: &Endpoint,
