@@ -13,13 +13,20 @@ fn files(world: &World, sides: [Side; 2]) -> [std::path::PathBuf; 2] {
 #[test]
 fn equal_keys_match_however_they_are_written() {
     // (operation, the receiver's side, the sender's, the result)
-    let cases: [(&str, Side, Side, &str); 22] = [
+    let cases: [(&str, Side, Side, &str); 23] = [
         // Semicolons, which need no option, and a file without a header on the other side.
         (
             "intersect",
             ("r.csv", "id;v\na;1,5\nb;2\n", &[]),
             ("s.csv", "x,b\ny,a\n", &["--no-header", "--key", "2"]),
             "id;v\na;1,5\nb;2\n",
+        ),
+        // Of three delimiters that fit, the key tells which it is.
+        (
+            "intersect",
+            ("r.csv", "id|x;y,z\na|1;2,3\nb|4;5,6\n", &[]),
+            ("s.csv", "x,5;b\n", &["--no-header", "--key", "2", "--delimiter", ";"]),
+            "id|x;y,z\nb|4;5,6\n",
         ),
         (
             "union",

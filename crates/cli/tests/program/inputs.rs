@@ -52,8 +52,9 @@ fn inputs_that_do_not_fit_together_are_refused() {
     world.write("a.csv", csv(0..3));
     world.write("other.csv", "name\nx\n");
     world.write("list.txt", "x\n");
+    world.write("two.csv", "1,5;2,5\n");
     // (the inputs, the options, exit code, words)
-    let cases: [(Words, Words, i32, Words); 9] = [
+    let cases: [(Words, Words, i32, Words); 10] = [
         (&["a.csv", "other.csv"], &[], 3, &["other.csv", "column 1 is \"name\", but", "in a.csv"]),
         (&["a.csv", "list.txt"], &[], 2, &["a.csv is csv and list.txt is list", "--format"]),
         (&["a.csv", "./a.csv"], &[], 2, &["a.csv is there twice"]),
@@ -71,6 +72,12 @@ fn inputs_that_do_not_fit_together_are_refused() {
             &["--output", "parts/1.csv"],
             2,
             &["the input and --output are both parts/1.csv"],
+        ),
+        (
+            &["two.csv"],
+            &["--no-header"],
+            3,
+            &["two.csv", "',' makes 3 columns of them, ';' makes 2 columns of them", "with --delimiter"],
         ),
         (&["list.txt"], &["--no-header"], 2, &["--no-header is for CSV", "--format csv"]),
     ];

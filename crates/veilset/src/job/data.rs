@@ -18,7 +18,7 @@ use crate::session::run::{Outcome, Prepared, Request};
 use crate::stored::Set;
 use crate::table::{
     Batches, Destination, Duplicates, Format, Found, KeyedSet, Layout, Note, Profile, SHARE_COLUMNS,
-    SentColumns, Table, To, Unread, check_max_row, check_names, check_output, check_share_bound,
+    SentColumns, Table, To, Unread, Wanted, check_max_row, check_names, check_output, check_share_bound,
     check_sum_bound, keyed_set, payloads, values, write_cells, write_keys, write_rows, write_union,
 };
 use crate::threads::Threads;
@@ -77,7 +77,8 @@ impl InputTable {
     /// [`Error::Input`] for the table, with file, row and column; those of the watch.
     pub fn table(&self, columns: Option<&[String]>, watch: &Watch<'_>) -> Result<Table> {
         (watch.begins)(Phase::Reading);
-        Table::read_all(&self.inputs, &self.read, columns, watch.read)
+        let wanted = Wanted { columns, named: columns.unwrap_or(&self.key) };
+        Table::all_wanted(&self.inputs, &self.read, wanted, watch.read)
     }
 
     /// The set of the table's keys; `valued` tells whether they have values.

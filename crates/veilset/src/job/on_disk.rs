@@ -16,7 +16,7 @@ use crate::rng::Prng;
 use crate::session::run::Request;
 use crate::stored::{Draft, Set, Stored};
 use crate::table::{
-    Duplicates, Format, Output, PIECE, Profile, SentColumns, Table, To, again_error, check_max_row,
+    Duplicates, Format, Output, PIECE, Profile, SentColumns, Table, To, Wanted, again_error, check_max_row,
     input_files, keyed_set, payloads, unopened, write_keys,
 };
 use std::path::{Path, PathBuf};
@@ -127,7 +127,9 @@ impl Job {
     ) -> Result<()> {
         let source = &self.source;
         let columns = self.columns();
-        Table::in_pieces(&source.inputs, &source.read, columns.as_deref(), PIECE, step, each)
+        let columns = columns.as_deref();
+        let wanted = Wanted { columns, named: columns.unwrap_or(&source.key) };
+        Table::wanted_in_pieces(&source.inputs, &source.read, wanted, PIECE, step, each)
     }
 }
 

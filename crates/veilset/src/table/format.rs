@@ -117,8 +117,9 @@ impl FromStr for Format {
 pub struct ReadOptions {
     /// The format. `None`: by the extension ([`Format::of_input`]).
     pub format: Option<Format>,
-    /// The byte that separates the cells of CSV, read and written. `None`: a tab for `.tsv` and `.tab`; otherwise a comma,
-    /// unless only a semicolon, a tab or a vertical bar divides the first rows into as many columns each.
+    /// The byte that separates the cells of CSV, read and written. `None`: a tab for `.tsv` and `.tab`; otherwise that of
+    /// comma, semicolon, tab and vertical bar which divides the first rows into as many columns each, or the comma if none does.
+    /// If several do, and not only one has the columns that are named, reading is an error.
     pub delimiter: Option<u8>,
     /// Whether CSV begins with the first row instead of a header. Other formats are read as always.
     pub headerless: bool,

@@ -34,6 +34,7 @@ mod arrow_write;
 mod batches;
 mod compressed;
 mod cursor;
+mod delimiter;
 mod destination;
 mod format;
 mod json_lines;
@@ -65,6 +66,7 @@ mod watched;
 mod write;
 
 pub use batches::Batches;
+pub(crate) use delimiter::Wanted;
 pub use destination::Destination;
 pub(crate) use destination::unwritable;
 pub use format::{Encoding, Format, LIST_COLUMN, ReadOptions, check_names, check_output, quoted};
@@ -232,10 +234,19 @@ impl Table {
         columns: Option<&[String]>,
         step: &dyn Fn(u64) -> Result<()>,
     ) -> Result<Table> {
+        Table::read_wanted(path, options, columns.into(), step)
+    }
+
+    fn read_wanted(
+        path: &Path,
+        options: &ReadOptions,
+        wanted: Wanted<'_>,
+        step: &dyn Fn(u64) -> Result<()>,
+    ) -> Result<Table> {
         let name = path.display().to_string();
         if path == Path::new("-") {
             let input = Watched::new(std::io::stdin().lock(), step);
-            return Table::from_reader(&name, input, options, columns);
+            return Table::from_wanted(&name, input, options, wanted);
         }
         let file = std::fs::File::open(path).map_err(|e| read::unopened(path, &e))?;
         match options.format.unwrap_or_else(|| Format::of_input(path)) {
@@ -243,9 +254,11 @@ impl Table {
             Format::Parquet
                 if file.metadata().is_ok_and(|m| m.is_file()) && compressed::inner(path).is_none() =>
             {
-                pieces::whole(|each| parquet::read(&name, file, options, columns, (MAX_ROWS, step), each))
+                pieces::whole(|each| {
+                    parquet::read(&name, file, options, wanted.columns, (MAX_ROWS, step), each)
+                })
             }
-            _ => Table::from_reader(&name, Watched::new(file, step), options, columns),
+            _ => Table::from_wanted(&name, Watched::new(file, step), options, wanted),
         }
     }
 
@@ -257,6 +270,16 @@ impl Table {
         options: &ReadOptions,
         columns: Option<&[String]>,
     ) -> Result<Table> {
+        Table::from_wanted(name, reader, options, columns.into())
+    }
+
+    fn from_wanted(
+        name: &str,
+        reader: impl Read,
+        options: &ReadOptions,
+        wanted: Wanted<'_>,
+    ) -> Result<Table> {
+        let columns = wanted.columns;
         let format = options.format.unwrap_or_else(|| Format::of_input(Path::new(name)));
         let options = ReadOptions { format: Some(format), ..*options };
         let reader = compressed::decompressed(name, reader)?;
@@ -265,7 +288,7 @@ impl Table {
             Format::Arrow => arrow_read::read(name, reader, &options, columns),
             Format::JsonLines => json_lines::read(name, reader, &options, columns),
             Format::Csv | Format::List => {
-                pieces::whole(|each| read::read(name, reader, &options, columns, (MAX_ROWS, MAX_ROWS), each))
+                pieces::whole(|each| read::read(name, reader, &options, wanted, (MAX_ROWS, MAX_ROWS), each))
             }
         }
     }

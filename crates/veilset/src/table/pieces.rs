@@ -1,7 +1,7 @@
 //! Tables that are read piece by piece, because they need not fit in memory.
 
 use super::{
-    Format, Found, MAX_ROWS, ReadOptions, Store, Table, Watched, compressed, name_of, parquet, read,
+    Format, Found, MAX_ROWS, ReadOptions, Store, Table, Wanted, Watched, compressed, name_of, parquet, read,
 };
 use super::{batches::Batches, several::input_files, store::Rows};
 use crate::error::{Error, Result};
@@ -37,6 +37,17 @@ impl Table {
         step: &dyn Fn(u64) -> Result<()>,
         each: &mut dyn FnMut(Table) -> Result<()>,
     ) -> Result<()> {
+        Table::wanted_in_pieces(inputs, options, columns.into(), rows, step, each)
+    }
+
+    pub(crate) fn wanted_in_pieces(
+        inputs: &[PathBuf],
+        options: &ReadOptions,
+        wanted: Wanted<'_>,
+        rows: usize,
+        step: &dyn Fn(u64) -> Result<()>,
+        each: &mut dyn FnMut(Table) -> Result<()>,
+    ) -> Result<()> {
         let files = input_files(inputs)?;
         let (mut first, before): (Option<Table>, _) = (None, Cell::new(0));
         let mut all = 0;
@@ -61,7 +72,7 @@ impl Table {
                 }
                 each(piece)
             };
-            pieces_of(file, options, columns, rows, &step, &mut take)?;
+            pieces_of(file, options, wanted, rows, &step, &mut take)?;
             before.set(before.get() + read.get());
         }
         match first {
@@ -118,7 +129,7 @@ impl Table {
 fn pieces_of(
     path: &Path,
     options: &ReadOptions,
-    columns: Option<&[String]>,
+    wanted: Wanted<'_>,
     rows: usize,
     step: &dyn Fn(u64) -> Result<()>,
     each: &mut dyn FnMut(Table) -> Result<()>,
@@ -133,12 +144,12 @@ fn pieces_of(
         Format::Csv | Format::List => {
             let options = ReadOptions { format: Some(format), ..*options };
             let reader = compressed::decompressed(&name, Watched::new(open()?, step))?;
-            read::read(&name, reader, &options, columns, (rows, MAX_ROWS), each)
+            read::read(&name, reader, &options, wanted, (rows, MAX_ROWS), each)
         }
         Format::Parquet if path.is_file() && compressed::inner(path).is_none() => {
-            parquet::read(&name, open()?, options, columns, (rows, step), each)
+            parquet::read(&name, open()?, options, wanted.columns, (rows, step), each)
         }
-        _ => each(Table::read_watched(path, options, columns, step)?),
+        _ => each(Table::read_wanted(path, options, wanted, step)?),
     }
 }
 

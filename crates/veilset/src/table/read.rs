@@ -1,12 +1,13 @@
 //! Reading CSV and lists into a [`Table`].
 
+use super::delimiter::{self, DELIMITERS, GUESS_BYTES, Wanted};
 use super::notes::{Note, Odd};
 use super::quotes::{Misuse, Quotes, Quoting};
 use super::store::Rows;
 use super::types::Kind;
 use super::{
-    Column, Encoding, Format, Found, Head, LIST_COLUMN, Lines, ReadOptions, Store, Table, compressed,
-    delimiter_name, label, other,
+    Column, Encoding, Format, Found, Head, LIST_COLUMN, Lines, ReadOptions, Store, Table, delimiter_name,
+    label, other,
 };
 use crate::error::{Error, Place, Result};
 use csv_core::ReadRecordResult;
@@ -24,13 +25,13 @@ pub(super) fn read(
     name: &str,
     reader: impl Read,
     options: &ReadOptions,
-    columns: Option<&[String]>,
+    wanted: Wanted<'_>,
     (piece, max_rows): (usize, usize),
     each: &mut dyn FnMut(Table) -> Result<()>,
 ) -> Result<()> {
     let list = options.format == Some(Format::List);
     let headerless = options.headerless && !list;
-    let (mut records, delimiter) = Records::start(name, reader, options, delimiter(name, options)?)?;
+    let (mut records, delimiter) = Records::start(name, reader, options, wanted.named)?;
 
     let (mut next, mut notes) = (records.next()?, Vec::new());
     if let (Some(line), false) = (next, list) {
@@ -60,7 +61,7 @@ pub(super) fn read(
             .at(Place::Line(header_line.unwrap_or(1))));
     }
     let head = Head { file: name, names: &header, line: header_line, format: Format::Csv, unread: &[] };
-    let chosen = head.choose(columns)?;
+    let chosen = head.choose(wanted.columns)?;
 
     let mut before = 0;
     let table = |mut rows: Rows, lines, notes, before| {
@@ -116,70 +117,13 @@ pub(super) fn read(
 
 /// The names of the columns of CSV that begins like this.
 pub(super) fn names(name: &str, head: &[u8], options: &ReadOptions) -> Result<Vec<String>> {
-    let (mut records, _) = Records::start(name, head, options, delimiter(name, options)?)?;
+    let (mut records, _) = Records::start(name, head, options, &[])?;
     let Some(line) = records.next()? else { return Ok(Vec::new()) };
     if options.headerless {
         return Ok((1..=records.fields.len()).map(|n| n.to_string()).collect());
     }
     records.check_encoding(line)?;
     Ok(records.cells().map(|cell| String::from_utf8_lossy(cell).into()).collect())
-}
-
-/// The delimiters that are guessed. The first is taken if it fits, or if none does.
-pub(super) const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
-/// How many bytes at the start of a file are looked at for the delimiter, and
-const GUESS_BYTES: usize = 1 << 16;
-/// how many records.
-const GUESS_RECORDS: usize = 100;
-
-/// The delimiter of a file that begins like this: the only one that divides its first records into the same number of
-/// fields each, at least two. The comma, if it does so, goes before others.
-fn guess(head: &[u8], quoting: Quoting) -> u8 {
-    let divides = |&delimiter: &u8| {
-        let mut parser = quoting.parser(delimiter);
-        let (mut rest, mut fields, mut first) = (head, 0, None);
-        let (mut out, mut ends) = (vec![0; head.len()], vec![0; head.len() + 1]);
-        for _ in 0..GUESS_RECORDS {
-            // The last record may be cut off.
-            let (result, read, _, done) = parser.read_record(rest, &mut out, &mut ends);
-            rest = &rest[read..];
-            fields = done;
-            if result != ReadRecordResult::Record {
-                break;
-            }
-            if *first.get_or_insert(fields) != fields {
-                return false;
-            }
-        }
-        first.unwrap_or(fields) > 1
-    };
-    let mut fitting = DELIMITERS.into_iter().filter(divides);
-    match (fitting.next(), fitting.next()) {
-        (Some(b','), _) => b',',
-        (Some(only), None) => only,
-        _ => DELIMITERS[0],
-    }
-}
-
-/// The delimiter that was given or follows from the name, if it is one that can work. `None`: it is to be guessed.
-fn delimiter(name: &str, options: &ReadOptions) -> Result<Option<u8>> {
-    let Some(delimiter) = options.delimiter else {
-        let (name, inside) = (Path::new(name), compressed::inner(Path::new(name)));
-        let by_name = Format::delimiter_of(inside.as_deref().unwrap_or(name));
-        return Ok(by_name.filter(|&delimiter| delimiter != DELIMITERS[0]));
-    };
-    if matches!(delimiter, b'"' | b'\r' | b'\n') {
-        return Err(Error::Usage(
-            "a quote or a line end cannot separate columns; give `delimiter` another character".into(),
-        ));
-    }
-    if delimiter >= 0x80 && options.encoding == Encoding::Utf8 {
-        return Err(Error::Usage(
-            "in UTF-8 the delimiter is an ASCII character; give `delimiter` another one, or add `encoding=bytes`"
-                .into(),
-        ));
-    }
-    Ok(Some(delimiter))
 }
 
 /// The records of a file, one at a time.
@@ -200,14 +144,10 @@ struct Records<'a, R> {
 }
 
 impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
-    /// Looks at the first bytes, drops a byte-order mark, and guesses the delimiter if it is not given. Also returns the
-    /// delimiter, which in a list is for its output as CSV.
-    fn start(
-        name: &'a str,
-        mut reader: R,
-        options: &ReadOptions,
-        delimiter: Option<u8>,
-    ) -> Result<(Self, u8)> {
+    /// Looks at the first bytes, drops a byte-order mark, and guesses the delimiter if it is not given; the columns named are
+    /// there. Also returns the delimiter, which in a list is for its output as CSV.
+    fn start(name: &'a str, mut reader: R, options: &ReadOptions, named: &[String]) -> Result<(Self, u8)> {
+        let delimiter = delimiter::given(name, options)?;
         let (list, quoting) = (options.format == Some(Format::List), options.quoting);
         let guessed = delimiter.is_none() && !list;
         let looked_at = if guessed { GUESS_BYTES } else { other::HEAD };
@@ -225,7 +165,7 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
             head.drain(..3);
         }
         let delimiter = if guessed {
-            guess(&[&head[..], whole].concat(), quoting)
+            delimiter::guess(name, &[&head[..], whole].concat(), options, named)?
         } else {
             delimiter.unwrap_or(DELIMITERS[0])
         };
@@ -245,7 +185,7 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
             input: BufReader::with_capacity(BUFFER, Cursor::new(head).chain(reader)),
             encoding: options.encoding,
             parser,
-            position: Position { line: 1, after_cr: false },
+            position: Position::start(),
             header: Vec::new(),
             bytes: Vec::new(),
             used: 0,
@@ -446,6 +386,11 @@ pub(super) struct Position {
 }
 
 impl Position {
+    /// Before the first byte.
+    pub(super) fn start() -> Position {
+        Position { line: 1, after_cr: false }
+    }
+
     pub(super) fn step(&mut self, byte: u8) {
         if byte == b'\r' || (byte == b'\n' && !self.after_cr) {
             self.line += 1;

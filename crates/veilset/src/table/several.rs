@@ -2,7 +2,7 @@
 //! them.
 
 use super::types::Kind;
-use super::{Column, MAX_ROWS, ReadOptions, Store, Table, shorten};
+use super::{Column, MAX_ROWS, ReadOptions, Store, Table, Wanted, shorten};
 use crate::error::{Error, Result};
 use crate::spelling::verbatim;
 use std::cell::Cell;
@@ -104,6 +104,15 @@ impl Table {
         columns: Option<&[String]>,
         step: &dyn Fn(u64) -> Result<()>,
     ) -> Result<Table> {
+        Table::all_wanted(inputs, options, columns.into(), step)
+    }
+
+    pub(crate) fn all_wanted(
+        inputs: &[PathBuf],
+        options: &ReadOptions,
+        wanted: Wanted<'_>,
+        step: &dyn Fn(u64) -> Result<()>,
+    ) -> Result<Table> {
         let files = input_files(inputs)?;
         let (mut whole, before): (Option<Table>, _) = (None, Cell::new(0));
         for file in &files {
@@ -112,7 +121,7 @@ impl Table {
                 read.set(bytes);
                 step(before.get() + bytes)
             };
-            let table = Table::read_watched(file, options, columns, &step)?;
+            let table = Table::read_wanted(file, options, wanted, &step)?;
             before.set(before.get() + read.get());
             match &mut whole {
                 None => whole = Some(table),

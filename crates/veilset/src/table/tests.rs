@@ -139,7 +139,7 @@ fn a_delimiter_is_guessed_where_only_one_makes_columns() {
     let cut_off = format!("x;y\n{}", "1;2,5\n".repeat(20_000));
     // Fewer records than are looked at, and the last of them is cut off; a byte-order mark changes nothing.
     let wide = format!("\u{feff}x;y\n{}", format!("1;{}\n", "2".repeat(900)).repeat(200));
-    let cases: [(&str, u8); 17] = [
+    let cases: [(&str, u8); 15] = [
         (&wide, b';'),
         ("x;y\n1;2\n", b';'),
         ("x;y", b';'),
@@ -149,11 +149,9 @@ fn a_delimiter_is_guessed_where_only_one_makes_columns() {
         ("\u{feff}x;y\r\n1;2\r\n", b';'),
         ("\"x,1\";y\n1;2\n", b';'),
         (&cut_off, b';'),
-        // The comma goes first where it fits, ...
-        ("x,y;z\n1,2;3\n", b','),
-        ("x;a,y\n1;2,5\n", b','),
-        // and stands for nothing that is sure.
-        ("x;y|z\n1;2|3\n", b','),
+        // Of two, one would misuse quotes.
+        ("\"x;1\",y\n1;2,3\n", b','),
+        // The comma stands for nothing that is sure.
         ("x;y\n1;2;3\n", b','),
         ("x\n1;2\n", b','),
         ("x", b','),
@@ -333,7 +331,9 @@ fn a_file_that_cannot_be_read_is_refused() {
 #[test]
 fn a_file_with_too_many_rows_is_refused() {
     let read = |text: &str| {
-        super::pieces::whole(|each| super::read::read("a.csv", text.as_bytes(), &CSV, None, (9, 2), each))
+        super::pieces::whole(|each| {
+            super::read::read("a.csv", text.as_bytes(), &CSV, None.into(), (9, 2), each)
+        })
     };
     assert_eq!(read("a\n1\n2\n").unwrap().rows(), 2);
     let error = read("a\n1\n2\n3\n").unwrap_err();
@@ -371,8 +371,8 @@ fn columns_are_found_by_name() {
         let error = table.columns(&names(given)).unwrap_err();
         assert_input(&error, column.map(|_| 1), *column, what, next, &format!("{given:?}"));
     }
-    // Two delimiters fit, so neither is taken.
-    let error = read("id;na|me\n").columns(&names(&["id"])).unwrap_err();
+    // No delimiter fits.
+    let error = read("id;name\n1;2;3\n").columns(&names(&["id"])).unwrap_err();
     assert_input(&error, Some(1), Some("id"), "no such column", "';' separates the columns", "delimiter");
     let wide: Vec<String> = (0..50).map(|i| i.to_string().repeat(100)).collect();
     let error = read(wide.join(",")).columns(&names(&["id"])).unwrap_err().to_string();

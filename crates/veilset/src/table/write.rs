@@ -2,7 +2,7 @@
 
 use super::arrow_write::ArrowSink;
 use super::batches::Batches;
-use super::read::DELIMITERS;
+use super::delimiter::DELIMITERS;
 use super::sent::{SentColumns, check_items};
 use super::types::Kind;
 use super::{Format, KeyedSet, Store, Table, destination, other, typed};
