@@ -487,13 +487,8 @@ pub fn source(InputArgs { keys, pad_to }: InputArgs, has_values: bool) -> Result
 
 /// The keys of a file.
 pub fn keyed(a: KeyArgs) -> Result<InputTable> {
-    let format = match a.format {
-        Some(format) => format,
-        None => format_of(&a.input)?,
-    };
-    let key = key(&a, format)?;
     let read = ReadOptions {
-        format: Some(format),
+        format: a.format,
         delimiter: a.delimiter.as_deref().map(delimiter).transpose()?,
         encoding: match a.encoding {
             EncodingArg::Utf8 => Encoding::Utf8,
@@ -507,6 +502,11 @@ pub fn keyed(a: KeyArgs) -> Result<InputTable> {
         },
         multiline_keys: a.multiline_keys,
     };
+    let format = match a.format {
+        Some(format) => format,
+        None => format_of(&a.input, &read)?,
+    };
+    let key = key(&a, format)?;
     let normalise: Normalise = match a.normalize.as_slice() {
         [] => Normalise::default(),
         steps => steps.join(",").parse()?,
@@ -531,10 +531,10 @@ pub fn keyed(a: KeyArgs) -> Result<InputTable> {
 }
 
 /// The format that the names of these inputs suggest.
-fn format_of(inputs: &[PathBuf]) -> Result<Format> {
+fn format_of(inputs: &[PathBuf], read: &ReadOptions) -> Result<Format> {
     let files = input_files(inputs)?;
     files.iter().try_for_each(|file| check_input_name(file))?;
-    let mut formats = files.iter().map(|file| Format::of_input(file));
+    let mut formats = files.iter().map(|file| read.format_of(file));
     let first = formats.next().unwrap_or_default();
     match formats.zip(files.iter().skip(1)).find(|(format, _)| *format != first) {
         Some((other, file)) => Err(Error::usage(format!(

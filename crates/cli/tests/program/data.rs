@@ -13,7 +13,7 @@ fn files(world: &World, sides: [Side; 2]) -> [std::path::PathBuf; 2] {
 #[test]
 fn equal_keys_match_however_they_are_written() {
     // (operation, the receiver's side, the sender's, the result)
-    let cases: [(&str, Side, Side, &str); 23] = [
+    let cases: [(&str, Side, Side, &str); 24] = [
         // Semicolons, which need no option, and a file without a header on the other side.
         (
             "intersect",
@@ -60,6 +60,13 @@ fn equal_keys_match_however_they_are_written() {
             ("r.csv", "id\na\n", &["--normalize", "casefold"]),
             ("s", "A\n\"b\n", &["--format", "list", "--key", "item", "--normalize", "casefold"]),
             "id\na\n\"\"\"b\"\n",
+        ),
+        // Ordinary quotes are of CSV, whatever the name, and however it begins.
+        (
+            "intersect",
+            ("r.txt", "{\"id,v\na,1\nb,5\"\n", &["--no-quotes", "--key", "{\"id"]),
+            ("s.csv", "id\nb\n", &["--format", "csv"]),
+            "\"{\"\"id\",v\nb,\"5\"\"\"\n",
         ),
         // A CSV file by option, in spite of its name.
         (

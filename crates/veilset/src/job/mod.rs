@@ -127,7 +127,7 @@ impl InputTable {
     pub fn format(&self) -> Format {
         self.read.format.unwrap_or_else(|| {
             let files = input_files(&self.inputs).unwrap_or_default();
-            files.first().map(|file| Format::of_input(file)).unwrap_or_default()
+            files.first().map(|file| self.read.format_of(file)).unwrap_or_default()
         })
     }
 

@@ -131,6 +131,22 @@ pub struct ReadOptions {
     pub multiline_keys: bool,
 }
 
+impl ReadOptions {
+    /// The format of a file of this name: the given one, or that of its name. With quotes that are ordinary characters, which only
+    /// CSV can have, a list is CSV.
+    pub fn format_of(&self, path: &Path) -> Format {
+        match self.format.unwrap_or_else(|| Format::of_input(path)) {
+            Format::List if self.format.is_none() && self.quoting == Quoting::Ordinary => Format::Csv,
+            format => format,
+        }
+    }
+
+    /// Whether it was said what the file is, so that a text is not taken for anything else.
+    pub(super) fn is_said(&self) -> bool {
+        self.format.is_some() || self.quoting == Quoting::Ordinary
+    }
+}
+
 /// What a cell may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]

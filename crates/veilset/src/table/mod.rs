@@ -249,7 +249,7 @@ impl Table {
             return Table::from_wanted(&name, input, options, wanted);
         }
         let file = std::fs::File::open(path).map_err(|e| read::unopened(path, &e))?;
-        match options.format.unwrap_or_else(|| Format::of_input(path)) {
+        match options.format_of(path) {
             // Only a regular file has an end to start from.
             Format::Parquet
                 if file.metadata().is_ok_and(|m| m.is_file()) && compressed::inner(path).is_none() =>
@@ -280,15 +280,13 @@ impl Table {
         wanted: Wanted<'_>,
     ) -> Result<Table> {
         let columns = wanted.columns;
-        let format = options.format.unwrap_or_else(|| Format::of_input(Path::new(name)));
-        let options = ReadOptions { format: Some(format), ..*options };
         let reader = compressed::decompressed(name, reader)?;
-        match format {
-            Format::Parquet => parquet::read_stream(name, reader, &options, columns),
-            Format::Arrow => arrow_read::read(name, reader, &options, columns),
-            Format::JsonLines => json_lines::read(name, reader, &options, columns),
+        match options.format_of(Path::new(name)) {
+            Format::Parquet => parquet::read_stream(name, reader, options, columns),
+            Format::Arrow => arrow_read::read(name, reader, options, columns),
+            Format::JsonLines => json_lines::read(name, reader, options, columns),
             Format::Csv | Format::List => {
-                pieces::whole(|each| read::read(name, reader, &options, wanted, (MAX_ROWS, MAX_ROWS), each))
+                pieces::whole(|each| read::read(name, reader, options, wanted, (MAX_ROWS, MAX_ROWS), each))
             }
         }
     }

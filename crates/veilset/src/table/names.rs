@@ -21,21 +21,20 @@ const FOOTER: u64 = 4 << 20;
 pub fn column_names(path: &Path, options: &ReadOptions) -> Result<Vec<String>> {
     let name = path.display().to_string();
     let file = open_regular(path).map_err(|e| read::unopened(path, &e))?;
-    let format = options.format.unwrap_or_else(|| Format::of_input(path));
+    let format = options.format_of(path);
     if format == Format::Parquet {
         return parquet::names(&name, file, options, FOOTER);
     }
     let mut head = Vec::new();
     let reader = compressed::decompressed(&name, file)?;
     reader.take(BEGINNING).read_to_end(&mut head).map_err(|e| read::unreadable(&name, &e))?;
-    let options = ReadOptions { format: Some(format), ..*options };
     match format {
         Format::Parquet | Format::List => Ok(Vec::new()),
-        Format::Csv => read::names(&name, whole_lines(&name, &head)?, &options),
+        Format::Csv => read::names(&name, whole_lines(&name, &head)?, options),
         Format::JsonLines => {
-            json_lines::read(&name, whole_lines(&name, &head)?, &options, None).map(|table| table.header)
+            json_lines::read(&name, whole_lines(&name, &head)?, options, None).map(|table| table.header)
         }
-        Format::Arrow => arrow_read::names(&name, head, &options),
+        Format::Arrow => arrow_read::names(&name, head, options),
     }
 }
 

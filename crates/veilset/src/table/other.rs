@@ -162,7 +162,8 @@ fn other(head: &[u8], format: Format) -> Option<Known> {
         }
         Format::Csv if is_json(text) => Some((
             "this is JSON",
-            "If it has an object on each line, read it with `format=jsonl`; if it is one value, convert it to CSV or Parquet",
+            "If it has an object on each line, read it with `format=jsonl`; if it is one value, convert it to CSV or Parquet; if it \
+             is CSV all the same, use `format=csv`",
         )),
         Format::JsonLines if text.starts_with(b"[") => Some((
             "this is one JSON array, not JSON lines",
@@ -201,6 +202,16 @@ fn is_json(text: &[u8]) -> bool {
         Some(b'{') => matches!(inside(text), Some(b'"' | b'}')),
         Some(b'[') => matches!(inside(text), Some(b'{' | b'"')),
         _ => false,
+    }
+}
+
+/// The same for a text that is said to be of this format: it is, unless it has bytes that no text has.
+pub(super) fn check_said(name: &str, head: &[u8], format: Format) -> Result<()> {
+    match head.iter().any(|&byte| is_control(byte)).then(|| other(head, format)).flatten() {
+        Some((what, next)) => {
+            Err(Error::input(name, format!("{what}, not {format} as it is said to be"), next))
+        }
+        None => Ok(()),
     }
 }
 

@@ -243,6 +243,60 @@ fn names_that_promise_another_format_are_refused() {
     }
 }
 
+/// What is said is not guessed at, except of what is no text.
+#[test]
+fn a_text_is_what_it_is_said_to_be() {
+    let texts: [&[u8]; 7] = [
+        b"{\"x\n1\n",
+        b"[\"a\n",
+        b"<html\n1\n",
+        b"-----BEGIN X\n",
+        b"Salted__\n",
+        b"%PDF-1\n1\n",
+        b"RDX2\nX\n",
+    ];
+    let ordinary = ReadOptions { quoting: super::super::Quoting::Ordinary, ..CSV };
+    for text in texts {
+        let shown = text.escape_ascii().to_string();
+        let Err(Error::Input(_)) = read("a.csv", text, None, None) else { panic!("{shown}") };
+        let csv = |name, options| Table::from_reader(name, text, &options, None).unwrap();
+        for (table, format) in [
+            (csv("a.json", ReadOptions { format: Some(Format::Csv), ..ordinary }), Format::Csv),
+            (csv("a.csv", ordinary), Format::Csv),
+            // Only CSV can have quotes that are ordinary characters.
+            (csv("a.txt", ordinary), Format::Csv),
+            (read("a.csv", text, Some(Format::List), None).unwrap(), Format::List),
+        ] {
+            assert_eq!(table.format(), format, "{shown}");
+            let first = match format {
+                Format::List => table.cell(0, 0).to_vec(),
+                _ => table.columns[0].raw.clone(),
+            };
+            assert_eq!(first, text.split(|&b| b == b'\n').next().unwrap(), "{shown}");
+        }
+    }
+    // Quotes that are misused are no JSON then.
+    let Err(Error::Input(e)) = read("a.csv", b"{\"x\n", Some(Format::Csv), None) else { panic!("read") };
+    assert!(e.what.contains("there is a quote") && e.next.contains("`no_quotes`"), "{e:?}");
+    let binary: [(&[u8], &str); 3] = [
+        (b"PAR1\x15\x04", "a Parquet file"),
+        (b"PK\x03\x04", "a zip file"),
+        (b"Salted__\x01\x80", "encrypted by OpenSSL"),
+    ];
+    for (bytes, what) in binary {
+        for format in [Format::Csv, Format::List] {
+            let Err(Error::Input(e)) = read("a", bytes, Some(format), None) else { panic!("{what}") };
+            assert!(e.what.contains(what), "{e:?}");
+            assert!(e.what.ends_with(&format!("not {format} as it is said to be")), "{e:?}");
+        }
+    }
+    // Ordinary quotes make no CSV of what is another format by its name.
+    assert_eq!(ordinary.format_of(Path::new("a.jsonl")), Format::JsonLines);
+    assert_eq!(ordinary.format_of(Path::new("a.parquet")), Format::Parquet);
+    let list = ReadOptions { format: Some(Format::List), ..ordinary };
+    assert_eq!(list.format_of(Path::new("a.txt")), Format::List);
+}
+
 /// Letters with which files of other kinds begin are letters.
 #[test]
 fn texts_that_begin_like_other_files_are_read() {

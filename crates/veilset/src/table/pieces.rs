@@ -137,14 +137,13 @@ fn pieces_of(
     if path == Path::new("-") {
         return Err(Error::Usage("standard input (-) can be read once only. Name a file".into()));
     }
-    let format = options.format.unwrap_or_else(|| Format::of_input(path));
+    let format = options.format_of(path);
     let open = || File::open(path).map_err(|e| read::unopened(path, &e));
     let name = path.display().to_string();
     match format {
         Format::Csv | Format::List => {
-            let options = ReadOptions { format: Some(format), ..*options };
             let reader = compressed::decompressed(&name, Watched::new(open()?, step))?;
-            read::read(&name, reader, &options, wanted, (rows, MAX_ROWS), each)
+            read::read(&name, reader, options, wanted, (rows, MAX_ROWS), each)
         }
         Format::Parquet if path.is_file() && compressed::inner(path).is_none() => {
             parquet::read(&name, open()?, options, wanted.columns, (rows, step), each)

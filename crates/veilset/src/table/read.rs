@@ -29,7 +29,7 @@ pub(super) fn read(
     (piece, max_rows): (usize, usize),
     each: &mut dyn FnMut(Table) -> Result<()>,
 ) -> Result<()> {
-    let list = options.format == Some(Format::List);
+    let list = is_list(name, options);
     let headerless = options.headerless && !list;
     let (mut records, delimiter) = Records::start(name, reader, options, wanted.named)?;
 
@@ -115,6 +115,11 @@ pub(super) fn read(
     each(table(rows, lines, notes, before))
 }
 
+/// Whether this is a list, and otherwise CSV.
+fn is_list(name: &str, options: &ReadOptions) -> bool {
+    options.format_of(Path::new(name)) == Format::List
+}
+
 /// The names of the columns of CSV that begins like this.
 pub(super) fn names(name: &str, head: &[u8], options: &ReadOptions) -> Result<Vec<String>> {
     let (mut records, _) = Records::start(name, head, options, &[])?;
@@ -148,16 +153,14 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
     /// there. Also returns the delimiter, which in a list is for its output as CSV.
     fn start(name: &'a str, mut reader: R, options: &ReadOptions, named: &[String]) -> Result<(Self, u8)> {
         let delimiter = delimiter::given(name, options)?;
-        let (list, quoting) = (options.format == Some(Format::List), options.quoting);
+        let (list, quoting) = (is_list(name, options), options.quoting);
         let guessed = delimiter.is_none() && !list;
         let looked_at = if guessed { GUESS_BYTES } else { other::HEAD };
         let mut head = Vec::new();
         reader.by_ref().take(looked_at as u64).read_to_end(&mut head).map_err(|e| unreadable(name, &e))?;
-        other::check_head(
-            name,
-            &head[..head.len().min(other::HEAD)],
-            if list { Format::List } else { Format::Csv },
-        )?;
+        let check = if options.is_said() { other::check_said } else { other::check_head };
+        let format = if list { Format::List } else { Format::Csv };
+        check(name, &head[..head.len().min(other::HEAD)], format)?;
         other::check_utf8(name, &head, options.encoding)?;
         // At the end of a file its last record ends too.
         let whole = if head.len() < GUESS_BYTES { &b"\n"[..] } else { &[] };
