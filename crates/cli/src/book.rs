@@ -19,7 +19,7 @@ use veilset::error::{Error, Result};
 use veilset::net::{Endpoint, Fingerprint, Identity};
 use veilset::places::{Folder, private_parent, same_file};
 use veilset::spelling::verbatim;
-use veilset::trusted;
+use veilset::trusted::{self, Whose};
 
 /// Its name in the configuration folder.
 pub const FILE: &str = "peers.toml";
@@ -61,18 +61,26 @@ fn parsed<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Fingerprint, D::E
 }
 
 impl Book {
-    /// Reads the book. A missing book is empty.
-    pub fn load(named: Option<&Path>) -> Result<Book> {
+    /// Reads the book. A missing book is empty. One that others may change adds to `warnings`.
+    pub fn load(named: Option<&Path>, warnings: &mut Vec<String>) -> Result<Book> {
         let path = named.map(Path::to_path_buf).or_else(Book::default_path);
         let text = match path.as_deref().map(|path| Ok((path, File::open(path)?))) {
             None => String::new(),
-            Some(Ok((path, file))) => read(path, file)?,
+            Some(Ok((path, file))) => read(path, file, warnings)?,
             Some(Err::<_, std::io::Error>(e)) if e.kind() == ErrorKind::NotFound && named.is_none() => {
                 String::new()
             }
             Some(Err(e)) => return Err(unreadable(path.as_deref(), e)),
         };
         Book::parse(&text, path)
+    }
+
+    /// The same, with the warnings printed.
+    fn load_or_warn(named: Option<&Path>) -> Result<Book> {
+        let mut warnings = Vec::new();
+        let book = Book::load(named, &mut warnings)?;
+        warnings.iter().for_each(|warning| warn(warning));
+        Ok(book)
     }
 
     /// Where the book is if it is not named, and there is a place for it.
@@ -99,13 +107,13 @@ impl Book {
             Some(path) => path,
             None => Folder::Configuration.file_or(FILE, "the address book", "--book")?,
         };
-        check_trusted(Some(&path))?;
+        trusted::check_place("the address book", &path, Whose::Ours)?;
         // A lock ends with the process that has it, whatever becomes of that.
         let _locked = match make || path.exists() {
             true => Some(locked(&path)?),
             false => None,
         };
-        let mut book = Book::load(named)?;
+        let mut book = Book::load_or_warn(named)?;
         change(&mut book)?;
         book.save()
     }
@@ -180,9 +188,9 @@ impl Book {
 }
 
 /// What is in a book. Somebody may have put it there since its name was looked at, or taken it away.
-fn read(path: &Path, mut file: File) -> Result<String> {
+fn read(path: &Path, mut file: File, warnings: &mut Vec<String>) -> Result<String> {
     let unread = |e| unreadable(Some(path), e);
-    trusted::check_own_opened("the address book", path, &file.metadata().map_err(unread)?)?;
+    warnings.extend(trusted::check("the address book", path, Whose::Ours, &file)?);
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(unread)?;
     Ok(text)
@@ -193,13 +201,6 @@ fn unwritten(path: &Path, e: &std::io::Error) -> Error {
         "the address book {} cannot be written: {e}. Free disk space, or name another with --book",
         path.display()
     ))
-}
-
-/// Refuses a book that others can change, or warns of it.
-fn check_trusted(path: Option<&Path>) -> Result<()> {
-    let warning = path.map(|path| trusted::check_own("the address book", path)).transpose()?.flatten();
-    warning.iter().for_each(|warning| warn(warning));
-    Ok(())
 }
 
 /// Locks the book that has this name, and makes an empty one if there is none. Who saves a book gives the name to another
@@ -309,8 +310,7 @@ pub fn run(command: &PeerCommand) -> Result<()> {
             })
         }
         PeerCommand::List { book } => {
-            let book = Book::load(book.as_deref())?;
-            check_trusted(book.path.as_deref())?;
+            let book = Book::load_or_warn(book.as_deref())?;
             let width = book.peers.keys().map(String::len).max().unwrap_or(0);
             for (name, Entry { fingerprint, address }) in &book.peers {
                 let line = format!("{name:width$}  {fingerprint}  {}", address.as_deref().unwrap_or(""));

@@ -6,6 +6,7 @@
 use crate::args::{Arguments, Command};
 use crate::columns::{self, Columns, Received};
 use crate::near::{did_you_mean, sentence};
+use crate::terminal::warn;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, CommandFactory, Parser};
 use std::any::TypeId;
@@ -18,7 +19,7 @@ use toml::de::{DeTable, DeValue};
 use veilset::error::{Error, Result};
 use veilset::operations;
 use veilset::spelling::verbatim;
-use veilset::trusted;
+use veilset::trusted::{self, Whose};
 
 /// The default file name.
 pub const DEFAULT: &str = "veilset.toml";
@@ -45,10 +46,9 @@ pub fn read(mut words: Vec<OsString>) -> Result<Command> {
         Error::usage(format!("cannot read {}: {e}. {next}", path.display()))
     };
     let mut file = std::fs::File::open(&path).map_err(unread)?;
-    if !is_file {
-        // Nobody named it: in a folder that others share, anybody may have put it there. A warning comes with the plan.
-        trusted::check_own_opened("the run file", &path, &file.metadata().map_err(unread)?)?;
-    }
+    // If nobody named it: in a folder that others share, anybody may have put it there.
+    let whose = if is_file { Whose::Given } else { Whose::Ours };
+    trusted::check("the run file", &path, whose, &file)?.iter().for_each(|warning| warn(warning));
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(unread)?;
     let mut command = File { path: &path, text: &text }.command(words)?;

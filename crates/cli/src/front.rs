@@ -22,7 +22,6 @@ use veilset::session::report::{Report, wrong_clock};
 use veilset::session::run::{self, Checked, Prepared};
 use veilset::speed::Speeds;
 use veilset::table::{Destination, Duplicates};
-use veilset::trusted;
 
 /// What a front end shows while a party runs, and whether it wants it to stop.
 pub trait Front {
@@ -74,8 +73,8 @@ impl PartyPlan {
             }
             (Purpose::Check, checked) => Destination::check(checked.as_deref(), false)?,
             (Purpose::Run, Some(path)) => {
-                self.warnings.extend(trusted::check("the check", path)?);
                 let review = Review::load(path)?;
+                self.warnings.extend(review.warning().map(String::from));
                 let checked = review.choice()?;
                 review.permits_columns(path, &self.job.reviewed_columns())?;
                 // A filter brings its group along. The gate compares it.

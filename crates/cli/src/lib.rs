@@ -215,12 +215,16 @@ pub fn page(topic: Option<&str>) -> Result<String> {
     guide::page(topic)
 }
 
-/// The peers in the address book: name, fingerprint and address of each. A missing book is empty.
+/// The peers in the address book: name, fingerprint and address of each. A missing book is empty. One that others may change
+/// adds to `warnings`.
 ///
 /// # Errors
 /// [`Error::Usage`].
-pub fn peers(path: Option<&Path>) -> Result<Vec<(String, String, Option<String>)>> {
-    Ok(book::Book::load(path)?.peers())
+pub fn peers(
+    path: Option<&Path>,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<(String, String, Option<String>)>> {
+    Ok(book::Book::load(path, warnings)?.peers())
 }
 
 /// A peer to be added to the address book, as `veilset peer add` takes it.

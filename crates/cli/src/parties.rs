@@ -2,6 +2,8 @@
 
 use crate::args::{CommonArgs, OperationArgs, Wish};
 use crate::near::{known_key, sentence_of};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,9 +15,10 @@ use veilset::net::{
 use veilset::operations::{self, Operation};
 use veilset::protocols::{self, Protocol};
 use veilset::threads::start;
+use veilset::trusted::{self, Whose};
 
 /// Our place in the list of parties; `None` in a run of two.
-pub fn of(a: &OperationArgs) -> Result<Option<Me>> {
+pub fn of(a: &OperationArgs, warnings: &mut Vec<String>) -> Result<Option<Me>> {
     let CommonArgs { parties, me, protocol, .. } = &a.common;
     match (parties, me) {
         (None, None) => only_for_two(protocol.and_then(Wish::named)).map(|()| None),
@@ -30,13 +33,13 @@ pub fn of(a: &OperationArgs) -> Result<Option<Me>> {
                     "--me is missing: give our name in the list of --parties, for instance --me north",
                 );
             };
-            load(path, me).map(Some)
+            load(path, me, warnings).map(Some)
         }
     }
 }
 
-/// Reads a list of parties, in which we have this name.
-pub fn load(path: &Path, me: &str) -> Result<Me> {
+/// Reads a list of parties, in which we have this name. A file that others may change adds to `warnings`.
+pub fn load(path: &Path, me: &str, warnings: &mut Vec<String>) -> Result<Me> {
     let shown = path.display().to_string();
     // What a parser or the system says is not ours to spell.
     let unusable = |e: &dyn std::fmt::Display| {
@@ -46,7 +49,10 @@ pub fn load(path: &Path, me: &str) -> Result<Me> {
             sentence_of(e)
         ))
     };
-    let text = std::fs::read_to_string(path).map_err(|e| unusable(&e))?;
+    let mut file = File::open(path).map_err(|e| unusable(&e))?;
+    warnings.extend(trusted::check("the list of parties", path, Whose::Given, &file)?);
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(|e| unusable(&e))?;
     let wrong = |e: toml::de::Error| unusable(&format!("{}{}", e.to_string().trim_end(), known_key(&e)));
     let listed: Listed = toml::from_str(&text).map_err(wrong)?;
     Roster::new(listed, &shown)?.me(me)

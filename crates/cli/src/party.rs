@@ -13,7 +13,6 @@ use veilset::job::{Facts, Job, Phase, Ran};
 use veilset::net::{Identity, Me};
 use veilset::table::Profile;
 use veilset::threads::Threads;
-use veilset::trusted;
 
 /// Why a plan is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,8 +200,6 @@ pub fn sayer(quiet: bool) -> impl Fn(&str) {
 pub fn load_identity(path: Option<&Path>, warn: &dyn Fn(&str)) -> Result<Identity> {
     let path = path.map_or_else(Identity::default_path, |path| Ok(path.into()))?;
     let identity = Identity::load(&path)?;
-    if let Some(warning) = trusted::check_own("the identity", &path)? {
-        warn(&warning);
-    }
+    identity.warning().into_iter().for_each(warn);
     Ok(identity)
 }

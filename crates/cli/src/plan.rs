@@ -19,7 +19,7 @@ use veilset::job::{InputTable, Job};
 use veilset::net::{Endpoint, Fingerprint, Identity, Me};
 use veilset::operations::sum::Modulus;
 use veilset::operations::{self, Operation, Role, Terms};
-use veilset::paths::{Paths, Use};
+use veilset::paths::{Paths, Use, open_regular};
 use veilset::places::Folder;
 use veilset::planner::{self, Choices, Preference};
 use veilset::protocols::{self, Assumption, Choice};
@@ -28,7 +28,7 @@ use veilset::table::{
     Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, Quoting, ReadOptions, check_input_name,
     check_output_name, input_files, name_of,
 };
-use veilset::trusted;
+use veilset::trusted::{self, Whose};
 
 /// What one party will do.
 #[derive(Debug)]
@@ -134,7 +134,8 @@ pub enum NamedProtection {
 }
 
 fn operation(a: OperationArgs) -> Result<PartyPlan> {
-    let me = parties::of(&a)?;
+    let mut warnings = Vec::new();
+    let me = parties::of(&a, &mut warnings)?;
     let terms = Terms {
         malicious_sender: a.malicious.is_some_and(|a| a.malicious_sender),
         reveal_count: a.reveal.is_some_and(|a| a.reveal_count_to_sender),
@@ -144,6 +145,7 @@ fn operation(a: OperationArgs) -> Result<PartyPlan> {
     };
     let accepted = Accepted::of(&a.common);
     let mut plan = common(a.operation, terms, a.common, a.output, me)?;
+    plan.warnings.append(&mut warnings);
     if let Some(a) = a.ids {
         a.ids.as_deref().map_or(Ok(()), check_output_name)?;
         (plan.job.ids, plan.job.id_column) = (a.ids, a.id_column);
@@ -324,21 +326,13 @@ fn common(
              --output-format csv, or give --output another name"
         )));
     }
-    let own = |given: &Option<PathBuf>, name| given.clone().or_else(|| Folder::Configuration.file(name));
-    let warnings = check_trusted(
-        own(&a.own.book, book::FILE).as_deref(),
-        [
-            ("the run file", a.run_file.as_deref()),
-            ("the list of parties", a.parties.as_deref()),
-            ("the policy", own(&a.own.policy, policy::FILE).as_deref()),
-        ],
-    )?;
-    let book = Book::load(a.own.book.as_deref())?;
+    let mut warnings = Vec::new();
+    let book = Book::load(a.own.book.as_deref(), &mut warnings)?;
     let others = match me {
         Some(me) => Others::Parties { me, listen: a.listen, identity: a.identity },
         None => one_peer(a.peer.as_deref(), a.identity, [a.listen, a.connect, a.proxy], &book)?,
     };
-    let policy = policy::load(a.own.policy.as_deref(), &seats(&others), &book)?;
+    let policy = policy::load(a.own.policy.as_deref(), &seats(&others), &book, &mut warnings)?;
     let audit_log = match a.own.audit_log {
         Some(path) if path == Path::new("none") => None,
         Some(path) => Some(path),
@@ -351,8 +345,10 @@ fn common(
         (Some(_), Some(path)) => Some(path),
         (Some(_), None) => Some(Ledger::default_path()?),
     };
-    let spent = ledger.as_deref().map(|path| trusted::check_own("the ledger", path)).transpose()?;
-    let warnings = warnings.into_iter().chain(spent.flatten()).collect();
+    // One that is missing, whoever takes a half says.
+    if let Some((path, file)) = ledger.as_deref().and_then(|path| Some((path, open_regular(path).ok()?))) {
+        warnings.extend(trusted::check("the ledger", path, Whose::Ours, &file)?);
+    }
     let default = |given: Option<PathBuf>, name| given.or_else(|| Folder::Configuration.file(name));
     let identity = match &others {
         Others::Peer { protection: NamedProtection::InsecurePlaintext, .. } => None,
@@ -390,14 +386,6 @@ fn common(
         warnings,
         own,
     })
-}
-
-/// Refuses files that decide whom we trust, and that others can change, or returns warnings of them.
-fn check_trusted(book: Option<&Path>, others: [(&str, Option<&Path>); 3]) -> Result<Vec<String>> {
-    let book = book.map(|path| trusted::check_own("the address book", path));
-    let others = others.into_iter().filter_map(|(what, path)| Some(trusted::check(what, path?)));
-    let warnings = book.into_iter().chain(others).collect::<Result<Vec<_>>>()?;
-    Ok(warnings.into_iter().flatten().collect())
 }
 
 /// A path that is no stream.

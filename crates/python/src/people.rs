@@ -1,18 +1,18 @@
 //! Who we are, and whom we know.
 
-use crate::errors::exception;
+use crate::errors::{as_python, exception};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use veilset::error::Error;
 use veilset::net::Identity;
 
-/// The path and the fingerprint of an identity; the default one if no path is given.
+/// The path and the fingerprint of an identity, and a warning of its file; the default one if no path is given.
 #[pyfunction]
-pub(crate) fn identity(py: Python<'_>, path: Option<PathBuf>) -> PyResult<(PathBuf, String)> {
+pub(crate) fn identity(py: Python<'_>, path: Option<PathBuf>) -> PyResult<(PathBuf, String, Option<String>)> {
     let load = || {
         let path = path.map_or_else(Identity::default_path, Ok)?;
-        let fingerprint = Identity::load(&path)?.fingerprint().to_string();
-        Ok((path, fingerprint))
+        let identity = Identity::load(&path)?;
+        Ok((path, identity.fingerprint().to_string(), identity.warning().map(as_python)))
     };
     load().map_err(|e: Error| exception(py, &e, &[]))
 }
@@ -29,13 +29,15 @@ pub(crate) fn new_identity(py: Python<'_>, path: Option<PathBuf>) -> PyResult<(P
     make().map_err(|e: Error| exception(py, &e, &[]))
 }
 
-/// The peers in the address book: name, fingerprint and address.
+/// A name, a fingerprint and an address.
+type Entry = (String, String, Option<String>);
+
+/// The peers in the address book, and warnings of its file.
 #[pyfunction]
-pub(crate) fn peers(
-    py: Python<'_>,
-    book: Option<PathBuf>,
-) -> PyResult<Vec<(String, String, Option<String>)>> {
-    veilset_cli::peers(book.as_deref()).map_err(|e| exception(py, &e, &[]))
+pub(crate) fn peers(py: Python<'_>, book: Option<PathBuf>) -> PyResult<(Vec<Entry>, Vec<String>)> {
+    let mut warnings = Vec::new();
+    let peers = veilset_cli::peers(book.as_deref(), &mut warnings).map_err(|e| exception(py, &e, &[]))?;
+    Ok((peers, warnings.iter().map(|warning| as_python(warning)).collect()))
 }
 
 /// Gives a peer a name in the address book: its name, fingerprint and address. `identity` is ours, whose fingerprint is
@@ -43,7 +45,7 @@ pub(crate) fn peers(
 #[pyfunction]
 pub(crate) fn add_peer(
     py: Python<'_>,
-    peer: (String, String, Option<String>),
+    peer: Entry,
     identity: Option<PathBuf>,
     book: Option<PathBuf>,
     force: bool,

@@ -6,41 +6,48 @@
 //! user such a group, and a file mode for it.
 
 use crate::error::{Error, Result};
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::path::Path;
 
-/// Refuses a file that others can change, called `what` in messages, or returns a warning about it. Another user may have
-/// written it for us. A file that does not exist is good, and so is every file on a system without file modes.
-///
-/// # Errors
-/// [`Error::Usage`], which says who can change it, and what to do.
-pub fn check(what: &str, path: &Path) -> Result<Option<String>> {
-    of(what, path, false, None)
+/// Who writes a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// Nobody but us, or nobody has named it: one of another user is refused.
+    Ours,
+    /// Perhaps another user, for us: there is a warning.
+    Given,
 }
 
-/// The same for a file that nobody writes but us, or that nobody has named: one of another user is refused.
+/// Refuses a file that others can change, called `what` in messages, or returns a warning about it. The file is open, and is
+/// looked at itself as well as the way to its name: another file may have had the name meanwhile. Every file is good on a
+/// system without file modes.
 ///
 /// # Errors
 /// [`Error::Usage`], which says who can change it, and what to do.
-pub fn check_own(what: &str, path: &Path) -> Result<Option<String>> {
-    of(what, path, true, None)
+pub fn check(what: &str, path: &Path, whose: Whose, file: &File) -> Result<Option<String>> {
+    let opened = file.metadata().map_err(|e| {
+        Error::usage(format!("{what} {} cannot be looked at: {e}. Name another file", path.display()))
+            .because(&e)
+    })?;
+    of(what, path, whose, Some(&opened))
 }
 
-/// [`check_own`] of a file that is open, and of what was opened: another file may have had its name meanwhile.
+/// The same for what has this name, or is to get it; before a file is made.
 ///
 /// # Errors
 /// [`Error::Usage`], which says who can change it, and what to do.
-pub fn check_own_opened(what: &str, path: &Path, opened: &Metadata) -> Result<Option<String>> {
-    of(what, path, true, Some(opened))
+pub fn check_place(what: &str, path: &Path, whose: Whose) -> Result<Option<String>> {
+    of(what, path, whose, None)
 }
 
 #[cfg(unix)]
-fn of(what: &str, path: &Path, own: bool, opened: Option<&Metadata>) -> Result<Option<String>> {
-    unix::Place { what, path, own, user: rustix::process::geteuid().as_raw(), opened, warning: None }.check()
+fn of(what: &str, path: &Path, whose: Whose, opened: Option<&Metadata>) -> Result<Option<String>> {
+    let user = rustix::process::geteuid().as_raw();
+    unix::Place { what, path, own: whose == Whose::Ours, user, opened, warning: None }.check()
 }
 
 #[cfg(not(unix))]
-fn of(_: &str, _: &Path, _: bool, _: Option<&Metadata>) -> Result<Option<String>> {
+fn of(_: &str, _: &Path, _: Whose, _: Option<&Metadata>) -> Result<Option<String>> {
     Ok(None)
 }
 

@@ -238,8 +238,9 @@ fn a_pipe_that_was_handed_to_us_is_good() {
     let world = World::new();
     for name in [format!("/dev/fd/{}", read.as_raw_fd()), format!("/proc/self/fd/{}", read.as_raw_fd())] {
         world.is(&name, Good);
-        let opened = File::open(&name).unwrap().metadata().unwrap();
-        assert_eq!(check_own_opened("the policy", Path::new(&name), &opened), Ok(None));
+        let file = File::open(&name).unwrap();
+        assert_eq!(check("the policy", Path::new(&name), Whose::Ours, &file), Ok(None));
+        let opened = file.metadata().unwrap();
         // Even one of another user, as by `| sudo`.
         let (path, user) = (Path::new(&name), opened.uid() + 1);
         let place = Place { what: "the policy", path, own: true, user, opened: Some(&opened), warning: None };

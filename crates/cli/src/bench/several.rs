@@ -99,7 +99,8 @@ pub fn party(a: &BenchPartyArgs, number: u8) -> Result<()> {
     let b = &a.bench;
     let parties = usize::from(b.parties.unwrap_or_default());
     let threads = start_threads(b.threads.map_or(0, usize::from))?;
-    let me = parties::load(&a.folder.join(LIST), &number.to_string())?;
+    // In a folder of the benchmark's own.
+    let me = parties::load(&a.folder.join(LIST), &number.to_string(), &mut Vec::new())?;
     let identity = Arc::new(Identity::load(identity_of(&a.folder, &number.to_string()))?);
     let seed = whole(a.seed);
     let common = (b.n as f64 * b.overlap).round() as usize;

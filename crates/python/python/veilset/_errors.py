@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
 
@@ -107,3 +109,12 @@ def told(error: BaseException) -> str:
         return f"{kind}: there is no {error.name} here"
     ours = isinstance(error, Error) or type(error).__module__.partition(".")[0] == "distributed"
     return f"{kind}: {error}" if ours else kind
+
+
+def warn(text: str) -> None:
+    """Warns at the line that called this package, each time: the same text may be about another run."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__package__") in (__package__, f"{__package__}.aio") and frame.f_back is not None:
+        frame = frame.f_back
+    name = frame.f_globals.get("__name__", "veilset")
+    warnings.warn_explicit(text, RuntimeWarning, frame.f_code.co_filename, frame.f_lineno, name, registry={})

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import _native
+from ._errors import warn
 
 
 @dataclass(frozen=True, repr=False)
@@ -21,8 +22,11 @@ class Identity:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | None = None) -> Identity:
-        """The identity in a file; without a path, the default one."""
-        return cls(*_native.identity(path))
+        """The identity in a file; without a path, the default one. Warns if others could replace the file."""
+        found, fingerprint, warning = _native.identity(path)
+        if warning is not None:
+            warn(warning)
+        return cls(found, fingerprint)
 
     @classmethod
     def new(cls, path: str | os.PathLike[str] | None = None) -> Identity:
@@ -48,8 +52,11 @@ class PeerBook:
         self.path = None if path is None else Path(path)
 
     def peers(self) -> list[Peer]:
-        """All entries, by name."""
-        return [Peer(*peer) for peer in _native.peers(self.path)]
+        """All entries, by name. Warns if others could change the file."""
+        peers, warnings = _native.peers(self.path)
+        for warning in warnings:
+            warn(warning)
+        return [Peer(*peer) for peer in peers]
 
     def add(
         self,

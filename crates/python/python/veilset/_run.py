@@ -5,9 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import logging
-import sys
 import time
-import warnings
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from . import _native
-from ._errors import Error, told, usage
+from ._errors import Error, told, usage, warn
 from ._frames import NAME, Source, is_path, looked_at, names_of, source
 from ._given import ROWS, check_applies, given_of, worded
 
@@ -97,7 +95,7 @@ def _back(frame: _native.Frame | None, of: Source) -> Any:
         why = told(e)
     plain = of.plain(frame)
     columns = ", ".join(plain.columns if isinstance(plain, _native.Frame) else plain.column_names)
-    _warn(
+    warn(
         f"the result is a {type(plain).__module__.split('.')[0]}.{type(plain).__name__} with the columns {columns}, because the"
         f" kind of frame that was given cannot hold it ({why})"
     )
@@ -110,7 +108,7 @@ def _delete(leftover: _native.Leftover | None) -> None:
         if leftover is not None and (left := leftover.delete()):
             LOG.info(left)
     except Error as e:
-        _warn(f"the run is done, but {e}")
+        warn(f"the run is done, but {e}")
 
 
 class Party(NamedTuple):
@@ -200,7 +198,7 @@ class Started:
         over = self._run.wait(seconds)
         for kind, text in self._run.said():
             if kind == "warning":
-                _warn(text)
+                warn(text)
             else:
                 LOG.info(text)
         if self._show is not None:
@@ -288,15 +286,6 @@ def make(command: str, data: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     return started.outcome()
 
 
-def _warn(text: str) -> None:
-    """Warns at the line that called this package, each time: the same text may be about another run."""
-    frame = sys._getframe(1)
-    while frame.f_globals.get("__package__") in (__package__, f"{__package__}.aio") and frame.f_back is not None:
-        frame = frame.f_back
-    name = frame.f_globals.get("__name__", "veilset")
-    warnings.warn_explicit(text, RuntimeWarning, frame.f_code.co_filename, frame.f_lineno, name, registry={})
-
-
 def _shown(progress: Any) -> Callable[[Doing, bool], None] | None:
     """What shows the progress: a callable of the user's, or tqdm."""
     if progress is None or progress is False:
@@ -334,4 +323,4 @@ def _tell(progress: Callable[[Doing], None], doing: Doing, over: bool) -> None:
     except Exception as e:
         if not over:
             raise
-        _warn(f"the run is over, but its progress could not be told: {type(e).__name__}: {e}")
+        warn(f"the run is over, but its progress could not be told: {type(e).__name__}: {e}")

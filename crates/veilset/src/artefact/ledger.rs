@@ -10,7 +10,7 @@ use crate::places::{
     Folder, PATIENCE, PAUSE, append_line, beside, check_of, private_parent, same_file, sync_parent,
 };
 use crate::rng::Prng;
-use crate::trusted;
+use crate::trusted::{self, Whose};
 use std::fs::{File, OpenOptions, TryLockError, metadata, symlink_metadata};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -195,7 +195,7 @@ impl Ledger {
         if !found.is_file() {
             return Err(self.unusable(&io::Error::other("it is not a regular file")));
         }
-        trusted::check_own_opened("the ledger", &self.0, &found)?;
+        trusted::check("the ledger", &self.0, Whose::Ours, &file)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),

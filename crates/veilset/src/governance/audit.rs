@@ -20,6 +20,7 @@ use crate::session::report::{name_of, rfc3339};
 use crate::session::{Party, Proposal};
 use crate::stored::Set;
 use crate::threads::Threads;
+use crate::trusted::{self, Whose};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -423,6 +424,12 @@ impl AuditLog {
             true => Ok(AuditLog { path: path.into(), file }),
             false => Err(unusable(io::Error::other("it is not a regular file"))),
         }
+    }
+
+    /// Who else can change it, if anybody. They can hide earlier runs, and no more: it keeps no run from being made.
+    pub(crate) fn warning(&self) -> Option<String> {
+        trusted::check("the audit log", &self.path, Whose::Given, &self.file)
+            .unwrap_or_else(|e| Some(e.to_string()))
     }
 
     /// Appends a line and syncs it to disk; otherwise the log stays as it was. The log is locked meanwhile.

@@ -66,7 +66,6 @@ use crate::params::SMALL_SET;
 use crate::session::report::Report;
 use crate::session::run::Request;
 use crate::session::{Approval, Hello, Party, Proposal};
-use crate::trusted;
 use std::io;
 use std::path::Path;
 
@@ -138,15 +137,10 @@ impl<'a> Gate<'a> {
         if let Some(text) = single_value(request, policy) {
             (setup.warn)(&text);
         }
-        if let Some(path) = audit_log {
-            // Whoever can change it can hide earlier runs, and no more: it keeps no run from being made.
-            match trusted::check("the audit log", path) {
-                Ok(None) => {}
-                Ok(Some(warning)) => (setup.warn)(&warning),
-                Err(e) => (setup.warn)(&e.to_string()),
-            }
-        }
         let log = audit_log.map(AuditLog::open).transpose()?;
+        if let Some(warning) = log.as_ref().and_then(AuditLog::warning) {
+            (setup.warn)(&warning);
+        }
         if log.is_none() && policy.repeats() == Repeats::Refuse {
             policy
                 .refuses("repeats", "without the audit log (`audit_log=none`) repeated runs go unnoticed")?;

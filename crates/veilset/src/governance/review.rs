@@ -13,6 +13,7 @@ use crate::places::{Line, with_check, without_check};
 use crate::protocols::Choice;
 use crate::session::Proposal;
 use crate::session::report::rfc3339;
+use crate::trusted::{self, Whose};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -39,6 +40,9 @@ pub struct Review {
     columns: Columns,
     parties: Vec<Other>,
     terms: BTreeMap<String, String>,
+    /// Who could change its file.
+    #[serde(skip)]
+    warning: Option<String>,
 }
 
 /// The columns of our table that a run looks at. The peer is told their number, not their names.
@@ -79,6 +83,7 @@ impl Review {
             columns,
             parties: parties.collect(),
             terms: terms.map(|term| (term.key.to_string(), term.value)).collect(),
+            warning: None,
         }
     }
 
@@ -91,10 +96,10 @@ impl Review {
         line.ok_or_else(|| Error::Bug("a review is not JSON".into()))
     }
 
-    /// Reads a file.
+    /// Reads a file. Of one that others may change there is a [`Review::warning`].
     ///
     /// # Errors
-    /// [`Error::Usage`] for one that cannot be read, is damaged, or is no check.
+    /// [`Error::Usage`] for one that every user can change, that cannot be read, is damaged, or is no check.
     pub fn load(path: &Path) -> Result<Review> {
         let unusable = |why: String| {
             Error::usage(format!(
@@ -102,17 +107,23 @@ impl Review {
                 path.display()
             ))
         };
+        let file = File::open(path).map_err(|e| unusable(e.to_string()))?;
+        let warning = trusted::check("the check", path, Whose::Given, &file)?;
         let mut bytes = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes));
-        read.map_err(|e| unusable(e.to_string()))?;
+        file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|e| unusable(e.to_string()))?;
         let review: Option<Review> = match without_check(&bytes) {
             Line::Right(object) => serde_json::from_slice(&object).ok(),
             Line::Unchecked | Line::Wrong => None,
         };
         match review {
-            Some(review) if review.veilset_check == FORM => Ok(review),
+            Some(review) if review.veilset_check == FORM => Ok(Review { warning, ..review }),
             _ => Err(unusable("it is damaged, or not what a check of this version writes".into())),
         }
+    }
+
+    /// What to tell the user of the file that it was loaded from: who else could change it, if anybody.
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
     /// The protocol and the group by which the run was to be computed.

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::places::{Folder, private_parent};
 use crate::rng::Prng;
 use crate::secret::Secret;
-use crate::trusted;
+use crate::trusted::{self, Whose};
 use rustls::crypto::aws_lc_rs::sign::any_eddsa_type;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
@@ -31,6 +31,8 @@ pub struct Identity {
     pkcs8: Secret<Vec<u8>>,
     key: Arc<CertifiedKey>,
     fingerprint: Fingerprint,
+    /// Who could replace its file.
+    warning: Option<String>,
 }
 
 impl Identity {
@@ -51,7 +53,7 @@ impl Identity {
         let fingerprint = Fingerprint::of_public_key(&spki);
         // RFC 7250: the public key takes the place of a certificate.
         let key = Arc::new(CertifiedKey::new(vec![CertificateDer::from(spki)], signer));
-        Ok(Identity { pkcs8, key, fingerprint })
+        Ok(Identity { pkcs8, key, fingerprint, warning: None })
     }
 
     /// Writes a new file that only its owner can read, and creates missing directories. Never overwrites an
@@ -84,7 +86,8 @@ impl Identity {
         })
     }
 
-    /// Reads the file. A file that others can read or change is rejected.
+    /// Reads the file. A file that others can read or change is rejected; of one that others may replace there is a
+    /// [`Identity::warning`].
     pub fn load(path: impl AsRef<Path>) -> Result<Identity> {
         let path = path.as_ref();
         let shown = path.display();
@@ -104,7 +107,7 @@ impl Identity {
                  `chmod 600 {shown}`, or make a new one if somebody may have copied it"
             )));
         }
-        trusted::check_own("the identity", path)?;
+        let warning = trusted::check("the identity", path, Whose::Ours, &file)?;
         let mut pem = Zeroizing::new(Vec::with_capacity(metadata.len().min(LARGEST_FILE) as usize));
         file.take(LARGEST_FILE).read_to_end(&mut pem).map_err(unreadable)?;
         let not_a_key = |e: String| {
@@ -113,7 +116,8 @@ impl Identity {
                  one with `veilset identity new`, or name another file with `identity`"
             ))
         };
-        Self::from_pem_bytes(&pem).map_err(not_a_key)
+        let identity = Self::from_pem_bytes(&pem).map_err(not_a_key)?;
+        Ok(Identity { warning, ..identity })
     }
 
     fn from_pem_bytes(pem: &[u8]) -> Result<Identity, String> {
@@ -133,6 +137,11 @@ impl Identity {
     /// about it.
     pub(crate) fn secret_for(&self, purpose: &'static str) -> Secret<[u8; 32]> {
         Secret::new(blake3::derive_key(purpose, &self.pkcs8))
+    }
+
+    /// What to tell the user of the file that it was loaded from: who could replace it, if anybody.
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
     /// The name of this identity for the other party.
@@ -273,6 +282,26 @@ mod tests {
         }
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400)).unwrap();
         Identity::load(&path).unwrap();
+    }
+
+    #[test]
+    fn whoever_could_replace_the_file_is_in_its_warning() {
+        let scratch = Scratch::new("replaced");
+        let path = scratch.0.join("place/identity.pem");
+        Identity::generate().unwrap().save(&path).unwrap();
+        let place = path.parent().unwrap();
+        assert_eq!(Identity::load(&path).unwrap().warning(), None);
+        // Others may make files in a folder like /tmp, and replace none.
+        std::fs::set_permissions(place, std::fs::Permissions::from_mode(0o1777)).unwrap();
+        assert_eq!(Identity::load(&path).unwrap().warning(), None);
+        std::fs::set_permissions(place, std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(words(Identity::load(&path).unwrap_err()).contains("in which every user can replace it"));
+        std::fs::set_permissions(place, std::fs::Permissions::from_mode(0o700)).unwrap();
+        // Only root gives folders to others.
+        if std::os::unix::fs::chown(place, Some(54_321), None).is_ok() {
+            let identity = Identity::load(&path).unwrap();
+            assert!(identity.warning().unwrap().contains("whose owner (54321) can replace it"));
+        }
     }
 
     #[test]
