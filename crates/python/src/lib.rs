@@ -7,6 +7,7 @@ mod link;
 mod people;
 mod run;
 mod spread;
+mod stream;
 
 use pyo3::prelude::*;
 

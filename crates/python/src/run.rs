@@ -1,9 +1,10 @@
 //! A party's run, or something that it makes in advance, on a thread of its own.
 
 use crate::errors::{as_name, as_python, exception};
-use crate::frame::{Frame, Stream, batches, known_in, unhad};
+use crate::frame::{Frame, batches, known_in, unhad};
 use crate::link::{Doing, Link};
 use crate::spread::{Whole, agree};
+use crate::stream::Stream;
 use arrow_schema::ArrowError;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;

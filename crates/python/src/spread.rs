@@ -1,9 +1,10 @@
 //! A job whose table lies with workers: what they do with its pieces, and those who agree with the whole.
 
 use crate::errors::{exception, told};
-use crate::frame::{Frame, Stream, batches};
+use crate::frame::{Frame, batches};
 use crate::link::Link;
 use crate::run::{Ended, Run, alone, carry_out, read, values};
+use crate::stream::Stream;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator};

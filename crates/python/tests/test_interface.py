@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import datetime
 import inspect
+import os
 import pathlib
 import pickle
 import re
 import subprocess
 import sys
 import threading
+import warnings
 
 import duckdb
 import numpy
@@ -182,6 +184,27 @@ def test_messages_of_a_run_say_what_to_do_in_python(pair, home):
     own = pair.identities[0]
     with pytest.raises(veilset.UsageError, match=r"`print\(veilset\.Identity\.load\(\)\.fingerprint\)`"):
         veilset.PeerBook().add("us", own.fingerprint, identity=own)
+
+
+def test_files_that_others_could_replace_give_a_warning(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root gives folders to others")
+    place = tmp_path / "place"
+    place.mkdir(mode=0o700)
+    identity = veilset.Identity.new(place / "id.pem")
+    book = veilset.PeerBook(place / "peers.toml")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert veilset.Identity.load(identity.path) == identity
+        book.add("south", veilset.Identity.new(tmp_path / "south.pem").fingerprint)
+        assert [peer.name for peer in book.peers()] == ["south"]
+    os.chown(place, 54_321, -1)
+    with pytest.warns(RuntimeWarning, match=r"the identity .*id\.pem is in the folder .* whose owner \(54321\)") as told:
+        assert veilset.Identity.load(identity.path) == identity
+    # It is said of the line that asked.
+    assert [warning.filename for warning in told] == [__file__]
+    with pytest.warns(RuntimeWarning, match=r"the address book .*peers\.toml is in the folder"):
+        assert [peer.name for peer in book.peers()] == ["south"]
 
 
 def test_the_guide_is_in_the_package():
