@@ -19,6 +19,7 @@ use veilset::net::{Endpoint, Identity, Label};
 use veilset::secret::Secret;
 use veilset::session::workers::{Lane, Ticket};
 use veilset::stored::{Kept, Lanes, Part, Source, Spread, Sum, Workers};
+use veilset::table::Profile;
 use veilset_cli::{PartyPlan, Purpose, piece_plan, plan};
 
 const HASH: usize = 32;
@@ -37,7 +38,8 @@ pub(crate) fn piece_hashes<'py>(
     Ok((PyBytes::new(py, &rows), PyBytes::new(py, &hashes)))
 }
 
-/// The number of items of this piece and of its rows whose keys occurred before, and its part of the digests.
+/// The number of items of this piece and of its rows whose keys occurred before, its part of the digests, and how many of its keys
+/// may cost matches.
 #[pyfunction]
 pub(crate) fn piece_sums<'py>(
     py: Python<'py>,
@@ -45,11 +47,12 @@ pub(crate) fn piece_sums<'py>(
     options: &Bound<'py, PyDict>,
     keys: &[u8],
     frame: &Bound<'py, PyAny>,
-) -> PyResult<(u64, u64, Bound<'py, PyBytes>)> {
+) -> PyResult<(u64, u64, Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
     let keys = keys_of(keys)?;
     let sums = of_piece(py, operation, options, frame, |data| data.sums(&keys))?;
     let bytes: Vec<u8> = sums.sums.iter().flatten().flat_map(|part| part.to_le_bytes()).collect();
-    Ok((sums.items, sums.duplicates, PyBytes::new(py, &bytes)))
+    let profile = sums.profile.counts().map(u64::to_le_bytes).concat();
+    Ok((sums.items, sums.duplicates, PyBytes::new(py, &bytes), PyBytes::new(py, &profile)))
 }
 
 /// The places in the key of the columns that become text by what the workers of these shards learned. `frame` is any piece.
@@ -260,7 +263,7 @@ fn keys_of(bytes: &[u8]) -> PyResult<Vec<Secret<[u8; HASH]>>> {
 }
 
 /// What is known of the whole table: the items, the rows, those whose key occurred before and those skipped; the keys of the
-/// digests, and the sums under them.
+/// digests, and the sums under them; how many keys may cost matches.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Whole {
@@ -270,6 +273,7 @@ pub(crate) struct Whole {
     skipped: u64,
     keys: Vec<u8>,
     sums: Vec<u8>,
+    profile: [u64; 7],
 }
 
 impl Whole {
@@ -294,13 +298,20 @@ pub(crate) fn agree(
     let mut plan = plan(operation, &values(options)?).map_err(|e| exception(py, &e, &[]))?;
     let link = Link::new();
     let rows = [whole.rows, whole.duplicates, whole.skipped];
+    let profile = Profile::of_counts(whole.profile);
     let spread = whole.spread(crew, link.clone())?;
-    Run::over(link, move |link| carry_out(&mut plan, elsewhere(spread, rows), link, false).map_err(alone))
+    Run::over(link, move |link| {
+        carry_out(&mut plan, elsewhere(spread, rows, profile), link, false).map_err(alone)
+    })
 }
 
 /// What makes the data of a job of a table that lies with workers.
-fn elsewhere(spread: Spread, rows: [u64; 3]) -> impl for<'j> FnOnce(&'j Job, &Watch<'_>) -> Result<Data<'j>> {
-    move |job, _| Data::elsewhere(job, Elsewhere::new(job, spread, rows))
+fn elsewhere(
+    spread: Spread,
+    rows: [u64; 3],
+    profile: Profile,
+) -> impl for<'j> FnOnce(&'j Job, &Watch<'_>) -> Result<Data<'j>> {
+    move |job, _| Data::elsewhere(job, Elsewhere::new(job, spread, rows, profile))
 }
 
 /// The workers, as an engine has them: an object with `cut`, `lanes`, `run` and `result`.

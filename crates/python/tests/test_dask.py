@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import logging
 import os
 import pathlib
 import shutil
@@ -133,6 +134,21 @@ def test_rows_of_the_sender_come_along(pair: Pair, clients: list[Client]) -> Non
     sides = ({"receive_columns": ["theirs"]}, {"send_columns": ["theirs"]})
     r, _ = same_as_one_run(pair, clients, "intersect", [keys(range(100)), theirs], sides)
     assert [row[-1] for row in rows(r.frame)] == [str(i * i) for i in range(60, 100)]
+
+
+def test_what_may_cost_matches_is_said_of_all_partitions_together(
+    pair: Pair, clients: list[Client], caplog: pytest.LogCaptureFixture
+) -> None:
+    ours = keys(range(40))
+    ours.loc[[1, 20, 39], "k"] += " "
+    ours.loc[[2, 38], "k"] = ["NULL", "n/a"]
+    with caplog.at_level(logging.INFO, logger="veilset"):
+        done(run(pair, clients, "intersect", parts(ours, keys(range(40))), {}))
+    told = [record.getMessage() for record in caplog.records if "does not match" in record.getMessage()]
+    assert told == [
+        "the table of the workers: the key begins or ends with white space in 3 rows, has capital letters in 1 row, stands for "
+        "no value, like NULL, in 2 rows: if the other side writes it differently, it does not match; see normalize"
+    ]
 
 
 def test_both_get_the_result(pair: Pair, clients: list[Client]) -> None:

@@ -239,14 +239,16 @@ def ordered(tables: Sequence[pyarrow.Table]) -> pyarrow.Table:
     return table.take(pyarrow.compute.sort_indices(table, [(HASH, "ascending"), (PLACE, "ascending")]))
 
 
-#: The number of items, of rows whose key occurred before, and of rows; the part of the digests, and the mark.
-Summed = tuple[int, int, int, bytes, bytes]
+#: The number of items, of rows whose key occurred before, and of rows; the part of the digests, the mark, and the counts of keys
+#: that may cost matches.
+Summed = tuple[int, int, int, bytes, bytes, bytes]
 
 
 def summed(operation: str, words: Words, keys: bytes, table: pyarrow.Table) -> Summed:
     """What such a piece adds to what both sides must know before the run."""
-    items, duplicates, sums = _native.piece_sums(operation, words, keys, _aligned(plain(table)))
-    return items, duplicates, len(table), sums, _marks(table, numpy.zeros(len(table), "i8"), 1).tobytes()
+    items, duplicates, sums, profile = _native.piece_sums(operation, words, keys, _aligned(plain(table)))
+    mark = _marks(table, numpy.zeros(len(table), "i8"), 1).tobytes()
+    return items, duplicates, len(table), sums, mark, profile
 
 
 def total(parts: Iterable[Summed], rows: int, keys: bytes) -> dict[str, Any]:
@@ -254,10 +256,12 @@ def total(parts: Iterable[Summed], rows: int, keys: bytes) -> dict[str, Any]:
     items, duplicates, keyed = 0, 0, 0
     sums: NDArray[Any] = numpy.zeros(8, "<u8")
     mark: NDArray[Any] = numpy.zeros(5, "<u8")
-    for more, repeated, with_key, part, part_of_mark in parts:
+    profile: NDArray[Any] = numpy.zeros(7, "<u8")
+    for more, repeated, with_key, part, part_of_mark, counts in parts:
         items, duplicates, keyed = items + more, duplicates + repeated, keyed + with_key
         sums = sums + numpy.frombuffer(part, "<u8")
         mark = mark + numpy.frombuffer(part_of_mark, "<u8")
+        profile = profile + numpy.frombuffer(counts, "<u8")
     return {
         "items": items,
         "rows": rows,
@@ -266,6 +270,7 @@ def total(parts: Iterable[Summed], rows: int, keys: bytes) -> dict[str, Any]:
         "keys": keys,
         "sums": sums.tobytes(),
         "mark": mark.tobytes(),
+        "profile": profile.tolist(),
     }
 
 

@@ -135,7 +135,8 @@ class _Table:
         def summed(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             if all := list(batches):
                 row = _spread.summed(operation, words, keys, pyarrow.Table.from_batches(all))
-                yield pyarrow.RecordBatch.from_pylist([dict(zip(("items", "again", "rows", "sums", "mark"), row))])
+                names = ("items", "again", "rows", "sums", "mark", "profile")
+                yield pyarrow.RecordBatch.from_pylist([dict(zip(names, row))])
 
         schema = _with(self.data.schema, (_spread.HASH, BinaryType()), (_spread.PLACE, LongType()))
         hashes = self.data.mapInArrow(_telling(hashed), schema)
@@ -143,9 +144,9 @@ class _Table:
         number = max(self.spark.sparkContext.defaultParallelism, _partitions(self.data))
         ordered = hashes.repartition(number, _spread.HASH).sortWithinPartitions(_spread.HASH, _spread.PLACE)
         self.ordered = ordered.persist(StorageLevel.MEMORY_AND_DISK)
-        form = "items long, again long, rows long, sums binary, mark binary"
+        form = "items long, again long, rows long, sums binary, mark binary, profile binary"
         sums = _asked(self.ordered.mapInArrow(_telling(summed), form).collect)
-        parts = [(row[0], row[1], row[2], bytes(row[3]), bytes(row[4])) for row in sums]
+        parts = [(row[0], row[1], row[2], bytes(row[3]), bytes(row[4]), bytes(row[5])) for row in sums]
         self._whole = _spread.total(parts, _asked(self.data.count), keys)
         return self._whole
 

@@ -233,7 +233,7 @@ impl<'a> Data<'a> {
                 unread: &[],
                 found: Found::default(),
                 notes: &[],
-                profile: None,
+                profile: Some(&all.profile),
             },
         }
     }

@@ -27,7 +27,7 @@ use crate::operations::union::rows::New;
 use crate::secret::{Secret, Secrets};
 use crate::session::workers;
 use crate::stored::{self, Form, Part, Spread};
-use crate::table::{Batches, Format, text_keys};
+use crate::table::{Batches, Format, Profile, text_keys};
 
 /// What is known of a table that lies with workers.
 pub struct Elsewhere {
@@ -41,6 +41,8 @@ pub struct Elsewhere {
     pub duplicates: u64,
     /// of those that were skipped because their key is empty.
     pub skipped: u64,
+    /// What of its keys may cost matches.
+    pub profile: Profile,
 }
 
 /// A part of the digests of a set.
@@ -49,6 +51,8 @@ pub struct Sums {
     pub items: u64,
     /// The number of rows whose key occurred before.
     pub duplicates: u64,
+    /// What of the keys may cost matches. That of the whole table has the sums of the [counts](Profile::counts).
+    pub profile: Profile,
     /// A sum under each of the [`keys`].
     pub sums: Vec<stored::Sum>,
 }
@@ -60,8 +64,13 @@ pub fn keys(identity: &Identity) -> Vec<Secret<[u8; 32]>> {
 
 impl Elsewhere {
     /// The table of a job, with the sums of all its pieces.
-    pub fn new(job: &Job, spread: Spread, [rows, duplicates, skipped]: [u64; 3]) -> Elsewhere {
-        Elsewhere { spread, compared: job.compared(), rows, duplicates, skipped }
+    pub fn new(
+        job: &Job,
+        spread: Spread,
+        [rows, duplicates, skipped]: [u64; 3],
+        profile: Profile,
+    ) -> Elsewhere {
+        Elsewhere { spread, compared: job.compared(), rows, duplicates, skipped, profile }
     }
 }
 
@@ -100,7 +109,7 @@ impl<'a> Data<'a> {
     /// # Errors
     /// [`Error::Bug`] for data that are not in memory.
     pub fn sums(&self, keys: &[Secret<[u8; 32]>]) -> Result<Sums> {
-        let Facts { items, duplicates, .. } = self.facts();
+        let Facts { items, duplicates, profile, .. } = self.facts();
         let request = self.request();
         let [for_log, for_job] = keys else {
             return Err(Error::Bug("there are two digests of a set".into()));
@@ -115,7 +124,7 @@ impl<'a> Data<'a> {
                 super::shards::message(0, hash, payload, to);
             })?,
         ];
-        Ok(Sums { items, duplicates, sums })
+        Ok(Sums { items, duplicates, profile: profile.cloned().unwrap_or_default(), sums })
     }
 
     /// The items of this piece, which is a shard.

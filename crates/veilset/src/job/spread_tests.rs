@@ -41,7 +41,7 @@ impl Side {
     }
 
     fn sums(&self, rows: &[&str]) -> (u64, u64, Vec<stored::Sum>) {
-        let Sums { items, duplicates, sums } =
+        let Sums { items, duplicates, sums, .. } =
             self.of(rows, |data| data.sums(&keys(&self.identity)).unwrap());
         (items, duplicates, sums)
     }
@@ -92,6 +92,28 @@ fn the_sums_of_pieces_add_up_to_those_of_the_whole() {
     assert_eq!(pieces.map(|(items, ..)| items), [2, 2]);
 }
 
+/// What may cost matches is said of all pieces as of one table: also whether all long numbers end in zeros.
+#[test]
+fn the_profiles_of_pieces_add_up_to_that_of_the_whole() {
+    let side = Side::new();
+    let rows = [" a,1", "B,1", "4111111111111110,1", "n/a,1", "9000000000000001,1", "B,2", "4.91e+11,1"];
+    let profile = |rows: &[&str]| side.of(rows, |data| data.sums(&keys(&side.identity)).unwrap().profile);
+    let whole = profile(&rows);
+    let text = "the key begins or ends with white space in 1 row, has capital letters in 2 rows, looks rounded by a spreadsheet \
+                in 1 row, stands for no value, like NULL, in 1 row: ";
+    assert!(whole.text().unwrap().starts_with(text), "{whole:?}");
+    let mut counts = [0; 7];
+    for piece in [&rows[..3], &rows[3..5], &rows[5..]] {
+        counts.iter_mut().zip(profile(piece).counts()).for_each(|(all, of_piece)| *all += of_piece);
+    }
+    assert_eq!(Profile::of_counts(counts), whole);
+    // It is what is said of the table of the workers.
+    let job = side.job("profile.csv", &rows);
+    let data =
+        Data::elsewhere(&job, Elsewhere::new(&job, spread(Vec::new(), 6), [7, 1, 0], whole.clone())).unwrap();
+    assert_eq!(data.facts().profile, Some(&whole));
+}
+
 #[test]
 fn the_digest_of_a_job_is_of_what_is_sent_too_and_that_of_the_log_of_keys_only() {
     let side = Side::new();
@@ -115,7 +137,7 @@ fn the_digest_of_the_log_is_that_of_one_run() {
     };
     let whole = side.of(&ROWS, |data| of(&data.request()));
     let job = side.job("spread.csv", &ROWS);
-    let data = Data::elsewhere(&job, Elsewhere::new(&job, spread, [7, 2, 1])).unwrap();
+    let data = Data::elsewhere(&job, Elsewhere::new(&job, spread, [7, 2, 1], Profile::default())).unwrap();
     assert_eq!(of(&data.request()), whole);
 }
 
@@ -126,7 +148,9 @@ fn a_job_without_shards_or_with_a_file_for_its_result_is_refused() {
         let mut job = side.job("refused.csv", &ROWS);
         change(&mut job);
         let error =
-            Data::elsewhere(&job, Elsewhere::new(&job, spread(Vec::new(), 4), [7, 2, 1])).err().unwrap();
+            Data::elsewhere(&job, Elsewhere::new(&job, spread(Vec::new(), 4), [7, 2, 1], Profile::default()))
+                .err()
+                .unwrap();
         assert!(matches!(&error, Error::Usage(said) if said.contains(words)), "{error}");
     };
     refused(&|job| job.terms.shards = 0, "`shards`");

@@ -48,6 +48,16 @@ impl Profile {
         self.0.iter_mut().zip(other.0).for_each(|(ours, theirs)| *ours += theirs);
     }
 
+    /// The counts, for those who add them up elsewhere.
+    pub fn counts(&self) -> [u64; 7] {
+        self.0
+    }
+
+    /// What has these counts, each the sum of those of pieces.
+    pub fn of_counts(counts: [u64; 7]) -> Profile {
+        Profile(counts)
+    }
+
     fn of(&self, found: u8) -> u64 {
         self.0[found.trailing_zeros() as usize]
     }
