@@ -31,6 +31,7 @@ mod progress;
 mod proxy;
 mod refusals;
 mod report;
+mod resume;
 mod several;
 mod several_refused;
 mod share;
