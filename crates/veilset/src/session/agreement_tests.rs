@@ -9,6 +9,9 @@ use crate::protocols::{CM20, CWPRF, DC17, DH_PSI, Protocol, SIGMA_DH, VOLE};
 use crate::testing::{self, Shared, split_frames, told};
 use std::thread;
 
+#[path = "agreement_choice_tests.rs"]
+mod choice;
+
 fn hello(role: Role) -> Hello {
     testing::hello(&UNION, role)
 }
@@ -374,86 +377,6 @@ fn tags_after_hello(connections: &mut [Connection; 2]) -> [Shared; 2] {
 
 fn tags(seen: &Shared) -> Vec<u16> {
     split_frames(&seen.bytes()).into_iter().map(|(tag, _)| tag).collect()
-}
-
-fn among(role: Role, protocols: &[&'static Protocol]) -> Hello {
-    let candidates = protocols.iter().map(|protocol| Choice::of(protocol)).collect();
-    Hello { candidates, operation: &INTERSECT, ..hello(role) }
-}
-
-#[test]
-fn the_receivers_favourite_among_what_both_allow_is_chosen() {
-    // What the receiver and the sender allow, what is chosen, and whether a message says so.
-    let cases: [(&[&'static Protocol], &[&'static Protocol], &'static Protocol, bool); 5] = [
-        (&[&CWPRF], &[&CWPRF], &CWPRF, false),
-        (&[&CM20, &CWPRF, &VOLE], &[&VOLE, &CWPRF], &CWPRF, true),
-        (&[&VOLE, &CWPRF], &[&CWPRF, &VOLE], &VOLE, true),
-        (&[&CM20, &CWPRF], &[&CWPRF, &VOLE], &CWPRF, false),
-        (&[&DH_PSI], &[&VOLE, &DH_PSI, &CWPRF], &DH_PSI, false),
-    ];
-    for (receiver, sender, chosen, said) in cases {
-        let mut ends = connections();
-        let seen = tags_after_hello(&mut ends);
-        let hellos = (among(Role::Receiver, receiver), among(Role::Sender, sender));
-        let [a, b] = both(&hellos.0, &hellos.1, [1, 2], ends).map(Result::unwrap);
-        assert_eq!(
-            (a.choice, b.choice, a.session_id),
-            (Choice::of(chosen), Choice::of(chosen), b.session_id)
-        );
-        assert_eq!(tags(&seen[1]).contains(&5), said, "{chosen}");
-        assert!(!tags(&seen[0]).contains(&5), "the sender chooses nothing");
-    }
-}
-
-#[test]
-fn nothing_in_common_ends_the_run_before_any_size() {
-    let mut ends = connections();
-    let seen = tags_after_hello(&mut ends);
-    let (receiver, sender) =
-        (among(Role::Receiver, &[&CM20, &VOLE]), among(Role::Sender, &[&CWPRF, &DH_PSI]));
-    let differences = both(&receiver, &sender, [1, 2], ends).map(Result::unwrap_err);
-    let (ours, theirs) = ("cm20, vole", "dh, dh-psi");
-    for (e, (ours, theirs)) in differences.into_iter().zip([(ours, theirs), (theirs, ours)]) {
-        let (ours, theirs) = (ours.into(), theirs.into());
-        let expected = Difference { who: Seat::PEER, term: "protocol", what: "`protocol`", ours, theirs };
-        assert_eq!(e, Error::Disagreement(vec![expected]));
-    }
-    assert_eq!(seen.each_ref().map(tags), [[1, 2], [1, 2]]);
-}
-
-#[test]
-fn the_id_binds_the_choice() {
-    let met = |choice| {
-        let [a, b] = connections();
-        let protocols: [&'static Protocol; 2] = [&CWPRF, &DH_PSI];
-        let hellos = [among(Role::Receiver, &protocols), among(Role::Sender, &protocols)];
-        thread::scope(|scope| {
-            let ends = [a, b].into_iter().zip(&hellos).map(|(mut end, hello)| {
-                let rng = &mut Prng::from_seed(&[1; 32]);
-                let rng = std::mem::replace(rng, Prng::from_seed(&[2; 32]));
-                scope.spawn(move || meet(&mut end, hello, 3, &mut { rng }).unwrap().session_id(choice))
-            });
-            let ends: Vec<_> = ends.collect();
-            ends.into_iter().map(|end| end.join().unwrap()).collect::<Vec<_>>()
-        })
-    };
-    // Both protocols in the same group.
-    let (dh, psi) = (met(Choice::of(&CWPRF)), met(Choice::of(&DH_PSI)));
-    assert!(dh[0] == dh[1] && psi[0] == psi[1] && dh[0] != psi[0]);
-    let other_group = met(Choice { protocol: &CWPRF, group: "another" });
-    assert!(other_group[0] != dh[0]);
-}
-
-#[test]
-fn a_choice_that_was_not_offered_is_refused() {
-    let common = [Choice::of(&CWPRF), Choice::of(&VOLE)];
-    for (index, good) in [(0, true), (1, true), (2, false), (u64::MAX, false)] {
-        let got = told(&[(5, &index.to_le_bytes())], |cx| super::super::choosing::receive(cx.ch, &common));
-        match got {
-            Ok(choice) => assert!(good && choice == common[index as usize]),
-            Err(e) => assert!(!good && matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e:?}"),
-        }
-    }
 }
 
 #[test]
