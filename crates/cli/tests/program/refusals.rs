@@ -25,7 +25,7 @@ fn bad_data_is_refused_with_its_place_and_the_next_step() {
         ("union", b"", &[], &["f.csv: the file is empty", "header"]),
         ("union", b"a,b\n1,2\n", &[], &["column \"id\"", "The columns are \"a\", \"b\""]),
         ("union", b"id,id\n1,2\n", &[], &["twice", "Rename"]),
-        ("union", b"id;co|st\n1;2|3\n", &[], &["--delimiter"]),
+        ("union", b"a;co|st\n1;2|3\n", &[], &["with --delimiter"]),
         ("union", b"id,cost\n1\n", &[], &["line 2", "as many fields as the header"]),
         ("union", b"id,cost\n1,\"2\n", &[], &["line 2", "Add the closing quote"]),
         ("union", b"id,cost\n1,2\n,3\n", &[], &["line 3, column \"id\"", "--empty-keys skip"]),
