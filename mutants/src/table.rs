@@ -70,8 +70,10 @@ struct Judgements {
     survivor: Vec<Judged>,
 }
 
-/// The file of judged survivors, which is not part of the table.
+/// The file of judged survivors.
 const JUDGED: &str = "judged.toml";
+/// Files that are not part of the table. Of those mutants that were removed a test of the program knows.
+const OTHERS: [&str; 3] = [JUDGED, "removed.toml", "Cargo.toml"];
 
 /// All mutants of the table, or those named.
 fn load_all(root: &Path) -> Result<Vec<Mutant>> {
@@ -79,7 +81,7 @@ fn load_all(root: &Path) -> Result<Vec<Mutant>> {
     let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.retain(|path| path.extension().is_some_and(|e| e == "toml"));
-    files.retain(|path| path.file_name().is_some_and(|name| name != JUDGED && name != "Cargo.toml"));
+    files.retain(|path| !OTHERS.iter().any(|other| path.ends_with(other)));
     files.sort();
     let mut mutants: Vec<Mutant> = Vec::new();
     for file in files {

@@ -23,6 +23,20 @@ struct Mutant {
 }
 
 #[derive(Deserialize)]
+struct Removals {
+    removed: Vec<Removed>,
+}
+
+/// A mutant that is gone because another one proves its property.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Removed {
+    name: String,
+    kept: String,
+    reason: String,
+}
+
+#[derive(Deserialize)]
 struct Place {
     file: String,
     context: Option<String>,
@@ -69,16 +83,20 @@ fn tests(package: &str) -> String {
     text(&if target.is_dir() { target } else { target.with_extension("rs") })
 }
 
+/// All mutants of the table.
+fn mutants() -> Vec<Mutant> {
+    let folder = std::fs::read_dir(root().join("mutants")).unwrap().map(|entry| entry.unwrap().path());
+    let others = ["Cargo.toml", "judged.toml", "removed.toml"].map(|name| root().join("mutants").join(name));
+    let tables =
+        folder.filter(|path| path.extension().is_some_and(|e| e == "toml") && !others.contains(path));
+    tables.flat_map(|path| toml::from_str::<Table>(&text(&path)).unwrap().mutant).collect()
+}
+
 /// A change of the source must not lose a mutant, whose build takes too long for every change: it finds its place and its
 /// tests. Whether it is Rust, `scripts/mutants --check` says.
 #[test]
 fn every_mutant_has_its_place_in_the_source_and_its_tests() {
-    let folder = std::fs::read_dir(root().join("mutants")).unwrap().map(|entry| entry.unwrap().path());
-    let others = ["Cargo.toml", "judged.toml"].map(|name| root().join("mutants").join(name));
-    let tables =
-        folder.filter(|path| path.extension().is_some_and(|e| e == "toml") && !others.contains(path));
-    let mutants: Vec<Mutant> =
-        tables.flat_map(|path| toml::from_str::<Table>(&text(&path)).unwrap().mutant).collect();
+    let mutants = mutants();
     let (mut wrong, mut names) = (Vec::new(), BTreeSet::new());
     let (mut files, mut packages) = (BTreeMap::new(), BTreeMap::new());
     let mut changed: BTreeMap<&str, Vec<(&str, Range<usize>)>> = BTreeMap::new();
@@ -119,6 +137,27 @@ fn every_mutant_has_its_place_in_the_source_and_its_tests() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(mutants.len() > 1000 && packages.len() > 4, "{} {}", mutants.len(), packages.len());
+}
+
+/// A property whose mutant was removed has another one, which must stay.
+#[test]
+fn what_was_removed_is_proved_by_a_mutant_that_is_there() {
+    let mutants = mutants();
+    let there: BTreeSet<&str> = mutants.iter().map(|mutant| mutant.name.as_str()).collect();
+    let removed = toml::from_str::<Removals>(&text(&root().join("mutants/removed.toml"))).unwrap().removed;
+    let (mut wrong, mut names) = (Vec::new(), BTreeSet::new());
+    for Removed { name, kept, reason } in &removed {
+        if there.contains(name.as_str()) {
+            wrong.push(format!("{name} is there"));
+        }
+        if !there.contains(kept.as_str()) {
+            wrong.push(format!("{kept}, which is to prove what {name} proved, is not there"));
+        }
+        if !names.insert(name) || reason.trim().is_empty() {
+            wrong.push(format!("{name}: removed twice, or without a reason"));
+        }
+    }
+    assert!(!removed.is_empty() && wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
