@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use veilset::error::{Error, Result};
 use veilset::net::{Endpoint, Fingerprint, Identity};
 use veilset::places::{Folder, private_parent, same_file};
-use veilset::spelling::verbatim;
+use veilset::spelling::{BOOK, FORCE, IDENTITY, PEER, to_type};
 use veilset::trusted::{self, Whose};
 
 /// Its name in the configuration folder.
@@ -91,7 +91,7 @@ impl Book {
     /// The book with this text, which is at this path.
     pub fn parse(text: &str, path: Option<PathBuf>) -> Result<Book> {
         let peers: BTreeMap<String, Entry> = toml::from_str(text).map_err(|e| {
-            unreadable(path.as_deref(), verbatim(&format!("{}{}", e.to_string().trim_end(), known_key(&e))))
+            unreadable(path.as_deref(), format!("{}{}", e.to_string().trim_end(), known_key(&e)))
         })?;
         for (name, entry) in &peers {
             let wrong = |e: Error| unreadable(path.as_deref(), format!("[{name}]: {}", e.marked()));
@@ -105,7 +105,7 @@ impl Book {
     fn change(named: Option<&Path>, make: bool, change: impl FnOnce(&mut Book) -> Result<()>) -> Result<()> {
         let path = match named.map(Path::to_path_buf).or_else(Book::default_path) {
             Some(path) => path,
-            None => Folder::Configuration.file_or(FILE, "the address book", "--book")?,
+            None => Folder::Configuration.file_or(FILE, "the address book", BOOK.marked())?,
         };
         trusted::check_place("the address book", &path, Whose::Ours)?;
         // A lock ends with the process that has it, whatever becomes of that.
@@ -130,12 +130,13 @@ impl Book {
             }),
             // Whatever cannot be a name was meant as a fingerprint.
             Err(e) if name_is_good(typed).is_err() => {
-                Err(Error::usage(format!("--peer is not a fingerprint: {e}")))
+                Err(Error::usage(format!("{PEER} is not a fingerprint: {e}")))
             }
             Err(e) => Err(Error::usage(format!(
-                "--peer \"{typed}\": {} Add it with `veilset peer add {typed} FINGERPRINT`. If it is meant to be a \
+                "{PEER} \"{typed}\": {} Add it with {}. If it is meant to be a \
                  fingerprint: {e}",
-                sentence(self.unknown(typed))
+                sentence(self.unknown(typed)),
+                to_type(format_args!("peer add {typed} FINGERPRINT"))
             ))),
         }
     }
@@ -198,7 +199,7 @@ fn read(path: &Path, mut file: File, warnings: &mut Vec<String>) -> Result<Strin
 
 fn unwritten(path: &Path, e: &std::io::Error) -> Error {
     Error::output(format!(
-        "the address book {} cannot be written: {e}. Free disk space, or name another with --book",
+        "the address book {} cannot be written: {e}. Free disk space, or name another with {BOOK}",
         path.display()
     ))
 }
@@ -244,7 +245,7 @@ impl Entry {
 fn unreadable(path: Option<&Path>, e: impl std::fmt::Display) -> Error {
     let shown = path.map(|p| p.display().to_string()).unwrap_or_default();
     Error::usage(format!(
-        "the address book {shown} cannot be used: {} Correct it, or name another with --book",
+        "the address book {shown} cannot be used: {} Correct it, or name another with {BOOK}",
         sentence(e.to_string().trim_end().into())
     ))
 }
@@ -259,8 +260,8 @@ fn name_is_good(name: &str) -> Result<()> {
     }
     match name.parse::<Fingerprint>() {
         Ok(_) => Err(Error::usage(format!(
-            "\"{name}\" cannot be a peer's name, because it is a fingerprint. Give the name first: `veilset peer add \
-             NAME {name}`"
+            "\"{name}\" cannot be a peer's name, because it is a fingerprint. Give the name first: {}",
+            to_type(format_args!("peer add NAME {name}"))
         ))),
         Err(_) => Ok(()),
     }
@@ -286,10 +287,11 @@ fn is_not_ours(fingerprint: Fingerprint, named: Option<&Path>) -> Result<()> {
     };
     match ours {
         Some((path, identity)) if identity.fingerprint() == fingerprint => Err(Error::usage(format!(
-            "this is our own fingerprint, of the identity {}. A peer's is what `veilset identity show` \
+            "this is our own fingerprint, of the identity {}. A peer's is what {} \
              prints on the other party's side. If two parties share this account, name \
-             the identity to use with this peer (--identity)",
-            path.display()
+             the identity to use with this peer ({IDENTITY})",
+            path.display(),
+            to_type("identity show")
         ))),
         _ => Ok(()),
     }
@@ -322,9 +324,10 @@ pub fn run(command: &PeerCommand) -> Result<()> {
             Book::change(book.as_deref(), false, |book| match book.peers.remove(name) {
                 Some(_) => Ok(()),
                 None => Err(Error::usage(format!(
-                    "\"{}\": {}. `veilset peer list` shows them all",
+                    "\"{}\": {}. {} shows them all",
                     name.escape_debug(),
-                    book.unknown(name)
+                    book.unknown(name),
+                    to_type("peer list")
                 ))),
             })
         }
@@ -335,7 +338,7 @@ pub fn run(command: &PeerCommand) -> Result<()> {
 fn add(book: &mut Book, name: &str, new: Entry, force: bool) -> Result<()> {
     if let (Some(old), false) = (book.peers.get(name), force) {
         return Err(Error::usage(format!(
-            "the address book{} already has \"{name}\": {}{}. Use --force to replace the entry, or \
+            "the address book{} already has \"{name}\": {}{}. Use {FORCE} to replace the entry, or \
              choose another name",
             book.shown(),
             old.fingerprint,
@@ -346,8 +349,9 @@ fn add(book: &mut Book, name: &str, new: Entry, force: bool) -> Result<()> {
     if let Some((other, _)) = book.peers.iter().find(same) {
         return Err(Error::usage(format!(
             "the address book{} already has this fingerprint, as \"{other}\". A peer has only one \
-             name: use that one, or `veilset peer remove {other}` first",
-            book.shown()
+             name: use that one, or {} first",
+            book.shown(),
+            to_type(format_args!("peer remove {other}"))
         )));
     }
     book.peers.insert(name.into(), new);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use veilset::error::Result;
 use veilset::places::Folder;
 use veilset::speed::{self, Speeds};
+use veilset::spelling::SPEEDS;
 use veilset::work::Primitive;
 
 /// Measures and keeps the speeds, and prints them.
@@ -47,7 +48,7 @@ pub fn speeds(path: Option<&Path>, threads: usize, say: &dyn Fn(&str)) -> Speeds
 
 fn file(path: Option<&Path>) -> Result<PathBuf> {
     path.map_or_else(
-        || Folder::State.file_or("speeds.json", "the file of speeds", "--speeds"),
+        || Folder::State.file_or("speeds.json", "the file of speeds", SPEEDS.marked()),
         |path| Ok(path.into()),
     )
 }

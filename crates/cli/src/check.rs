@@ -9,6 +9,7 @@ use veilset::params::SMALL_SET;
 use veilset::session::estimate::{Estimate, would_learn};
 use veilset::session::run::Checked;
 use veilset::session::{Proposal, Term};
+use veilset::spelling::{ALLOW_SMALL, CHECKED};
 
 /// Links for which the transfer time is printed, in megabits per second.
 const LINKS: [u64; 2] = [10, 1000];
@@ -77,9 +78,11 @@ pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String 
     }
     if let Some(learner) = learner(proposal) {
         let (least, then) = match plan.policy.min_peer_size(learner.seat) {
-            Some(least) => (least, "refused by the policy"),
-            None if plan.allow_small => (SMALL_SET, "accepted (`allow_small`)"),
-            None => (SMALL_SET, "refused, unless the policy has another bound or `allow_small` is given"),
+            Some(least) => (least, "refused by the policy".into()),
+            None if plan.allow_small => (SMALL_SET, format!("accepted ({ALLOW_SMALL})")),
+            None => {
+                (SMALL_SET, format!("refused, unless the policy has another bound or {ALLOW_SMALL} is given"))
+            }
         };
         let seat = learner.seat;
         let _ = writeln!(
@@ -108,7 +111,7 @@ pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String 
     let _ = write!(text, "  the transfer takes {}; the run takes the longer of the two times", on.join(", "));
     if let Some(path) = &plan.checked {
         let path = path.display();
-        let _ = write!(text, "\n  this is kept in {path}: with `checked={path}` a run is held to it");
+        let _ = write!(text, "\n  this is kept in {path}: with {} a run is held to it", CHECKED.with(&path));
     }
     text
 }
@@ -162,11 +165,11 @@ fn with_parties(proposal: &Proposal, me: &Me) -> String {
 }
 
 /// What keeps a run to what the check shows.
-fn held(plan: &PartyPlan) -> &'static str {
+fn held(plan: &PartyPlan) -> String {
     if plan.checked.is_some() {
-        " unless it is held to this check"
+        " unless it is held to this check".into()
     } else {
-        ": `checked` holds it to a check"
+        format!(": {CHECKED} holds it to a check")
     }
 }
 

@@ -18,7 +18,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use veilset::error::{Error, Result};
 use veilset::operations;
-use veilset::spelling::verbatim;
+use veilset::spelling::{self, to_type, unmarked};
 use veilset::trusted::{self, Whose};
 
 /// The default file name.
@@ -40,8 +40,10 @@ pub fn read(mut words: Vec<OsString>) -> Result<Command> {
     let path = PathBuf::from(if is_file { words.remove(0) } else { DEFAULT.into() });
     let unread = |e: io::Error| {
         let next = match e.kind() {
-            io::ErrorKind::NotFound => "Check its name, or write it: `veilset run --help` has an example",
-            _ => "Check that it is a text file that you can read",
+            io::ErrorKind::NotFound => {
+                format!("Check its name, or write it: {} has an example", to_type("run --help"))
+            }
+            _ => "Check that it is a text file that you can read".into(),
         };
         Error::usage(format!("cannot read {}: {e}. {next}", path.display()))
     };
@@ -94,9 +96,14 @@ pub fn command(name: &str, options: &[(String, Value)]) -> Result<Command> {
     for (key, value) in options {
         let key = key.trim_end_matches('_').replace('_', "-");
         let Some(arg) = option(command, &key) else {
-            return Err(Error::usage(format!("--{key}: {}", unknown(&all, command, &key))));
+            return Err(Error::usage(format!(
+                "{}: {}",
+                spelling::option(&key),
+                unknown(&all, command, &key)
+            )));
         };
-        let values = arg_values(arg, value).map_err(|what| Error::usage(format!("--{key}: {what}")))?;
+        let values = arg_values(arg, value)
+            .map_err(|what| Error::usage(format!("{}: {what}", spelling::option(&key))))?;
         given.push((arg, values));
     }
     // Each of those without a name is added in front of the others.
@@ -193,9 +200,10 @@ impl File<'_> {
         let table = DeTable::parse(self.text).map_err(|e| {
             let at = e.span().map(|span| format!(", line {}", self.line(span.start))).unwrap_or_default();
             Error::usage(format!(
-                "{}{at}: this is not valid TOML: {}. `veilset run --help` has an example",
+                "{}{at}: this is not valid TOML: {}. {} has an example",
                 self.path.display(),
-                verbatim(e.message())
+                unmarked(e.message()),
+                to_type("run --help")
             ))
         })?;
         let table = table.get_ref();
@@ -335,7 +343,7 @@ fn unknown(all: &clap::Command, operation: &clap::Command, key: &str) -> String 
         operations::ALL.iter().any(|o| o.name == other.get_name()) && option(other, key).is_some()
     };
     let others: Vec<_> = all.get_subcommands().filter(has).map(clap::Command::get_name).collect();
-    let next = format!("`veilset {name} --help` lists its options");
+    let next = format!("{} lists its options", to_type(format_args!("{name} --help")));
     if !others.is_empty() {
         return format!(
             "{name} has no such option; it belongs to {}. Remove it; {next}",
@@ -347,17 +355,44 @@ fn unknown(all: &clap::Command, operation: &clap::Command, key: &str) -> String 
     format!("{what} Correct it or remove it; {next}")
 }
 
-/// The first part of what clap says. A value that it quotes is not ours to spell.
+/// The first part of what clap says, with marks for the options that it names. A value that it quotes stays as it is.
 fn first_words(e: &clap::Error) -> String {
-    let text = match e.get(ContextKind::InvalidValue) {
-        Some(ContextValue::String(value)) if !value.is_empty() => {
-            e.to_string().replacen(value.as_str(), &verbatim(value), 1)
-        }
-        _ => e.to_string(),
-    };
+    let text = unmarked(&e.to_string());
     let text = text.trim_start_matches("error: ");
     let what = text.split("\n\nUsage:").next().unwrap_or(text);
-    what.split("\n\nFor more information").next().unwrap_or(what).trim_end().to_string()
+    let what = what.split("\n\nFor more information").next().unwrap_or(what).trim_end();
+    let value = match e.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) => format!("'{value}'"),
+        _ => String::new(),
+    };
+    match what.split_once(&value) {
+        Some((before, after)) if !value.is_empty() => format!("{before}{value}{}", with_marks(e, after)),
+        _ => with_marks(e, what),
+    }
+}
+
+/// What clap says, with marks for the options that the error is about: "--role <ROLE>".
+fn with_marks(e: &clap::Error, text: &str) -> String {
+    let named = [ContextKind::InvalidArg, ContextKind::PriorArg, ContextKind::SuggestedArg];
+    let shown: Vec<&str> = named
+        .into_iter()
+        .filter_map(|kind| e.get(kind))
+        .flat_map(|named| match named {
+            ContextValue::String(one) => std::slice::from_ref(one),
+            ContextValue::Strings(all) => all,
+            _ => &[],
+        })
+        .map(String::as_str)
+        .collect();
+    shown.into_iter().filter_map(long_in).fold(text.into(), |text, name| {
+        let typed = format!("--{name}");
+        text.split(&typed).collect::<Vec<_>>().join(&spelling::option(name))
+    })
+}
+
+/// The name of the option in "--role <ROLE>", as clap prints arguments.
+fn long_in(shown: &str) -> Option<&str> {
+    shown.strip_prefix("--")?.split([' ', '=', '[']).next()
 }
 
 /// The name of a long option as typed.

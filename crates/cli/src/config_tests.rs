@@ -12,7 +12,7 @@ fn refusal(text: &str, typed: &[&str]) -> String {
     let typed: Vec<OsString> = typed.iter().map(Into::into).collect();
     let e = File { path: Path::new("folder/veilset.toml"), text }.command(typed).unwrap_err();
     assert!(matches!(e, Error::Usage(_)), "{e}");
-    e.to_string()
+    crate::as_options(&e.marked())
 }
 
 /// The keys and values that every operation needs.

@@ -10,6 +10,7 @@ use veilset::job::{InputTable, Keys, Watch};
 use veilset::paths::{Paths, Use};
 use veilset::protocols::groups;
 use veilset::rng::Prng;
+use veilset::spelling::{FILTER, IDENTITY, OUTPUT, to_type};
 use veilset::table::{Destination, Table};
 
 /// What is done with a filter.
@@ -46,7 +47,7 @@ impl FilterPlan {
                 file(&output)?;
                 let part = part_of(&output);
                 let source = keyed(input)?;
-                let made = source.paths()?.with("--output", Use::Written, Some(&output));
+                let made = source.paths()?.with(OUTPUT.marked(), Use::Written, Some(&output));
                 made.with("its part", Use::Written, Some(&part)).and(own_paths(&a)).check()?;
                 (FilterPlan::Build { source, output, force, cipher, capacity, queries }, own(a))
             }
@@ -61,7 +62,7 @@ impl FilterPlan {
             FilterCommand::Export { filter, output, own: a, force } => {
                 file(&output)?;
                 let paths = Paths::default().with("the filter", Use::Read, Some(&filter));
-                paths.with("--output", Use::Written, Some(&output)).and(own_paths(&a)).check()?;
+                paths.with(OUTPUT.marked(), Use::Written, Some(&output)).and(own_paths(&a)).check()?;
                 (FilterPlan::Export { filter, output, force }, own(a))
             }
         })
@@ -90,7 +91,7 @@ impl FilterPlan {
                     filter::build(&draft(work, &keys), size, &identity, (output, *force), step, rng)
                 })?;
                 let text =
-                    format!("made {}, for runs with the same input and --filter {0}", output.display());
+                    format!("made {}, for runs with the same input and {FILTER} {0}", output.display());
                 (Made::File, text)
             }
             FilterPlan::Update { filter: path, source } => {
@@ -100,9 +101,9 @@ impl FilterPlan {
                     filter::update(path, &draft(work, &keys), &identity, step, rng)
                 })?;
                 let text = format!(
-                    "inserted {inserted} items into {}, and encrypted it afresh. Its public part has changed (`veilset \
-                     filter export`)",
-                    path.display()
+                    "inserted {inserted} items into {}, and encrypted it afresh. Its public part has changed ({})",
+                    path.display(),
+                    to_type("filter export")
                 );
                 (Made::Inserted(inserted), text)
             }
@@ -152,7 +153,7 @@ fn encrypted<T>(
 }
 
 fn own_paths(a: &FilterArgs) -> Paths {
-    Paths::default().with("--identity", Use::Read, identity_path(a.identity.as_deref()).as_deref())
+    Paths::default().with(IDENTITY.marked(), Use::Read, identity_path(a.identity.as_deref()).as_deref())
 }
 
 /// Where a filter is until it is complete.
@@ -165,7 +166,7 @@ fn part_of(output: &Path) -> PathBuf {
 /// Refuses standard output: a filter is a file.
 fn file(output: &Path) -> Result<()> {
     match output == Path::new("-") {
-        true => Err(Error::Usage("a filter must be a file. Give --output a file name".into())),
+        true => Err(Error::usage(format!("a filter must be a file. Give {OUTPUT} a file name"))),
         false => Ok(()),
     }
 }

@@ -11,15 +11,16 @@ use veilset::error::{Error, Result};
 use veilset::operations::{Announced, Role, View};
 use veilset::planner::{self, Prediction, Preference, Prices, Setting, Wanted};
 use veilset::protocols::{self, Choice};
+use veilset::spelling::{ASSUME, GROUP, PARTIES, to_type};
 
 /// Prints the candidates, the best first.
 pub fn run(a: &PlanArgs) -> Result<()> {
     let threads = threads(a.threads);
     if let Some(path) = a.speeds.as_deref().filter(|path| !path.exists()) {
         return Err(Error::usage(format!(
-            "{}: there is no such file of speeds. `veilset calibrate --speeds {}` makes it",
+            "{}: there is no such file of speeds. {} makes it",
             path.display(),
-            path.display()
+            to_type(format_args!("calibrate --speeds {}", path.display())),
         )));
     }
     let ours = speeds(a.speeds.as_deref(), threads, &sayer(a.json));
@@ -41,7 +42,7 @@ pub fn run(a: &PlanArgs) -> Result<()> {
     let among: Vec<_> = ranked.iter().filter(|(choice, _)| may(choice)).copied().collect();
     let Some((best, _)) = planner::best(&among, a.op, a.prefer) else {
         return Err(Error::usage(format!(
-            "no protocol that is allowed computes {} of these sizes. Use smaller ones, or relax --assume, --group or the terms",
+            "no protocol that is allowed computes {} of these sizes. Use smaller ones, or relax {ASSUME}, {GROUP} or the terms",
             a.op
         )));
     };
@@ -107,7 +108,7 @@ fn candidates(a: &PlanArgs, wanted: &Wanted, setting: &Setting) -> Result<Vec<(C
         return Ok(wanted.ranked(&all, setting, a.prefer));
     };
     let Some(protocol) = protocols::of_several(a.op) else {
-        return Err(Error::usage(format!("{} is for two parties only. Omit --parties", a.op)));
+        return Err(Error::usage(format!("{} is for two parties only. Omit {PARTIES}", a.op)));
     };
     let choice = Choice::of(protocol);
     if choice.beyond(a.op, wanted.assume).is_some() {

@@ -21,6 +21,7 @@ use veilset::session::estimate::Estimate;
 use veilset::session::report::{Report, wrong_clock};
 use veilset::session::run::{self, Checked, Prepared};
 use veilset::speed::Speeds;
+use veilset::spelling::{CHECKED, RESUME};
 use veilset::table::{Destination, Duplicates};
 
 /// What a front end shows while a party runs, and whether it wants it to stop.
@@ -84,7 +85,7 @@ impl PartyPlan {
                 self.job.restrict(&|choice| match same(choice) {
                     true => Ok(()),
                     false => Err(Error::refused(format!(
-                        "the run was checked by {checked} (`checked`, {}), which its options or the policy do not allow now. \
+                        "the run was checked by {checked} ({CHECKED}, {}), which its options or the policy do not allow now. \
                          Run it as it was checked, or check it again",
                         path.display()
                     ))),
@@ -270,7 +271,7 @@ impl Ready<'_> {
         if let (Err(Error::Cancelled), Some(kept)) = (&ran, self.kept)
             && kept.has_begun()
         {
-            front.say(&format!("{KEPT}."));
+            front.say(&format!("{}.", kept_shards()));
         }
         ran.map_err(|error| going_on(self.kept, error))
     }
@@ -342,13 +343,15 @@ impl Ready<'_> {
 }
 
 /// What becomes of a job that breaks off.
-const KEPT: &str = "The job keeps the shards that are done: both sides go on with `resume`";
+fn kept_shards() -> String {
+    format!("The job keeps the shards that are done: both sides go on with {RESUME}")
+}
 
 /// The error of a run of which the job in this folder is kept, and how it goes on.
 pub fn going_on(kept: Option<&InFolder>, error: Error) -> Error {
-    let said = error.to_string().contains("resume");
+    let said = error.marked().contains(RESUME.marked());
     match kept {
-        Some(kept) if kept.has_begun() && !said => error.and(KEPT),
+        Some(kept) if kept.has_begun() && !said => error.and(&kept_shards()),
         _ => error,
     }
 }

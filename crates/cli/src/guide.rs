@@ -3,6 +3,7 @@
 use crate::near::{did_you_mean, sentence};
 use crate::{args, print};
 use veilset::error::{Error, Result};
+use veilset::spelling::to_type;
 
 /// The pages: the name, and the text in Markdown.
 const PAGES: [(&str, &str); 11] = [
@@ -43,7 +44,7 @@ fn about(topic: &str) -> Result<String> {
             let names = PAGES.iter().flat_map(|(name, _)| words(name).chain([*name]));
             let near = did_you_mean(topic, names.chain(all.get_subcommands().map(clap::Command::get_name)));
             let what = sentence(format!("\"{topic}\" is neither a page of the guide nor a command{near}"));
-            Err(Error::usage(format!("{what} `veilset help` lists them")))
+            Err(Error::usage(format!("{what} {} lists them", to_type("help"))))
         }
     }
 }
@@ -57,7 +58,7 @@ pub fn page(topic: Option<&str>) -> Result<String> {
     page.map(|(_, page)| readable(page)).ok_or_else(|| {
         let near = did_you_mean(topic, PAGES.iter().flat_map(|(name, _)| words(name).chain([*name])));
         let what = sentence(format!("\"{topic}\" is no page of the guide{near}"));
-        Error::usage(format!("{what} `veilset help` lists them"))
+        Error::usage(format!("{what} {} lists them", to_type("help")))
     })
 }
 

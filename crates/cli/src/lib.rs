@@ -43,7 +43,7 @@ use std::process::ExitCode;
 use veilset::error::{Error, Result};
 use veilset::session::estimate::Estimate;
 use veilset::session::run::Checked;
-use veilset::spelling::spell;
+use veilset::spelling::{Named, spell};
 use veilset_kernels::memory;
 
 /// Runs the program on this process's arguments, and returns its exit code.
@@ -268,9 +268,11 @@ fn is_for_want_of_a_thread(panic: &(dyn Any + Send)) -> bool {
 
 /// A text of the library with its settings as options: `--max-row`, `--modulus 128`.
 fn as_options(text: &str) -> String {
-    spell(text, |setting, value| {
-        let option = format!("--{}", setting.replace('_', "-"));
-        value.map_or(option.clone(), |value| format!("{option} {value}"))
+    let option = |setting: &str| format!("--{}", setting.replace('_', "-"));
+    spell(text, |named| match named {
+        Named::Setting(setting, None) => option(setting),
+        Named::Setting(setting, Some(value)) => format!("{} {value}", option(setting)),
+        Named::Command(typed) => format!("`{typed}`"),
     })
 }
 
@@ -302,22 +304,24 @@ pub fn exit_code(error: &Error) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use veilset::spelling::SETTINGS;
+    use veilset::spelling::{MODULUS, SETTINGS, to_type};
 
     #[test]
     fn every_setting_that_a_message_names_is_an_option() {
         let mut all = Arguments::command();
         all.build();
         let is_option = |setting: &str| {
-            let long = as_options(&format!("`{setting}`"));
+            let long = as_options(&veilset::spelling::option(setting));
             let mut commands: Vec<_> = all.get_subcommands().collect();
             commands.extend(all.get_subcommands().flat_map(clap::Command::get_subcommands));
             let mut options = commands.iter().flat_map(|command| command.get_arguments());
             options.any(|arg| arg.get_long().is_some_and(|name| long == format!("--{name}")))
         };
         assert!(!is_option("max_rows"));
-        let missing: Vec<&str> = SETTINGS.into_iter().filter(|setting| !is_option(setting)).collect();
+        let missing: Vec<&str> =
+            SETTINGS.iter().map(|setting| setting.name()).filter(|name| !is_option(name)).collect();
         assert!(missing.is_empty(), "{missing:?}");
-        assert_eq!(as_options("`modulus=128` on both sides"), "--modulus 128 on both sides");
+        let text = format!("{} on both sides, {}", MODULUS.with(128), to_type("plan"));
+        assert_eq!(as_options(&text), "--modulus 128 on both sides, `veilset plan`");
     }
 }

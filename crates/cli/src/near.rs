@@ -1,7 +1,5 @@
 //! Suggestions for mistyped names.
 
-use veilset::spelling::verbatim;
-
 /// The minimum similarity of two names, from 0 to 1.
 const ALIKE: f64 = 0.8;
 /// Maximum number of suggestions.
@@ -32,9 +30,9 @@ pub fn known_key(error: &toml::de::Error) -> String {
     }
 }
 
-/// What a parser or the system says, as a sentence that is not ours to spell.
+/// What a parser or the system says, as a sentence.
 pub fn sentence_of(what: &dyn std::fmt::Display) -> String {
-    verbatim(&sentence(what.to_string().trim_end().into()))
+    sentence(what.to_string().trim_end().into())
 }
 
 /// Adds a full stop, unless the text is a question.

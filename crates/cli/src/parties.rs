@@ -14,6 +14,10 @@ use veilset::net::{
 };
 use veilset::operations::{self, Operation};
 use veilset::protocols::{self, Protocol};
+use veilset::spelling::{
+    BOTH, CONNECT, INSECURE_PLAINTEXT, MALICIOUS_SENDER, ME, PARTIES, PEER, PREPARED, PROTOCOL, PROXY,
+    RECEIVE_COLUMNS, REVEAL_COUNT_TO_SENDER, ROLE, SEND_COLUMNS,
+};
 use veilset::threads::start;
 use veilset::trusted::{self, Whose};
 
@@ -22,16 +26,16 @@ pub fn of(a: &OperationArgs, warnings: &mut Vec<String>) -> Result<Option<Me>> {
     let CommonArgs { parties, me, protocol, .. } = &a.common;
     match (parties, me) {
         (None, None) => only_for_two(protocol.and_then(Wish::named)).map(|()| None),
-        (None, Some(_)) => wrong(
-            "--me is our name in a list of parties. Give the list with --parties FILE, or omit --me in a run with one \
-             peer",
-        ),
+        (None, Some(_)) => wrong(format!(
+            "{ME} is our name in a list of parties. Give the list with {PARTIES} FILE, or omit {ME} in a run with one \
+             peer"
+        )),
         (Some(path), me) => {
             refuse(a)?;
             let Some(me) = me else {
-                return wrong(
-                    "--me is missing: give our name in the list of --parties, for instance --me north",
-                );
+                return wrong(format!(
+                    "{ME} is missing: give our name in the list of {PARTIES}, for instance {ME} north"
+                ));
             };
             load(path, me, warnings).map(Some)
         }
@@ -41,11 +45,10 @@ pub fn of(a: &OperationArgs, warnings: &mut Vec<String>) -> Result<Option<Me>> {
 /// Reads a list of parties, in which we have this name. A file that others may change adds to `warnings`.
 pub fn load(path: &Path, me: &str, warnings: &mut Vec<String>) -> Result<Me> {
     let shown = path.display().to_string();
-    // What a parser or the system says is not ours to spell.
     let unusable = |e: &dyn std::fmt::Display| {
         Error::usage(format!(
             "the list of parties {shown} cannot be used: {} Correct it, for all parties, or name another with \
-             --parties",
+             {PARTIES}",
             sentence_of(e)
         ))
     };
@@ -62,7 +65,7 @@ pub fn load(path: &Path, me: &str, warnings: &mut Vec<String>) -> Result<Me> {
 pub fn only_for_two(protocol: Option<&Protocol>) -> Result<()> {
     match protocol.filter(|protocol| protocol.is_of_several()) {
         Some(protocol) => wrong(format!(
-            "--protocol {protocol} is for the parties of a list, and --parties is missing. Add it, or omit --protocol"
+            "{PROTOCOL} {protocol} is for the parties of a list, and {PARTIES} is missing. Add it, or omit {PROTOCOL}"
         )),
         None => Ok(()),
     }
@@ -77,12 +80,12 @@ pub fn protocol(
         let others = operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some());
         let others = others.map(|o| o.name).collect::<Vec<_>>().join(", ");
         return wrong(format!(
-            "{operation} is for two parties, and --parties only for {others}. Omit --parties, or use one of those"
+            "{operation} is for two parties, and {PARTIES} only for {others}. Omit {PARTIES}, or use one of those"
         ));
     };
     match named {
         Some(named) if !named.is_of_several() => wrong(format!(
-            "--protocol {named} is for two parties. Omit it: with --parties, {operation} is computed by {default}"
+            "{PROTOCOL} {named} is for two parties. Omit it: with {PARTIES}, {operation} is computed by {default}"
         )),
         named => Ok(named.unwrap_or(default)),
     }
@@ -95,38 +98,38 @@ fn refuse(a: &OperationArgs) -> Result<()> {
     let columns =
         a.rows.as_ref().map_or([false; 2], |a| [!a.send_columns.is_empty(), !a.receive_columns.is_empty()]);
     let given = [
-        ("--role", role.is_some(), "the leader of the list gets the result, and all others contribute", ""),
-        ("--peer", peer.is_some(), "the list has the fingerprints of all parties", ""),
+        (ROLE, role.is_some(), "the leader of the list gets the result, and all others contribute", ""),
+        (PEER, peer.is_some(), "the list has the fingerprints of all parties", ""),
         (
-            "--connect",
+            CONNECT,
             connect.is_some(),
             "the list has the addresses of all parties",
             ", or correct the address in the list, for all parties",
         ),
-        ("--proxy", proxy.is_some(), "the parties of a list connect to each other directly", ""),
+        (PROXY, proxy.is_some(), "the parties of a list connect to each other directly", ""),
         (
-            "--both",
+            BOTH,
             a.both.as_ref().is_some_and(|a| a.both),
             "only the leader of the list gets the result",
             "; the leader can pass the result on",
         ),
-        ("--send-columns", columns[0], "columns are sent between two parties only", ""),
-        ("--receive-columns", columns[1], "columns are sent between two parties only", ""),
-        ("--prepared", prepared.is_some(), "a prepared half is for a run of two", ""),
+        (SEND_COLUMNS, columns[0], "columns are sent between two parties only", ""),
+        (RECEIVE_COLUMNS, columns[1], "columns are sent between two parties only", ""),
+        (PREPARED, prepared.is_some(), "a prepared half is for a run of two", ""),
         (
-            "--insecure-plaintext",
+            INSECURE_PLAINTEXT,
             *insecure_plaintext,
             "without TLS a party could not prove that it is the one in the list",
             "",
         ),
         (
-            "--malicious-sender",
+            MALICIOUS_SENDER,
             a.malicious.as_ref().is_some_and(|a| a.malicious_sender),
             "no protocol for several parties withstands a party that does not follow it",
             ", or run with each peer alone",
         ),
         (
-            "--reveal-count-to-sender",
+            REVEAL_COUNT_TO_SENDER,
             a.reveal.as_ref().is_some_and(|a| a.reveal_count_to_sender),
             "nobody but the leader of the list learns anything about the result",
             "",
@@ -134,7 +137,7 @@ fn refuse(a: &OperationArgs) -> Result<()> {
     ];
     match given.into_iter().find(|(_, given, ..)| *given) {
         Some((option, _, reason, further)) => {
-            wrong(format!("{option} does not go with --parties: {reason}. Omit {option}{further}"))
+            wrong(format!("{option} does not go with {PARTIES}: {reason}. Omit {option}{further}"))
         }
         None => Ok(()),
     }

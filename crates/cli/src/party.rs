@@ -11,6 +11,7 @@ use std::path::Path;
 use veilset::error::{Error, Result};
 use veilset::job::{Facts, Job, Phase, Ran};
 use veilset::net::{Identity, Me};
+use veilset::spelling::THREADS;
 use veilset::table::Profile;
 use veilset::threads::Threads;
 
@@ -97,7 +98,7 @@ fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
     if reported.is_ok() && logged.is_ok() {
         interrupt.done(0, done(job));
     }
-    say(report.to_text().trim_end());
+    say(report.marked_text().trim_end());
     if let Some(path) = job.output.as_deref().filter(|_| job.has_result()) {
         say(&format!("  The result is in {}.", path.display()));
     }
@@ -122,7 +123,7 @@ fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
     };
     // A failure after the result was written must not look as if there were no result.
     [reported, logged, cleared].into_iter().collect::<Result<()>>().map_err(|e| match e {
-        Error::Output(what) => Error::output(format!("{}, but {what}", done(job))),
+        Error::Output(what) => Error::output(format!("{}, but {}", done(job), what.marked())),
         e => {
             let _ = writeln!(std::io::stderr(), "veilset: {}", done(job));
             e
@@ -183,7 +184,7 @@ pub fn tell_unread(facts: &Facts<'_>, warn: &dyn Fn(&str)) {
 
 /// Starts the threads on which everything is computed.
 pub fn start_threads(threads: usize) -> Result<Threads> {
-    Threads::new(threads).map_err(|e| Error::usage(format!("{e} (--threads)")))
+    Threads::new(threads).map_err(|e| Error::usage(format!("{e} ({THREADS})")))
 }
 
 /// A function that prints a line for the user, unless the program is quiet.

@@ -24,6 +24,11 @@ use veilset::places::Folder;
 use veilset::planner::{self, Choices, Preference};
 use veilset::protocols::{self, Assumption, Choice};
 use veilset::session::Planning;
+use veilset::spelling::{
+    ASSUME, AUDIT_LOG, BOOK, BOTH, CHECKED, CONNECT, DELIMITER, ESCAPE, FOR_SPREADSHEETS, FORMAT, HELP,
+    IDENTITY, INSECURE_PLAINTEXT, KEY, LISTEN, OUTPUT, OUTPUT_FORMAT, PARTIES, PEER, POLICY, PREPARED,
+    PROTOCOL, RECEIVE_COLUMNS, REPORT, ROLE, SEND_COLUMNS, to_type,
+};
 use veilset::table::{
     Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, Quoting, ReadOptions, check_input_name,
     check_output_name, input_files, name_of,
@@ -169,19 +174,19 @@ fn operation(a: OperationArgs) -> Result<PartyPlan> {
 }
 
 fn rows(plan: &mut PartyPlan, a: RowArgs) -> Result<()> {
-    let wrong = |what: &str| Err(Error::Usage(what.into()));
+    let wrong = |what: String| Err(Error::usage(what));
     let job = &mut plan.job;
     match job.role {
         Role::Receiver if !a.send_columns.is_empty() => {
-            return wrong(
-                "--send-columns is for the sender. The receiver names the columns that it gets, by the \
-                 sender's names, with --receive-columns",
-            );
+            return wrong(format!(
+                "{SEND_COLUMNS} is for the sender. The receiver names the columns that it gets, by the \
+                 sender's names, with {RECEIVE_COLUMNS}"
+            ));
         }
         Role::Sender if !a.receive_columns.is_empty() => {
-            return wrong(
-                "--receive-columns is for the receiver. The sender names the columns that it sends with --send-columns",
-            );
+            return wrong(format!(
+                "{RECEIVE_COLUMNS} is for the receiver. The sender names the columns that it sends with {SEND_COLUMNS}"
+            ));
         }
         Role::Sender => job.sent_columns = a.send_columns.into_iter().flat_map(|columns| columns.0).collect(),
         Role::Receiver => {
@@ -237,7 +242,7 @@ fn accept(plan: &mut PartyPlan, Accepted { assume, picks, quiet, prepared }: &Ac
         let choice = Choice { protocol: job.protocol, group: job.group.unwrap_or(job.protocol.group()) };
         return match choice.beyond(job.operation, allowed) {
             Some(one) => Err(Error::usage(format!(
-                "{} by {} rests on {one}, which --assume leaves out. Add it, or use --protocol auto",
+                "{} by {} rests on {one}, which {ASSUME} leaves out. Add it, or use {PROTOCOL} auto",
                 job.operation, job.protocol
             ))),
             None => policy.permits_choice(job.operation, choice),
@@ -249,7 +254,7 @@ fn accept(plan: &mut PartyPlan, Accepted { assume, picks, quiet, prepared }: &Ac
         all.retain(|choice| choice.protocol.offer(job.operation).is_some_and(|offer| offer.prepares));
         if all.is_empty() {
             return Err(Error::usage(format!(
-                "no protocol that is allowed computes {} from a prepared half. Omit --prepared",
+                "no protocol that is allowed computes {} from a prepared half. Omit {PREPARED}",
                 job.operation
             )));
         }
@@ -300,9 +305,9 @@ fn common(
     let result_shape = job.shape();
     let has_result = job.has_result();
     let given = [
-        ("--output", output.output.is_some()),
-        ("--output-format", output.output_format.is_some()),
-        ("--for-spreadsheets", output.for_spreadsheets),
+        (OUTPUT.marked(), output.output.is_some()),
+        (OUTPUT_FORMAT.marked(), output.output_format.is_some()),
+        (FOR_SPREADSHEETS.marked(), output.for_spreadsheets),
     ];
     if let Some((option, _)) = given.into_iter().find(|(_, given)| *given && !has_result) {
         return Err(Error::usage(match me.as_ref().and_then(|me| me.roster().members().first()) {
@@ -310,8 +315,8 @@ fn common(
                 "only the leader, {leader}, learns the result of {operation}, so there is nothing for {option}. Omit it"
             ),
             None => format!(
-                "the sender of {operation} learns nothing, so there is nothing for {option}. Omit it, or use --role \
-                 receiver, or --both on both sides"
+                "the sender of {operation} learns nothing, so there is nothing for {option}. Omit it, or use {ROLE} \
+                 receiver, or {BOTH} on both sides"
             ),
         }));
     }
@@ -323,7 +328,7 @@ fn common(
     if has_result && !result_shape.has_items() && written != Format::Csv {
         return Err(Error::usage(format!(
             "the result of {operation} is a line of numbers, which is written as CSV, not as {written}. Use \
-             --output-format csv, or give --output another name"
+             {OUTPUT_FORMAT} csv, or give {OUTPUT} another name"
         )));
     }
     let mut warnings = Vec::new();
@@ -336,9 +341,11 @@ fn common(
     let audit_log = match a.own.audit_log {
         Some(path) if path == Path::new("none") => None,
         Some(path) => Some(path),
-        None => {
-            Some(Folder::State.file_or("audit.jsonl", "the audit log", "--audit-log (none for no log)")?)
-        }
+        None => Some(Folder::State.file_or(
+            "audit.jsonl",
+            "the audit log",
+            &format!("{AUDIT_LOG} (none for no log)"),
+        )?),
     };
     let ledger = match (&a.prepared, a.own.prepared_ledger) {
         (None, _) => None,
@@ -357,13 +364,13 @@ fn common(
     };
     let own = Paths::default()
         .with("the file of the run", Use::Read, a.run_file.as_deref())
-        .with("--identity", Use::Read, identity.as_deref())
-        .with("--book", Use::Read, default(a.own.book, book::FILE).as_deref())
-        .with("--policy", Use::Read, default(a.own.policy, policy::FILE).as_deref())
-        .with("--parties", Use::Read, a.parties.as_deref())
-        .with("--checked", Use::Written, a.checked.as_deref())
-        .with("--report", Use::Written, a.report.as_deref())
-        .with("--audit-log", Use::Written, audit_log.as_deref());
+        .with(IDENTITY.marked(), Use::Read, identity.as_deref())
+        .with(BOOK.marked(), Use::Read, default(a.own.book, book::FILE).as_deref())
+        .with(POLICY.marked(), Use::Read, default(a.own.policy, policy::FILE).as_deref())
+        .with(PARTIES.marked(), Use::Read, a.parties.as_deref())
+        .with(CHECKED.marked(), Use::Written, a.checked.as_deref())
+        .with(REPORT.marked(), Use::Written, a.report.as_deref())
+        .with(AUDIT_LOG.marked(), Use::Written, audit_log.as_deref());
     job.prepared = a.prepared.zip(ledger);
     job.filter = a.filter;
     job.max_peer_items = a.max_peer_items;
@@ -380,7 +387,7 @@ fn common(
         timeouts: Timeouts { connect: a.connect_timeout, idle: a.idle_timeout },
         policy,
         allow_small: a.allow_small,
-        checked: a.checked.map(|path| file(path, "--checked")).transpose()?,
+        checked: a.checked.map(|path| file(path, CHECKED.marked())).transpose()?,
         review: None,
         audit_log,
         warnings,
@@ -414,12 +421,12 @@ fn one_peer(
         (Some(address), _) => Endpoint::listen(address),
         (None, Some(address)) => Endpoint::Connect { address, proxy, label: None },
         (None, None) => {
-            return Err(Error::Usage(
-                "the peer's address is missing. Give --connect HOST:PORT, the peer's address, or --listen HOST:PORT, an \
+            return Err(Error::usage(format!(
+                "the peer's address is missing. Give {CONNECT} HOST:PORT, the peer's address, or {LISTEN} HOST:PORT, an \
                  address of this machine for the peer to connect to. Neither is needed if the address book has the \
-                 peer's address (`veilset peer add`)"
-                    .into(),
-            ));
+                 peer's address ({})",
+                to_type("peer add")
+            )));
         }
     };
     if matches!(protection, NamedProtection::InsecurePlaintext) {
@@ -447,19 +454,18 @@ fn key(a: &KeyArgs, format: Format) -> Result<Vec<String>> {
         (Format::List, []) => Ok(vec![LIST_COLUMN.into()]),
         // A user who names a column may well mean a CSV file, whose header would be taken for an item.
         (Format::List, _) if a.format.is_none() => wrong(format!(
-            "{} is a list, judging by its name, and a list has no columns for --key. If the file is CSV, add \
-             --format csv; if it is a list of one item per line, omit --key",
+            "{} is a list, judging by its name, and a list has no columns for {KEY}. If the file is CSV, add \
+             {FORMAT} csv; if it is a list of one item per line, omit {KEY}",
             name_of(&a.input)
         )),
         (Format::List, [one]) if one == LIST_COLUMN => Ok(key),
-        (Format::List, _) => wrong("a list (--format list) has no columns for --key. Omit --key".into()),
-        (_, []) => wrong(
-            "--key is missing: name the columns to compare, for instance --key email (--help has an example). Only a \
-             list (--format list) needs none"
-                .into(),
-        ),
+        (Format::List, _) => wrong(format!("a list ({FORMAT} list) has no columns for {KEY}. Omit {KEY}")),
+        (_, []) => wrong(format!(
+            "{KEY} is missing: name the columns to compare, for instance {KEY} email ({HELP} has an example). Only a \
+             list ({FORMAT} list) needs none"
+        )),
         _ => match key.iter().enumerate().find(|(i, name)| key[..*i].contains(name)) {
-            Some((_, name)) => wrong(format!("--key names the column \"{name}\" twice. Name it once")),
+            Some((_, name)) => wrong(format!("{KEY} names the column \"{name}\" twice. Name it once")),
             None => Ok(key),
         },
     }
@@ -526,7 +532,7 @@ fn format_of(inputs: &[PathBuf], read: &ReadOptions) -> Result<Format> {
     let first = formats.next().unwrap_or_default();
     match formats.zip(files.iter().skip(1)).find(|(format, _)| *format != first) {
         Some((other, file)) => Err(Error::usage(format!(
-            "judging by their names, {} is {first} and {} is {other}. Name files of one format, or give it with --format",
+            "judging by their names, {} is {first} and {} is {other}. Name files of one format, or give it with {FORMAT}",
             files[0].display(),
             file.display()
         ))),
@@ -540,8 +546,8 @@ fn on_this_machine(endpoint: &Endpoint) -> Result<()> {
     let host = text.rsplit_once(':').map_or("", |(host, _)| host);
     match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
         Ok(outside) if !outside.to_canonical().is_loopback() => Err(Error::usage(format!(
-            "--insecure-plaintext is for this machine only, and {text} is not a loopback address. Use 127.0.0.1, or \
-             omit the option and give the peer's fingerprint with --peer"
+            "{INSECURE_PLAINTEXT} is for this machine only, and {text} is not a loopback address. Use 127.0.0.1, or \
+             omit the option and give the peer's fingerprint with {PEER}"
         ))),
         _ => Ok(()),
     }
@@ -561,7 +567,7 @@ fn escape(text: &str) -> Result<u8> {
     match text.as_bytes() {
         [escape] if escape.is_ascii_graphic() && *escape != b'"' => Ok(*escape),
         _ => Err(Error::usage(format!(
-            "--escape \"{text}\" is not a single visible ASCII character. Use for instance \\"
+            "{ESCAPE} \"{text}\" is not a single visible ASCII character. Use for instance \\"
         ))),
     }
 }
@@ -569,12 +575,12 @@ fn escape(text: &str) -> Result<u8> {
 fn delimiter(text: &str) -> Result<u8> {
     match text.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
-        [b'"' | b'\r' | b'\n'] => Err(Error::Usage(
-            "--delimiter cannot be a quote or a line end. Use one character, for instance ; or tab".into(),
-        )),
+        [b'"' | b'\r' | b'\n'] => Err(Error::usage(format!(
+            "{DELIMITER} cannot be a quote or a line end. Use one character, for instance ; or tab"
+        ))),
         [byte] => Ok(*byte),
         _ => Err(Error::usage(format!(
-            "--delimiter \"{text}\" is not a single ASCII character. Use for instance ; or tab"
+            "{DELIMITER} \"{text}\" is not a single ASCII character. Use for instance ; or tab"
         ))),
     }
 }

@@ -9,6 +9,7 @@ use veilset::error::{Error, Result, Seat};
 use veilset::governance::policy::{Policy, Rules};
 use veilset::net::Fingerprint;
 use veilset::places::Folder;
+use veilset::spelling::POLICY;
 use veilset::trusted::{self, Whose};
 
 /// The name of the file in the configuration folder.
@@ -27,7 +28,7 @@ pub fn load(
     };
     let unusable = |e: &dyn std::fmt::Display| {
         Error::usage(format!(
-            "the policy {} cannot be used: {} Correct it, or name another with --policy",
+            "the policy {} cannot be used: {} Correct it, or name another with {POLICY}",
             path.display(),
             sentence_of(e)
         ))

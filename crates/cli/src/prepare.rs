@@ -12,6 +12,7 @@ use veilset::hashed::Dummies;
 use veilset::job::{InputTable, Watch};
 use veilset::paths::Use;
 use veilset::rng::Prng;
+use veilset::spelling::{IDENTITY, OUTPUT, PREPARED, PREPARED_LEDGER};
 use veilset::table::{Destination, Table};
 
 /// A half to be prepared.
@@ -29,15 +30,14 @@ impl HalfPlan {
     pub fn of(a: PrepareArgs) -> Result<(HalfPlan, Own)> {
         let source = source(a.input, false)?;
         if a.output == Path::new("-") {
-            return Err(Error::Usage(
-                "a prepared half is deleted when it is used, so it must be a file. Give --output a file name"
-                    .into(),
-            ));
+            return Err(Error::usage(format!(
+                "a prepared half is deleted when it is used, so it must be a file. Give {OUTPUT} a file name"
+            )));
         }
         let ledger = a.prepared_ledger.map_or_else(Ledger::default_path, Ok)?;
-        let paths = source.paths()?.with("--output", Use::Written, Some(&a.output));
-        let paths = paths.with("--prepared-ledger", Use::Written, Some(&ledger));
-        paths.with("--identity", Use::Read, identity_path(a.identity.as_deref()).as_deref()).check()?;
+        let paths = source.paths()?.with(OUTPUT.marked(), Use::Written, Some(&a.output));
+        let paths = paths.with(PREPARED_LEDGER.marked(), Use::Written, Some(&ledger));
+        paths.with(IDENTITY.marked(), Use::Read, identity_path(a.identity.as_deref()).as_deref()).check()?;
         let dummies = if a.union_sender { Dummies::Listed } else { Dummies::Random };
         let plan = HalfPlan { source, ledger, output: a.output, force: a.force, dummies, group: a.group };
         Ok((plan, Own { identity: a.identity, threads: threads(a.threads), quiet: a.quiet }))
@@ -75,7 +75,7 @@ impl HalfPlan {
             step(0)?;
             artefact::prepare(&basis, &ledger, &identity, &mut to, &step, &mut Prng::from_os()?)
         })?;
-        let made = format!("made {}, for one run with the same input and --prepared {0}", output.display());
+        let made = format!("made {}, for one run with the same input and {PREPARED} {0}", output.display());
         to.commit_telling(|| work.front.done(made.clone()))?;
         work.front.say(&made);
         Ok(())

@@ -3,24 +3,25 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use veilset::error::{Error, Place, Reason};
-use veilset::spelling::{change_own, spell};
+use veilset::spelling::{Named, spell};
 use veilset_cli::exit_code;
 
-/// A text of the library with its settings as Python spells them: `max_row`, `modulus=128`. Texts of the program name
-/// options, and both name commands, in place of which there are functions.
+/// A text of the library or the program with settings as Python spells them, `max_row` and `modulus=128`, and functions in place
+/// of commands.
 #[pyfunction]
 pub(crate) fn as_python(text: &str) -> String {
-    change_own(text, |own| {
-        let own = spell(own, |setting, value| match value {
-            None => as_name(setting),
-            Some(value) => format!("{}={value}", as_name(setting)),
-        });
-        // What else stands in backquotes is typed elsewhere.
-        let parts = own.split('`').enumerate();
-        let parts =
-            parts.map(|(i, part)| if i % 2 == 0 { without_hyphens(part) } else { without_command(part) });
-        parts.collect::<Vec<_>>().join("`")
+    spell(text, |named| match named {
+        Named::Setting(setting, None) => as_name(setting),
+        Named::Setting(setting, Some(value)) => format!("{}={value}", as_name(setting)),
+        Named::Command(typed) => format!("`{}`", without_command(typed)),
     })
+}
+
+/// The help of an option, which is all the program's own, with options and commands as Python has them.
+pub(crate) fn help_in_python(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let parts = parts.map(|(i, part)| if i % 2 == 0 { without_hyphens(part) } else { without_command(part) });
+    parts.collect::<Vec<_>>().join("`")
 }
 
 /// A command of the program as what Python has for it. Whoever has the package need not have the program.
@@ -40,6 +41,8 @@ fn without_command(typed: &str) -> String {
         ["peer", "list"] => "veilset.PeerBook().peers()".into(),
         ["help"] => "print(veilset.guide())".into(),
         ["help", page] => format!("print(veilset.guide({}))", text(page)),
+        // Messages say that it prints.
+        ["--version"] => "print(veilset.__version__)".into(),
         ["calibrate"] => "veilset calibrate` of the program `veilset".into(),
         [ref command @ .., "--help"] => format!("help(veilset.{})", command.join(".")),
         ref command => format!("veilset.{}", command.join(".")),
@@ -131,20 +134,26 @@ pub(crate) fn told(raised: &PyErr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use veilset::spelling::verbatim;
+    use veilset::spelling::{BOTH, FOR, MAX_ROW, MODULUS, to_type};
 
     #[test]
     fn only_our_own_words_are_spelled() {
         for (text, expected) in [
-            ("use `max_row`, or `modulus=128`", "use max_row, or modulus=128"),
-            ("give --max-row (`veilset help data`)", "give max_row (`print(veilset.guide(\"data\"))`)"),
+            (format!("use {MAX_ROW}, or {}", MODULUS.with(128)), "use max_row, or modulus=128"),
+            (
+                format!("give {FOR} ({})", to_type("help data")),
+                "give for_ (`print(veilset.guide(\"data\"))`)",
+            ),
         ] {
-            assert_eq!(as_python(text), expected);
+            assert_eq!(as_python(&text), expected);
         }
-        let foreign = "missing field `both`, in --max-row";
-        assert_eq!(
-            as_python(&format!("`both`: {}. --force", verbatim(foreign))),
-            format!("both: {foreign}. force")
-        );
+        let foreign = "missing field `both`, in --max-row, see `veilset help data`";
+        assert_eq!(as_python(&format!("{BOTH}: {foreign}. {BOTH}")), format!("both: {foreign}. both"));
+    }
+
+    #[test]
+    fn the_help_of_an_option_is_spelled() {
+        let help = "with --max-row (`veilset help data`)";
+        assert_eq!(help_in_python(help), "with max_row (`print(veilset.guide(\"data\"))`)");
     }
 }

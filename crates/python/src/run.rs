@@ -1,6 +1,6 @@
 //! A party's run, or something that it makes in advance, on a thread of its own.
 
-use crate::errors::{as_name, as_python, exception};
+use crate::errors::{as_name, as_python, exception, help_in_python};
 use crate::frame::{Frame, batches, known_in, unhad};
 use crate::link::{Doing, Link};
 use crate::spread::{Whole, agree};
@@ -390,7 +390,7 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
     };
     write().map_err(|error| going_on(kept, error))?;
     data.complete(&mut report);
-    let (json, text) = (report.to_json()?, as_python(report.to_text().trim_end()));
+    let (json, text) = (report.to_json()?, as_python(report.marked_text().trim_end()));
     // The result is there; what is missing beside it is no reason to lose it.
     let reported = plan.write_report(&report, files.report);
     let leftover = kept.filter(|_| job.has_result()).map(InFolder::leftover);
@@ -449,7 +449,7 @@ type Option_ = (String, String, Option<String>, bool, bool);
 pub(crate) fn options(commands: Vec<String>) -> Vec<Vec<Option_>> {
     let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
     let option = |About { name, help, default, flag, required }: About| {
-        (as_name(&name), as_python(&help), default, flag, required)
+        (as_name(&name), help_in_python(&help), default, flag, required)
     };
     veilset_cli::options(&commands).into_iter().map(|of| of.into_iter().map(option).collect()).collect()
 }

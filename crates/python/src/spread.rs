@@ -18,6 +18,7 @@ use veilset::job::{Data, Job, Watch};
 use veilset::net::{Endpoint, Identity, Label};
 use veilset::secret::Secret;
 use veilset::session::workers::{Lane, Ticket};
+use veilset::spelling::PROXY;
 use veilset::stored::{Kept, Lanes, Part, Source, Spread, Sum, Workers};
 use veilset::table::Profile;
 use veilset_cli::{PartyPlan, Purpose, piece_plan, plan};
@@ -213,9 +214,9 @@ impl Place {
         match (self.listen, self.connect, self.proxy) {
             (Some(address), None, None) => Ok(Endpoint::Listen { address, label }),
             (None, Some(address), proxy) => Ok(Endpoint::Connect { address, proxy, label }),
-            (Some(_), None, Some(_)) => Err(Error::Usage(
-                "`proxy` is for the side that connects, and this worker listens. Omit it".into(),
-            )),
+            (Some(_), None, Some(_)) => Err(Error::usage(format!(
+                "{PROXY} is for the side that connects, and this worker listens. Omit it"
+            ))),
             (Some(_), Some(_), _) | (None, None, _) => {
                 Err(Error::Usage("a worker listens, or connects. Give it one place".into()))
             }

@@ -142,7 +142,7 @@ def test_a_script_of_a_user_is_checked_by_its_types(tmp_path):
 def test_a_message_names_no_command_of_the_program():
     """Whoever has the package need not have the program: what messages say to type is Python."""
     # Those in strings, apart from tests; a line of documentation is none.
-    literal = re.compile(r"`(veilset [a-z][^`\n]*)`")
+    literal = re.compile(r'(?:command!|to_type)\((?:format_args!\()?"([^"\n]*)"')
     found = set()
     for source in [*ROOT.glob("crates/veilset/src/**/*.rs"), *ROOT.glob("crates/cli/src/**/*.rs")]:
         if source.name.endswith("tests.rs"):
@@ -150,13 +150,13 @@ def test_a_message_names_no_command_of_the_program():
         text = "\n".join(line for line in source.read_text().split("#[cfg(test)]")[0].splitlines()
                          if not line.lstrip().startswith("//"))
         # Long strings go on in the next line.
-        found.update(literal.findall(re.sub(r"\\\n\s*", "", text)))
+        found.update(f"veilset {words}" for words in literal.findall(re.sub(r"\\\n\s*", "", text)))
     # Messages that only the program has: of its own files, measurements and commands.
-    of_the_program = {"veilset run --help", "veilset plan", "veilset calibrate --speeds {}"}
+    of_the_program = {"veilset run --help", "veilset calibrate --speeds {}"}
     assert len(found) > 15 and "veilset identity show" in found and of_the_program < found, found
     for command in sorted(found - of_the_program):
         typed = command.replace("{typed}", "name").replace("{name}", "name").replace("{other}", "name")
-        (text,) = re.findall("`(.*)`", _native.as_python(f"`{typed}`"))
+        (text,) = re.findall("`(.*)`", _native.as_python(f"\ufdd0{typed}\ufdd1"))
         if command == "veilset calibrate":
             assert text == "veilset calibrate` of the program `veilset"
             continue
@@ -168,9 +168,11 @@ def test_a_message_names_no_command_of_the_program():
         value = veilset
         for name in path:
             value = getattr(value, name)
-    said = _native.as_python("Ask what `veilset identity show` prints, and see `veilset help policy-and-audit` or --key")
+    said = _native.as_python("Ask what \ufdd0veilset identity show\ufdd1 prints, and see \ufdd0veilset help policy-and-audit\ufdd1"
+                             " or \ufdd0key\ufdd1, and leave `veilset identity show` and --key as they are")
     assert said == ('Ask what `print(veilset.Identity.load().fingerprint)` prints, and see'
-                    ' `print(veilset.guide("policy-and-audit"))` or key')
+                    ' `print(veilset.guide("policy-and-audit"))` or key, and leave `veilset identity show` and --key'
+                    ' as they are')
 
 
 def test_messages_of_a_run_say_what_to_do_in_python(pair, home):

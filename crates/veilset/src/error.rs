@@ -1,6 +1,6 @@
 //! Errors, classified by whose fault they are. Every message names the cause and the next step.
 
-use crate::spelling::{plain, verbatim};
+use crate::spelling::{command, plain, unmarked};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU8;
 use std::ops::Deref;
@@ -45,10 +45,17 @@ pub enum Error {
 }
 
 /// What happened and what to do next, in sentences, with the error of the operating system beneath it, if there is one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Description {
     text: String,
+    marked: String,
     cause: Option<Cause>,
+}
+
+impl fmt::Debug for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Description").field("text", &self.text).field("cause", &self.cause).finish()
+    }
 }
 
 impl Deref for Description {
@@ -58,16 +65,24 @@ impl Deref for Description {
     }
 }
 
-/// With the marks of [`crate::spelling`], which stay where it becomes part of another message.
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
+impl Description {
+    /// The text with the marks of [`crate::spelling`], for front ends and for other messages that it becomes part of.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn marked(&self) -> &str {
+        &self.marked
+    }
+}
+
 impl<T: Into<String>> From<T> for Description {
     fn from(text: T) -> Description {
-        Description { text: text.into(), cause: None }
+        let marked = text.into();
+        Description { text: plain(&marked), marked, cause: None }
     }
 }
 
@@ -255,7 +270,7 @@ pub struct InputError {
     pub row: Option<Place>,
     /// The column's name.
     pub column: Option<String>,
-    /// What is wrong. It may have the marks of [`crate::spelling`], which the message has not.
+    /// What is wrong. It may have the marks of [`crate::spelling`], in place of which the message has backquotes.
     pub what: String,
     /// What to do next, with such marks.
     pub next: String,
@@ -346,21 +361,25 @@ impl Error {
     #[must_use]
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn and(mut self, sentence: &str) -> Self {
-        let text = match &mut self {
-            Error::Peer { what, .. } => what,
-            Error::Network(d) | Error::Refused(d) | Error::Output(d) | Error::Bug(d) => &mut d.text,
-            Error::Input(_) | Error::Usage(_) | Error::Disagreement(_) | Error::Cancelled => return self,
-        };
-        text.push_str(". ");
-        text.push_str(sentence);
+        match &mut self {
+            Error::Peer { what, .. } => *what = format!("{what}. {sentence}"),
+            Error::Network(d) | Error::Refused(d) | Error::Output(d) | Error::Bug(d) => {
+                d.marked = format!("{}. {sentence}", d.marked);
+                d.text = plain(&d.marked);
+            }
+            Error::Input(_) | Error::Usage(_) | Error::Disagreement(_) | Error::Cancelled => {}
+        }
         self
     }
 
     /// The peer sent something that veilset cannot have sent; `what` describes it.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn misbehaves(what: impl fmt::Display) -> Self {
-        let next =
-            "It runs another program or misbehaves: compare what `veilset --version` prints there and here";
+        let next = concat!(
+            "It runs another program or misbehaves: compare what ",
+            command!("--version"),
+            " prints there and here"
+        );
         Error::peer(Fault::Misbehaved, format!("{what}. {next}"))
     }
 
@@ -517,7 +536,7 @@ impl Error {
     }
 }
 
-/// The message, without the marks of [`crate::spelling`].
+/// The message, with backquotes for the marks of [`crate::spelling`].
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&plain(&self.marked()))
@@ -525,21 +544,21 @@ impl fmt::Display for Error {
 }
 
 impl Error {
-    /// The message for a front end, in which text that is not this library's own is marked ([`crate::spelling`]).
+    /// The message for a front end, in which the names of settings and commands are marked ([`crate::spelling`]).
     pub fn marked(&self) -> String {
         match self {
             Error::Input(e) => {
                 let row = e.row.map(|row| format!(", {row}")).unwrap_or_default();
-                let column = e.column.as_ref().map(|column| format!(", column \"{}\"", verbatim(column)));
-                format!("{}{row}{}: {}. {}", verbatim(&e.file), column.unwrap_or_default(), e.what, e.next)
+                let column = e.column.as_ref().map(|column| format!(", column \"{}\"", unmarked(column)));
+                format!("{}{row}{}: {}. {}", unmarked(&e.file), column.unwrap_or_default(), e.what, e.next)
             }
-            Error::Usage(d) | Error::Output(d) | Error::Refused(d) => d.to_string(),
+            Error::Usage(d) | Error::Output(d) | Error::Refused(d) => d.marked.clone(),
             Error::Disagreement(differences) => differing(differences),
             Error::Peer { who, what, .. } => format!("{who}: {what}"),
-            Error::Network(d) => format!("network: {d}"),
+            Error::Network(d) => format!("network: {}", d.marked),
             Error::Cancelled => "stopped on request".into(),
             Error::Bug(d) => {
-                format!("this is a defect in veilset, please report it (see SECURITY.md): {d}")
+                format!("this is a defect in veilset, please report it (see SECURITY.md): {}", d.marked)
             }
         }
     }
@@ -559,7 +578,7 @@ fn differing(differences: &[Difference]) -> String {
             Some((last, others)) if !others.is_empty() => format!("that of {} and {last}", others.join(", ")),
             _ => format!("{}'s", first.who),
         };
-        let (ours, theirs) = (verbatim(&first.ours), verbatim(&first.theirs));
+        let (ours, theirs) = (unmarked(&first.ours), unmarked(&first.theirs));
         text += &format!("\n  {}: ours is {ours}, {whose} is {theirs}", first.what);
     }
     text + &format!("\nSettle with {whom} which value it should be; nothing of the data was sent.")
@@ -591,12 +610,7 @@ impl std::error::Error for Error {
 /// Number of characters of the peer's text that we show to our user.
 const SHOWN: usize = 160;
 
-/// Text from the peer for a message: [`shown`], and marked as not ours.
-pub(crate) fn foreign(text: &str) -> String {
-    verbatim(&shown(text))
-}
-
-/// Text from the peer, shortened and escaped for a terminal. What its side has escaped looks as ours does, so quotes and
+/// Text from the peer, shortened and escaped for a terminal. Marks are escaped too. What its side has escaped looks as ours does, so quotes and
 /// backslashes are not escaped again.
 pub(crate) fn shown(text: &str) -> String {
     let mut escaped = String::new();
@@ -630,6 +644,7 @@ mod tests {
             (r#""c,\"d\"", "it's", "a\\b""#, r#""c,\"d\"", "it's", "a\\b""#),
             ("\u{1b}[2J\n", "\\u{1b}[2J\\n"),
             ("\u{202e}\t", "\\u{202e}\\t"),
+            ("\u{fdd0}key\u{fdd1}", "\\u{fdd0}key\\u{fdd1}"),
         ];
         for (text, expected) in cases {
             assert_eq!(shown(text), expected);

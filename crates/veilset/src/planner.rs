@@ -17,6 +17,7 @@ use crate::operations::{Announced, Operation, Role, Terms, multiparty};
 use crate::params::shards;
 use crate::protocols::{self, Assumption, Choice};
 use crate::speed::Speeds;
+use crate::spelling::{ASSUME, GROUP};
 use crate::work::{Primitive, Step, Traffic, Work};
 use std::fmt;
 use std::str::FromStr;
@@ -281,12 +282,12 @@ pub fn nothing(all: &[Choice], operation: &Operation, assume: Option<&[Assumptio
         }
     }
     Error::usage(if lacking.is_empty() {
-        format!("no protocol computes {operation} under these terms. Relax them, or `group`")
+        format!("no protocol computes {operation} under these terms. Relax them, or {GROUP}")
     } else {
         let lacking = lacking.iter().map(|(rests, choices)| format!("by {} on {rests}", choices.join(", ")));
         format!(
-            "no protocol computes {operation} by what `assume` allows. It leaves out what {operation} rests on: {}. Add to \
-             `assume` what one of them needs, or relax `group` or the terms",
+            "no protocol computes {operation} by what {ASSUME} allows. It leaves out what {operation} rests on: {}. Add to \
+             {ASSUME} what one of them needs, or relax {GROUP} or the terms",
             lacking.collect::<Vec<_>>().join("; ")
         )
     })

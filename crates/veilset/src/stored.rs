@@ -18,6 +18,7 @@ use crate::hash::{Domain, ItemHash};
 use crate::item::{ItemSet, Items};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
+use crate::spelling::JOB;
 use crate::threads::Threads;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use rayon::prelude::*;
@@ -294,7 +295,7 @@ fn nonce(at: u64) -> Nonce {
 fn changed(folder: &Path) -> Error {
     Error::output(format!(
         "a temporary file in {} gives back other bytes than were written to it: its disk is failing, or somebody changed the \
-         file. Check the disk, and run again; `job`, or TMPDIR without one, puts the file on another",
+         file. Check the disk, and run again; {JOB}, or TMPDIR without one, puts the file on another",
         folder.display()
     ))
 }

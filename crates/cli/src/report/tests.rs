@@ -68,7 +68,7 @@ fn each_operation_shows_what_this_party_learned() {
 fn the_page_has_the_terms_and_whom_a_loss_concerns() {
     let [mut here, _] = reports("intersect", |_| ());
     here.key_columns = vec!["mail".into()];
-    here.notes = vec!["2 of our rows repeat a key: `duplicates`.".into()];
+    here.notes = vec![format!("2 of our rows repeat a key: {}.", veilset::spelling::DUPLICATES)];
     let text = as_page(&here);
     for words in [
         "The terms that all parties agreed on",

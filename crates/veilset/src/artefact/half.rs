@@ -41,6 +41,7 @@ use crate::net::Identity;
 use crate::params::MAX_SET;
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
+use crate::spelling::{ENCODING, KEY, NORMALIZE, PAD_TO, UNION_SENDER, command};
 use crate::table::Destination;
 use crate::threads::Threads;
 use std::fmt;
@@ -50,7 +51,7 @@ use zeroize::Zeroizing;
 /// The kind of a prepared half.
 pub(super) static HALF: Kind = Kind {
     name: "prepared half",
-    made_by: "veilset prepare",
+    made_by: command!("prepare"),
     damaged: None,
     format: 3,
     domain: "veilset 2026-11 prepared half, key of all files",
@@ -88,7 +89,8 @@ pub struct Basis<'a> {
 pub fn check_size(n: usize, announced: usize) -> Result<()> {
     if announced < n {
         return Err(Error::usage(format!(
-            "`pad_to={announced}` is less than our {n} items. Use a number that no set of yours exceeds"
+            "{} is less than our {n} items. Use a number that no set of yours exceeds",
+            PAD_TO.with(announced)
         )));
     }
     if announced > MAX_SET {
@@ -157,8 +159,8 @@ impl<'a> Basis<'a> {
         let other = |what: String| Err(file.other(what));
         if words != self.normalisation {
             return other(format!(
-                "it was prepared with keys normalised as {words}, but this run has {} (`normalize`, \
-                 `encoding`)",
+                "it was prepared with keys normalised as {words}, but this run has {} ({NORMALIZE}, \
+                 {ENCODING})",
                 self.normalisation
             ));
         }
@@ -167,11 +169,11 @@ impl<'a> Basis<'a> {
         }
         if columns != self.key_columns as u64 {
             return other(format!(
-                "it was prepared with {columns} key columns, but this run has {} (`key`)",
+                "it was prepared with {columns} key columns, but this run has {} ({KEY})",
                 self.key_columns
             ));
         }
-        let pad_to = |to: Option<u64>| to.map_or("no `pad_to`".into(), |to| format!("`pad_to={to}`"));
+        let pad_to = |to: Option<u64>| to.map_or(format!("no {PAD_TO}"), |to| PAD_TO.with(to));
         let (theirs, ours) = (padded.then_some(announced), self.pad_to.map(|to| to as u64));
         if theirs != ours {
             return other(format!(
@@ -182,12 +184,14 @@ impl<'a> Basis<'a> {
         }
         if [padded, listed] != self.padding() {
             return other(match listed {
-                true => "its dummies are those for the sender of a union, but this run needs different ones \
-                         (it was prepared with `union_sender`)"
-                    .into(),
-                false => "its dummies are not those for the sender of a union (it was prepared without \
-                          `union_sender`)"
-                    .into(),
+                true => format!(
+                    "its dummies are those for the sender of a union, but this run needs different ones \
+                         (it was prepared with {UNION_SENDER})"
+                ),
+                false => format!(
+                    "its dummies are not those for the sender of a union (it was prepared without \
+                          {UNION_SENDER})"
+                ),
             });
         }
         if n != items.len() as u64 {

@@ -21,6 +21,7 @@ use crate::net::Identity;
 use crate::operations::Learned;
 use crate::places::{check_of, sync_parent};
 use crate::rng::Prng;
+use crate::spelling::{JOB, RESUME, setting};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -33,9 +34,9 @@ use zeroize::{Zeroize, Zeroizing};
 /// How often a shard is begun at most.
 pub const MOST_ATTEMPTS: usize = 5;
 
-static JOB: Kind = Kind {
+static HEADED: Kind = Kind {
     name: "job",
-    made_by: "veilset",
+    made_by: "`veilset`",
     damaged: Some("Delete the whole folder, and begin a new job on both sides"),
     format: 1,
     domain: "veilset 2026-11 job, key of all files",
@@ -43,8 +44,8 @@ static JOB: Kind = Kind {
 };
 static SHARD: Kind = Kind {
     name: "result of a shard",
-    made_by: "veilset",
-    damaged: Some("Delete it, and go on with `resume`: the shard then runs again"),
+    made_by: "`veilset`",
+    damaged: Some(concat!("Delete it, and go on with ", setting!(resume), ": the shard then runs again")),
     format: 1,
     domain: "veilset 2026-11 result of a shard, key of all files",
     uses: None,
@@ -144,12 +145,12 @@ impl Folder {
         match (resume, state.exists()) {
             (true, false) => {
                 return usage(format!(
-                    "there is no job in {place} to go on with. Name its folder with `job`, or omit `resume`"
+                    "there is no job in {place} to go on with. Name its folder with {JOB}, or omit {RESUME}"
                 ));
             }
             (false, true) => {
                 return usage(format!(
-                    "there is a job in {place} already. Go on with it with `resume`, or name another folder with `job`, or \
+                    "there is a job in {place} already. Go on with it with {RESUME}, or name another folder with {JOB}, or \
                      delete it"
                 ));
             }
@@ -169,7 +170,7 @@ impl Folder {
                 let name = entry.file_name();
                 if !is_file(&entry) || !(name == ATTEMPTS || is_part(&name)) {
                     return usage(format!(
-                        "{place} has other files ({}), and a job needs a folder of its own. Name another one with `job`",
+                        "{place} has other files ({}), and a job needs a folder of its own. Name another one with {JOB}",
                         name.display()
                     ));
                 }
@@ -196,7 +197,7 @@ impl Folder {
         }
         if !resume {
             if state.exists() {
-                return usage(format!("a job has just begun in {place}. Name another folder with `job`"));
+                return usage(format!("a job has just begun in {place}. Name another folder with {JOB}"));
             }
             // Those of a job that ended before it had a head.
             log.set_len(0).map_err(failed)?;
@@ -251,7 +252,7 @@ impl Folder {
         // With room for all of it: a list that grows leaves copies of the key.
         let mut json = Zeroizing::new(Vec::with_capacity(LONGEST));
         serde_json::to_writer(&mut *json, head).map_err(|e| Error::bug(format!("a job is not JSON: {e}")))?;
-        self.write(&self.path.join(HEAD), &JOB, identity, rng, |to| {
+        self.write(&self.path.join(HEAD), &HEADED, identity, rng, |to| {
             to.write(&(json.len() as u32).to_le_bytes())?;
             to.write(&json)
         })
@@ -424,7 +425,7 @@ fn remove(folder: &Path, ours: impl Fn(&OsStr) -> bool) -> io::Result<()> {
 }
 
 fn read_head(path: &Path, identity: &Identity) -> Result<Head> {
-    let mut from = Reader::open(path, &JOB, identity)?;
+    let mut from = Reader::open(path, &HEADED, identity)?;
     let length = u32::from_le_bytes(from.array()?) as usize;
     if length > LONGEST {
         return Err(from.damaged());
@@ -464,7 +465,7 @@ fn read_shard(
 
 fn unusable(path: &Path, e: &io::Error) -> Error {
     Error::output(format!(
-        "the folder of the job, {}, cannot be used: {e}. Free disk space, or name another folder with `job`",
+        "the folder of the job, {}, cannot be used: {e}. Free disk space, or name another folder with {JOB}",
         path.display()
     ))
     .because(e)

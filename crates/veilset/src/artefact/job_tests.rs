@@ -233,7 +233,7 @@ fn what_was_changed_exchanged_or_is_of_another_identity_is_refused_and_what_is_m
             let mut changed = bytes.clone();
             changed[at] ^= 1;
             std::fs::write(&file, changed).unwrap();
-            let next = if name == "job" { "whole folder" } else { "`resume`" };
+            let next = if name == "job" { "whole folder" } else { crate::spelling::RESUME.marked() };
             match open() {
                 Err(Error::Input(e)) if !e.what.contains("damaged") || e.next.contains(next) => {}
                 other => panic!("{name} {at}: {other:?}"),

@@ -10,6 +10,7 @@ use crate::places::{
     Folder, PATIENCE, PAUSE, append_line, beside, check_of, private_parent, same_file, sync_parent,
 };
 use crate::rng::Prng;
+use crate::spelling::{PREPARED, PREPARED_LEDGER, command, setting};
 use crate::trusted::{self, Whose};
 use std::fs::{File, OpenOptions, TryLockError, metadata, symlink_metadata};
 use std::io::{self, BufReader, Read, Write};
@@ -51,7 +52,7 @@ impl Ledger {
     /// The default path of the ledger: `veilset/prepared.ledger` in `$XDG_STATE_HOME`, or in `$HOME/.local/state` if
     /// that is not set.
     pub fn default_path() -> Result<PathBuf> {
-        Folder::State.file_or(FILE, "the ledger of prepared halves", "`prepared_ledger`")
+        Folder::State.file_or(FILE, "the ledger of prepared halves", setting!(prepared_ledger))
     }
 
     /// The ledger's id, for making a file. Creates the ledger if it does not exist and syncs it to disk. An error from
@@ -104,8 +105,13 @@ impl Ledger {
                     "it was made with a ledger other than {}, which does not know whether it was used",
                     self.0.display()
                 ),
-                "Name the ledger that it was prepared with, with `prepared_ledger`, or delete it and prepare another \
-                 with `veilset prepare`",
+                concat!(
+                    "Name the ledger that it was prepared with, with ",
+                    setting!(prepared_ledger),
+                    ", or delete it and prepare another \
+                 with ",
+                    command!("prepare")
+                ),
             ));
         }
         let (mut read, entry, mut used) = ([0; LINE], line(&ticket.file), 0);
@@ -138,7 +144,7 @@ impl Ledger {
             ),
             None => format!("a {what} is not for a ledger"),
         };
-        Error::input(name, what, format!("Delete it, and prepare another with `{}`", kind.made_by))
+        Error::input(name, what, format!("Delete it, and prepare another with {}", kind.made_by))
     }
 
     /// Reads the first line.
@@ -156,9 +162,10 @@ impl Ledger {
         }
         if header != *HEADER || !is_line(&read) {
             return Err(Error::output(format!(
-                "{} is not a ledger of prepared halves, and is left unchanged. Check `prepared_ledger`: name \
-                 a ledger that `veilset prepare` made",
-                self.0.display()
+                "{} is not a ledger of prepared halves, and is left unchanged. Check {PREPARED_LEDGER}: name \
+                 a ledger that {} made",
+                self.0.display(),
+                command!("prepare")
             )));
         }
         let digit = |b: u8| (b as char).to_digit(16).unwrap_or_default() as u8;
@@ -207,16 +214,18 @@ impl Ledger {
     fn missing(&self) -> Error {
         Error::output(format!(
             "there is no ledger of prepared halves {}. A half is used only with the ledger that it was prepared with: \
-             name that one with `prepared_ledger=FILE`, or run without `prepared`. If it is lost, delete the half: \
-             `veilset prepare` makes another, and a ledger for it",
-            self.0.display()
+             name that one with {}, or run without {PREPARED}. If it is lost, delete the half: \
+             {} makes another, and a ledger for it",
+            self.0.display(),
+            PREPARED_LEDGER.with("FILE"),
+            command!("prepare")
         ))
     }
 
     fn unusable(&self, e: &io::Error) -> Error {
         Error::output(format!(
             "the ledger of prepared halves {} cannot be used: {e}. Without it no half is made or used: free \
-             disk space, check that you can write to it, or run without `prepared`",
+             disk space, check that you can write to it, or run without {PREPARED}",
             self.0.display()
         ))
         .because(e)

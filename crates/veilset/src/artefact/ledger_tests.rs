@@ -51,7 +51,7 @@ fn each_use_is_entered_and_the_one_too_many_refused() {
                 uses => format!("it was used up before: it is for {uses} runs"),
             };
             assert!(e.file == "the file" && e.what.contains(&words), "{e:?}");
-            assert!(e.next.contains("`veilset test`"), "{e:?}");
+            assert!(e.next.contains(kind.made_by), "{e:?}");
         }
         assert_eq!(entries(&ledger).len(), lines);
         enter(&ledger, &beside).unwrap();

@@ -21,7 +21,7 @@ pub use ledger::Ledger;
 const ANY_KIND: sealed::Kind = sealed::Kind {
     damaged: None,
     name: "thing of a test",
-    made_by: "veilset test",
+    made_by: crate::spelling::command!("test"),
     format: 7,
     domain: "test of a kind",
     uses: Some(1),

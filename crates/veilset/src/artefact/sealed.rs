@@ -17,6 +17,7 @@ use crate::net::{Fingerprint, Identity};
 use crate::places::{beside, same_file, sync_parent};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
+use crate::spelling::IDENTITY;
 use crate::table::unwritable;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use std::fs::{File, OpenOptions, remove_file, symlink_metadata};
@@ -57,14 +58,13 @@ impl Kind {
     /// The error for a file of this kind that is not as it was sealed.
     pub(super) fn damaged(&self, path: &Path) -> Error {
         let Kind { name, made_by, .. } = self;
-        let next =
-            self.damaged.map_or_else(|| format!("Delete it, and run `{made_by}` again"), str::to_string);
+        let next = self.damaged.map_or_else(|| format!("Delete it, and run {made_by} again"), str::to_string);
         Error::input(path, format!("the {name} is damaged, or was changed"), next)
     }
 
     /// What to do about a file that cannot be used in this run.
     pub(super) fn again(&self) -> String {
-        format!("Run `{}` again, with the input and options of this run", self.made_by)
+        format!("Run {} again, with the input and options of this run", self.made_by)
     }
 
     /// A word for a file without uses left.
@@ -225,11 +225,11 @@ impl Reader {
         let unreadable = |e: &io::Error| match (e.kind(), is_destroyed) {
             (io::ErrorKind::NotFound, true) => wrong(
                 format!("there is no such {name}. One that was {over} is gone"),
-                format!("Check its name, or prepare one with `{made_by}`"),
+                format!("Check its name, or prepare one with {made_by}"),
             ),
             (io::ErrorKind::NotFound, false) => wrong(
                 format!("there is no such {name}"),
-                format!("Check its name, or make one with `{made_by}`"),
+                format!("Check its name, or make one with {made_by}"),
             ),
             (_, true) => wrong(
                 format!("the {name} cannot be read: {e}"),
@@ -255,14 +255,14 @@ impl Reader {
         if whole && head == [0; HEAD] {
             return Err(wrong(
                 format!("it was {over}: nothing is left in it"),
-                format!("Delete it, and prepare another with `{made_by}`"),
+                format!("Delete it, and prepare another with {made_by}"),
             ));
         }
         let (magic, rest) = head.split_at(MAGIC.len());
         if !whole || magic != MAGIC {
             return Err(wrong(
                 format!("it is not {} {name}, or only the beginning of one", article(name)),
-                format!("Name one that `{made_by}` made"),
+                format!("Name one that {made_by} made"),
             ));
         }
         let (versions, rest) = rest.split_at(4);
@@ -271,7 +271,7 @@ impl Reader {
         if let Some(other) = kind_in(field).filter(|_| field != kind.in_head()) {
             return Err(wrong(
                 format!("it is {} {other}, not {} {name}", article(other), article(name)),
-                format!("Name one that `{made_by}` made"),
+                format!("Name one that {made_by} made"),
             ));
         }
         if versions != [kind.format.to_le_bytes(), PROTOCOL_VERSION.to_le_bytes()].concat() {
@@ -297,7 +297,7 @@ impl Reader {
             Some(theirs) => {
                 return Err(wrong(
                     format!("it was prepared under another identity, {theirs}; ours is {ours}"),
-                    format!("Name that identity with `identity`, or run `{made_by}` again with ours"),
+                    format!("Name that identity with {IDENTITY}, or run {made_by} again with ours"),
                 ));
             }
             None => return Err(kind.damaged(path)),
@@ -449,7 +449,7 @@ impl Opened {
         }
         overwritten.and(deleted).map(|_| ()).map_err(|e| {
             Error::output(format!(
-                "the {} {} cannot be deleted: {e}. It is spent: delete it by hand, and prepare another with `{}` in a \
+                "the {} {} cannot be deleted: {e}. It is spent: delete it by hand, and prepare another with {} in a \
                  folder that you can write to",
                 self.kind.name,
                 self.name.display(),

@@ -5,8 +5,12 @@ use std::sync::LazyLock;
 static IDENTITY: LazyLock<Identity> = LazyLock::new(|| Identity::generate().unwrap());
 
 /// A kind with a different name and domain.
-static OTHER: Kind =
-    Kind { name: "encrypted thing", made_by: "veilset other", domain: "test of another kind", ..ANY_KIND };
+static OTHER: Kind = Kind {
+    name: "encrypted thing",
+    made_by: crate::spelling::command!("other"),
+    domain: "test of another kind",
+    ..ANY_KIND
+};
 
 /// A file of a kind, with these contents.
 fn sealed(kind: &'static Kind, identity: &Identity, seed: u8, contents: &[u8]) -> Vec<u8> {

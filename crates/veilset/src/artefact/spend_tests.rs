@@ -159,7 +159,8 @@ fn a_half_is_used_with_its_own_ledger_only() {
     for refused in [place.open(&path, &basis).err(), spend(second).err()] {
         let Some(Error::Input(e)) = refused else { panic!() };
         assert!(
-            e.what.contains("made with a ledger other than") && e.next.contains("`prepared_ledger`"),
+            e.what.contains("made with a ledger other than")
+                && crate::spelling::plain(&e.next).contains("`prepared_ledger`"),
             "{e:?}"
         );
     }

@@ -2,6 +2,7 @@
 
 use super::{Sink, Source};
 use crate::error::{Error, Result};
+use crate::spelling::IDLE_TIMEOUT;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -42,14 +43,14 @@ impl End {
             ))
             .because(&io::ErrorKind::UnexpectedEof.into()),
             End::Idle(time) => Error::network(format!(
-                "nothing came from {who} for {} seconds (`idle_timeout`). Ask {whom} whether its \
+                "nothing came from {who} for {} seconds ({IDLE_TIMEOUT}). Ask {whom} whether its \
                  program still runs and check the network, then run again",
                 time.as_secs_f64()
             ))
             .because(&io::ErrorKind::TimedOut.into()),
             End::Stalled(time) => Error::network(format!(
                 "{who} is alive but did nothing for the run for {} seconds (the limit here; as a rule it is \
-                 ten times `idle_timeout`). Ask {whom} \
+                 ten times {IDLE_TIMEOUT}). Ask {whom} \
                  what its program does, then run again",
                 time.as_secs_f64()
             ))

@@ -9,7 +9,7 @@ use crate::operations::{Operation, Role, Terms};
 use crate::params::MAX_SET;
 use crate::planner::{self, Choices};
 use crate::protocols::{self, Choice};
-use crate::spelling::plain;
+use crate::spelling::{ASSUME, PROTOCOL, RECEIVE_COLUMNS, SHARDS, plain};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -230,7 +230,7 @@ impl Options {
         let choice = Choice { protocol, group: group.unwrap_or(protocol.group()) };
         match choice.beyond(operation, assume) {
             Some(one) => Err(Error::usage(format!(
-                "{operation} by {protocol} rests on {one}, which `assume` leaves out. Add it, or omit `protocol`"
+                "{operation} by {protocol} rests on {one}, which {ASSUME} leaves out. Add it, or omit {PROTOCOL}"
             ))),
             None => Ok((Choices { first: choice, others: Vec::new() }, false)),
         }
@@ -240,14 +240,14 @@ impl Options {
     pub(super) fn check(&self, operation: &Operation, role: Role) -> Result<()> {
         let usage = |what: String| Err(Error::usage(what));
         if role == Role::Sender && !self.received.is_empty() {
-            return usage(
-                "`receive_columns` is for the receiver. The sender has its columns with its keys".into(),
-            );
+            return usage(format!(
+                "{RECEIVE_COLUMNS} is for the receiver. The sender has its columns with its keys"
+            ));
         }
         let cut =
             protocols::ALL.iter().filter_map(|protocol| protocol.offer(operation)).any(|offer| offer.shards);
         if self.terms.shards > 0 && !cut {
-            return usage(format!("`shards` is not for {operation}. Omit it"));
+            return usage(format!("{SHARDS} is not for {operation}. Omit it"));
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ use crate::protocols::{self, Choice, Protocol};
 use crate::secret::Secret;
 use crate::session::report::{name_of, rfc3339};
 use crate::session::{Party, Proposal};
+use crate::spelling::{AUDIT_LOG, command};
 use crate::stored::Set;
 use crate::threads::Threads;
 use crate::trusted::{self, Whose};
@@ -391,11 +392,12 @@ impl History {
         };
         Some(format!(
             "this is run {} with {others}, and {what} since the last one ({} of {}). The difference between \
-             two results shows the effect of a change, down to single items (`veilset help policy-and-audit` \
+             two results shows the effect of a change, down to single items ({} \
              says what counts)",
             self.runs + 1,
             last.operation,
-            last.time
+            last.time,
+            command!("help policy-and-audit")
         ))
     }
 }
@@ -664,8 +666,10 @@ fn entry_in(line: &[u8]) -> Option<Entry> {
 fn unusable(path: &Path, e: &io::Error) -> Error {
     Error::output(format!(
         "the audit log {} cannot be used: {e}. No run starts without it: free disk space, name another file \
-         with `audit_log=FILE`, or disable the log with `audit_log=none`",
-        path.display()
+         with {}, or disable the log with {}",
+        path.display(),
+        AUDIT_LOG.with("FILE"),
+        AUDIT_LOG.with("none")
     ))
     .because(e)
 }

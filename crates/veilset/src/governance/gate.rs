@@ -66,6 +66,7 @@ use crate::params::SMALL_SET;
 use crate::session::report::Report;
 use crate::session::run::Request;
 use crate::session::{Approval, Hello, Party, Proposal};
+use crate::spelling::{ALLOW_SMALL, MIN_COUNT, setting};
 use std::io;
 use std::path::Path;
 
@@ -142,8 +143,14 @@ impl<'a> Gate<'a> {
             (setup.warn)(&warning);
         }
         if log.is_none() && policy.repeats() == Repeats::Refuse {
-            policy
-                .refuses("repeats", "without the audit log (`audit_log=none`) repeated runs go unnoticed")?;
+            policy.refuses(
+                "repeats",
+                concat!(
+                    "without the audit log (",
+                    setting!(audit_log, "none"),
+                    ") repeated runs go unnoticed"
+                ),
+            )?;
         }
         let digest_with = |values| {
             let digest = |identity| digest(identity, request.set, values, request.threads);
@@ -235,7 +242,7 @@ impl<'a> Gate<'a> {
         match self.small(proposal) {
             Some(party) if !self.setup.allow_small => Err(Error::refused(format!(
                 "{} announces a set of {}, and sets of fewer than {SMALL_SET} are refused unless you allow it: so few ask about each \
-                 of them. If that is meant, give `allow_small`, or have \"min-peer-size\" in the policy, which can be lower or \
+                 of them. If that is meant, give {ALLOW_SMALL}, or have \"min-peer-size\" in the policy, which can be lower or \
                  higher; it refuses sets that are padded, unless it is 0",
                 party.seat,
                 party.announced.words()
@@ -344,7 +351,10 @@ fn spent(policy: &Policy, most: u64, runs: u64, name: &str) -> Result<()> {
 }
 
 fn uncounted(policy: &Policy) -> Result<()> {
-    policy.refuses(MAX_FILTER_RUNS, "without the audit log (`audit_log=none`) nobody counts the runs")
+    policy.refuses(
+        MAX_FILTER_RUNS,
+        concat!("without the audit log (", setting!(audit_log, "none"), ") nobody counts the runs"),
+    )
 }
 
 /// What the receiver of a sum is to know, if the sender would learn the sum over a single match: that is a value of its own,
@@ -354,10 +364,10 @@ fn single_value(request: &Request<'_>, policy: &Policy) -> Option<String> {
     let shown = operation.uses.values && role == Role::Receiver && terms.min_count <= 1;
     (shown && policy.min_count().is_none()).then(|| {
         format!(
-            "`min_count` is {}, so the peer learns the sum even if a single item matches, and can tell which. Give a larger one on \
-             both sides, `min_count=10` for instance, or have \"min-count\" in the policy",
+            "{MIN_COUNT} is {}, so the peer learns the sum even if a single item matches, and can tell which. Give a larger one on \
+             both sides, {} for instance, or have \"min-count\" in the policy",
             terms.min_count
-        )
+        , MIN_COUNT.with(10))
     })
 }
 

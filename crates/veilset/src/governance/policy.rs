@@ -7,6 +7,7 @@ use crate::operations::{Announced, Operation, Role};
 use crate::protocols::{self, Assumption, Choice, Protocol};
 use crate::session::run::Request;
 use crate::session::{Hello, Parties, Proposal};
+use crate::spelling::{MALICIOUS_SENDER, MIN_COUNT, command, setting};
 use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -318,7 +319,8 @@ impl PartyRules {
             found.ok_or_else(|| {
                 wrong(format!(
                     "\"{name}\" is neither a peer in the address book nor a fingerprint. Add it with \
-                     `veilset peer add`, or correct the policy"
+                     {}, or correct the policy",
+                    command!("peer add")
                 ))
             })
         };
@@ -385,7 +387,7 @@ impl PartyRules {
             return no(
                 "min-count",
                 format!(
-                    "`min_count` is {given}, but must be at least {least} for {} if we are the receiver",
+                    "{MIN_COUNT} is {given}, but must be at least {least} for {} if we are the receiver",
                     intent.operation
                 ),
             );
@@ -400,7 +402,7 @@ impl PartyRules {
             return no(
                 "malicious-sender",
                 format!(
-                    "as the receiver of {} we must be secure against a malicious sender (`malicious_sender`)",
+                    "as the receiver of {} we must be secure against a malicious sender ({MALICIOUS_SENDER})",
                     intent.operation
                 ),
             );
@@ -409,7 +411,14 @@ impl PartyRules {
             return no("both", "the result may not be given to both sides");
         }
         if intent.reveal_count && rules.both == Some(false) {
-            return no("both", "the sender may not be told how many items match (`reveal_count_to_sender`)");
+            return no(
+                "both",
+                concat!(
+                    "the sender may not be told how many items match (",
+                    setting!(reveal_count_to_sender),
+                    ")"
+                ),
+            );
         }
         Ok(())
     }

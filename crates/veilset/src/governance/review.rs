@@ -13,6 +13,7 @@ use crate::places::{Line, with_check, without_check};
 use crate::protocols::Choice;
 use crate::session::Proposal;
 use crate::session::report::rfc3339;
+use crate::spelling::{CHECKED, command};
 use crate::trusted::{self, Whose};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,8 +104,9 @@ impl Review {
     pub fn load(path: &Path) -> Result<Review> {
         let unusable = |why: String| {
             Error::usage(format!(
-                "the check {} cannot be used: {why}. `veilset check` with the options of the run, `checked` among them, writes it",
-                path.display()
+                "the check {} cannot be used: {why}. {} with the options of the run, {CHECKED} among them, writes it",
+                path.display(),
+                command!("check")
             ))
         };
         let file = File::open(path).map_err(|e| unusable(e.to_string()))?;
@@ -156,7 +158,7 @@ impl Review {
 
     fn refuses(&self, name: &Path, what: &str) -> Error {
         Error::refused(format!(
-            "this is not the run that was checked at {} (`checked`, {}): {what}. Run it as it was checked, or check it again",
+            "this is not the run that was checked at {} ({CHECKED}, {}): {what}. Run it as it was checked, or check it again",
             self.time,
             name.display()
         ))

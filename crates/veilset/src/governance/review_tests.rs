@@ -86,7 +86,11 @@ fn everything_that_differs_from_the_check_is_refused_and_named() {
             "purpose" => review.permits(name, us(), &changed).unwrap(),
             // That it goes on makes no difference, but its shards do.
             "job" => refused(us(), &changed, "`shards`: 2, in the check 0"),
-            _ => refused(us(), &changed, &format!("{}: {}, in the check ", term.words, term.value)),
+            _ => refused(
+                us(),
+                &changed,
+                &format!("{}: {}, in the check ", crate::spelling::plain(term.words), term.value),
+            ),
         }
         seen.push(key);
     }

@@ -15,6 +15,7 @@ use crate::params::MAX_SET;
 use crate::rng::Prng;
 use crate::session::report::{LeftOut, Report, decimal};
 use crate::session::run::{Outcome, Prepared, Request};
+use crate::spelling::{FILTER, FOR_SPREADSHEETS, OUTPUT_FORMAT, PREPARED};
 use crate::stored::Set;
 use crate::table::{
     Batches, Destination, Duplicates, Format, Found, KeyedSet, Layout, Note, Profile, SHARE_COLUMNS,
@@ -279,18 +280,16 @@ impl<'a> Data<'a> {
                 self.request().prepare_with(half, &Ledger::at(ledger), identity)
             }
             (None, Some(filter), Some(identity)) => self.request().prepare_with_filter(filter, identity, rng),
-            (Some(_), None, None) => Err(Error::Usage(
-                "a prepared half is encrypted under an identity, but this run has none. Omit `prepared`, or \
+            (Some(_), None, None) => Err(Error::usage(format!(
+                "a prepared half is encrypted under an identity, but this run has none. Omit {PREPARED}, or \
                  run over TLS"
-                    .into(),
-            )),
-            (None, Some(_), None) => Err(Error::Usage(
-                "a filter is bound to an identity, but this run has none. Omit `filter`, or run over TLS"
-                    .into(),
-            )),
-            (Some(_), Some(_), _) => Err(Error::Usage(
-                "`prepared` and `filter` are for different protocols. Omit one of them".into(),
-            )),
+            ))),
+            (None, Some(_), None) => Err(Error::usage(format!(
+                "a filter is bound to an identity, but this run has none. Omit {FILTER}, or run over TLS"
+            ))),
+            (Some(_), Some(_), _) => Err(Error::usage(format!(
+                "{PREPARED} and {FILTER} are for different protocols. Omit one of them"
+            ))),
         }
     }
 
@@ -586,8 +585,9 @@ pub(super) fn output_format(job: &Job, table: &Table) -> Result<Format> {
     }
     match job.for_spreadsheets && format != Format::Csv {
         true => Err(Error::usage(format!(
-            "`for_spreadsheets` is for CSV, but the result is written as {format}. Omit it, or add \
-             `output_format=csv`"
+            "{FOR_SPREADSHEETS} is for CSV, but the result is written as {format}. Omit it, or add \
+             {}",
+            OUTPUT_FORMAT.with("csv")
         ))),
         false => Ok(format),
     }

@@ -78,7 +78,10 @@ use crate::session::Approval;
 use crate::session::Planning;
 use crate::session::report::Report;
 use crate::session::run::{Outcome, Prepared, Request, run_if};
-use crate::spelling::verbatim;
+use crate::spelling::{
+    self, DUPLICATES, FORMAT, IDS, JOB, MAP, NO_HEADER, OUTPUT, OUTPUT_FORMAT, RECEIVE_COLUMNS, RESUME, ROLE,
+    SHARDS, VALUES, setting,
+};
 use crate::table::{
     Destination, Duplicates, EmptyKeys, Format, Normalise, Quoting, ReadOptions, SHARE_COLUMNS, input_files,
     name_of, quoted,
@@ -159,14 +162,15 @@ impl InputTable {
     pub fn check(&self, valued: bool) -> Result<()> {
         if self.read.headerless && self.format() != Format::Csv {
             return wrong(format!(
-                "`no_header` is for CSV, but the input is read as {}. Omit it, or use `format=csv`",
-                self.format()
+                "{NO_HEADER} is for CSV, but the input is read as {}. Omit it, or use {}",
+                self.format(),
+                FORMAT.with("csv")
             ));
         }
         let of_csv = [
-            (self.read.quoting == Quoting::Ordinary, "`no_quotes`"),
-            (matches!(self.read.quoting, Quoting::Escaped(_)), "`escape`"),
-            (self.read.multiline_keys, "`multiline_keys`"),
+            (self.read.quoting == Quoting::Ordinary, setting!(no_quotes)),
+            (matches!(self.read.quoting, Quoting::Escaped(_)), setting!(escape)),
+            (self.read.multiline_keys, setting!(multiline_keys)),
         ];
         if let Some((_, option)) = of_csv.iter().find(|(given, _)| *given && self.format() != Format::Csv) {
             return wrong(format!(
@@ -175,10 +179,10 @@ impl InputTable {
             ));
         }
         match self.duplicates {
-            Some(Duplicates::Add) if !valued => wrong(
-                "`duplicates=add` is for the sender of sum, which has values to add. Use first or error"
-                    .into(),
-            ),
+            Some(Duplicates::Add) if !valued => wrong(format!(
+                "{} is for the sender of sum, which has values to add. Use first or error",
+                DUPLICATES.with("add")
+            )),
             _ => Ok(()),
         }
     }
@@ -300,23 +304,25 @@ impl Job {
     pub fn check(&self) -> Result<()> {
         self.source.check(self.has_values())?;
         if self.source.duplicates == Some(Duplicates::All) && self.shape() != Shape::OwnRows {
-            return wrong(
-                "`duplicates=all` is for a result of our matching rows, of the receiver of intersect. Use first or \
-                 error"
-                    .into(),
-            );
+            return wrong(format!(
+                "{} is for a result of our matching rows, of the receiver of intersect. Use first or \
+                 error",
+                DUPLICATES.with("all")
+            ));
         }
         let operation = self.operation;
         match (self.has_values(), &self.values) {
             (true, None) => {
                 return wrong(format!(
-                    "`values` is missing: the sender of {operation} names the column of its values with `values=COL`"
+                    "{VALUES} is missing: the sender of {operation} names the column of its values with {}",
+                    VALUES.with("COL")
                 ));
             }
             (false, Some(_)) => {
                 return wrong(format!(
-                    "`values` is for the sender: the {} of {operation} has no values. Omit it, or use `role=sender`",
-                    self.role
+                    "{VALUES} is for the sender: the {} of {operation} has no values. Omit it, or use {}",
+                    self.role,
+                    ROLE.with("sender")
                 ));
             }
             _ => {}
@@ -342,15 +348,14 @@ impl Job {
         }
         match (self.terms.shards, &self.folder) {
             (0, Some(_)) => {
-                return wrong(
-                    "`job` is the folder of a job in shards. Give their number with `shards`, or omit `job`"
-                        .into(),
-                );
+                return wrong(format!(
+                    "{JOB} is the folder of a job in shards. Give their number with {SHARDS}, or omit {JOB}"
+                ));
             }
             _ if self.resume && self.folder.is_none() => {
-                return wrong(
-                    "`resume` is for a job in shards. Name its folder with `job`, or omit `resume`".into(),
-                );
+                return wrong(format!(
+                    "{RESUME} is for a job in shards. Name its folder with {JOB}, or omit {RESUME}"
+                ));
             }
             _ => {}
         }
@@ -366,24 +371,24 @@ impl Job {
         let output = self.output.as_deref().unwrap_or(Path::new("-"));
         let (half, ledger) = self.prepared.as_ref().map(|(half, ledger)| (&**half, &**ledger)).unzip();
         let written = [
-            ("`output`", Some(output).filter(|_| self.has_result() && !self.in_memory)),
-            ("`ids`", self.ids.as_deref()),
-            ("`map`", self.map.as_deref()),
-            ("`prepared`", half),
-            ("`prepared_ledger`", ledger),
+            (setting!(output), Some(output).filter(|_| self.has_result() && !self.in_memory)),
+            (setting!(ids), self.ids.as_deref()),
+            (setting!(map), self.map.as_deref()),
+            (setting!(prepared), half),
+            (setting!(prepared_ledger), ledger),
         ];
         let read = self.source.paths()?;
         let all = written.into_iter().fold(read, |all, (what, path)| all.with(what, Use::Written, path));
-        let all = all.with("`filter`", Use::Read, self.filter.as_deref());
-        Ok(all.with("`job`", Use::Folder, self.folder.as_deref()))
+        let all = all.with(setting!(filter), Use::Read, self.filter.as_deref());
+        Ok(all.with(setting!(job), Use::Folder, self.folder.as_deref()))
     }
 
     /// Refuses columns that cannot be sent together, or that the result could not tell apart.
     fn check_columns(&self) -> Result<()> {
         let receives = self.role == Role::Receiver;
-        let option = if receives { "`receive_columns`" } else { "`send_columns`" };
+        let option = if receives { setting!(receive_columns) } else { setting!(send_columns) };
         if let Some(name) = repeated(&self.sent_columns) {
-            return wrong(format!("{option} names the column \"{}\" twice. Name it once", verbatim(name)));
+            return wrong(format!("{option} names the column \"{}\" twice. Name it once", name));
         }
         let expected = if receives { self.sent_columns.len() } else { 0 };
         if self.received_as.len() != expected {
@@ -396,16 +401,17 @@ impl Job {
         if let Some(name) = repeated(&self.received_as) {
             return wrong(format!(
                 "two columns of the sender would have the name \"{}\" in our result. Give one of them another \
-                 name with `receive_columns=COL=NAME`",
-                verbatim(name)
+                 name with {}",
+                name,
+                RECEIVE_COLUMNS.with("COL=NAME")
             ));
         }
         if self.map.is_some() && !self.shares_ours() {
-            return wrong("`map` is for the sender of share, whose rows are shared. Omit it".into());
+            return wrong(format!("{MAP} is for the sender of share, whose rows are shared. Omit it"));
         }
         if self.ids.is_some() && !self.has_identifiers() {
             return wrong(format!(
-                "`ids` is for id: the result of {} has no identifiers. Omit it",
+                "{IDS} is for id: the result of {} has no identifiers. Omit it",
                 self.operation
             ));
         }
@@ -418,8 +424,10 @@ impl Job {
             && self.written_as(self.source.format(), columns) == Format::List
         {
             return wrong(format!(
-                "the result has {columns} columns or more, but a list has one. Use `output_format=csv` or \
-                 `output_format=parquet`, or give `output` another name"
+                "the result has {columns} columns or more, but a list has one. Use {} or \
+                 {}, or give {OUTPUT} another name",
+                OUTPUT_FORMAT.with("csv"),
+                OUTPUT_FORMAT.with("parquet")
             ));
         }
         Ok(())
@@ -567,19 +575,20 @@ impl Job {
     fn check_names(&self, header: &[String]) -> Result<()> {
         if self.shape() == Shape::Identifiers && header.contains(&self.id_column) {
             return wrong(format!(
-                "our table has a column \"{0}\" already, and the identifiers would be in another one of that name. \
-                 Give theirs another name with `id_column=NAME`",
-                verbatim(&self.id_column)
+                "our table has a column \"{}\" already, and the identifiers would be in another one of that name. \
+                 Give theirs another name with {}",
+                self.id_column,
+                spelling::ID_COLUMN.with("NAME")
             ));
         }
         let mut names = self.sent_columns.iter().zip(&self.received_as);
         match names.find(|(_, ours)| header.contains(ours)) {
             Some((theirs, ours)) => wrong(format!(
                 "the sender's column \"{}\" would be called \"{}\" in the result, like one of our \
-                 columns. Give it another name with `receive_columns={}=NAME`",
-                verbatim(theirs),
-                verbatim(ours),
-                quoted(theirs)
+                 columns. Give it another name with {}",
+                theirs,
+                ours,
+                RECEIVE_COLUMNS.with(format_args!("{}=NAME", quoted(theirs))),
             )),
             None => Ok(()),
         }
@@ -649,7 +658,7 @@ pub fn run(
             if let Some(gate) = gate
                 && let Err(unlogged) = gate.end(Err(&error), seconds)
             {
-                gate.warn(&unlogged.to_string());
+                gate.warn(&unlogged.marked());
             }
             return Err(error);
         }

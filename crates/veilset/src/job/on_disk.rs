@@ -14,6 +14,7 @@ use crate::operations::intersect::Matching;
 use crate::params::MAX_SET;
 use crate::rng::Prng;
 use crate::session::run::Request;
+use crate::spelling::setting;
 use crate::stored::{Draft, Set, Stored};
 use crate::table::{
     Duplicates, Format, Output, PIECE, Profile, SentColumns, Table, To, Wanted, again_error, check_max_row,
@@ -293,7 +294,7 @@ impl OnDisk {
         let changed = |file: &Path| {
             let what = "the file has changed since the run began";
             let next = match job.folder {
-                Some(_) => "Put back the file of then, and go on with `resume`",
+                Some(_) => concat!("Put back the file of then, and go on with ", setting!(resume)),
                 None => "Run again, and leave the file as it is until the run is over",
             };
             Err(Error::input(file, what, next))

@@ -12,6 +12,7 @@ use crate::secret::Secret;
 use crate::session::Proposal;
 use crate::session::run::Request;
 use crate::session::shards::{Begun, Keep, Key};
+use crate::spelling::{PAD_TO, PEER, PROTOCOL, ROLE, SHARDS, plain};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -42,10 +43,9 @@ impl Data<'_> {
     ) -> Result<Option<InFolder<'a>>> {
         let Job { folder: Some(path), resume, terms, .. } = self.job() else { return Ok(None) };
         let Some(identity) = identity else {
-            return Err(Error::Usage(
-                "what a job keeps is encrypted under an identity, but this run has none. Omit `shards`, or run over TLS"
-                    .into(),
-            ));
+            return Err(Error::usage(format!(
+                "what a job keeps is encrypted under an identity, but this run has none. Omit {SHARDS}, or run over TLS"
+            )));
         };
         let request = self.request();
         let folder = Folder::open(path, *resume, identity)?;
@@ -69,9 +69,9 @@ fn same(request: &Request<'_>, peer: Option<Fingerprint>) -> Vec<(String, String
     let pad_to = request.pad_to.map_or("none".into(), |n| n.to_string());
     let by = if hello.workers { "workers" } else { "one machine" };
     same.push(("way to run its shards".into(), by.into()));
-    same.push(("`role`".into(), request.role.name().into()));
-    same.push(("`pad_to`".into(), pad_to));
-    same.push(("`peer`".into(), peer.map_or("none".into(), |peer| peer.to_string())));
+    same.push((ROLE.to_string(), request.role.name().into()));
+    same.push((PAD_TO.to_string(), pad_to));
+    same.push((PEER.to_string(), peer.map_or("none".into(), |peer| peer.to_string())));
     same
 }
 
@@ -120,7 +120,10 @@ fn begun(
     let (protocol, group) = &head.choice;
     let choice = Choice::named(protocol, group).map_err(Error::usage)?;
     if !request.candidates().contains(&choice) {
-        return wrong(format!("began with {choice}, which is not allowed now. Use `protocol={protocol}`"));
+        return wrong(format!(
+            "began with {choice}, which is not allowed now. Use {}",
+            PROTOCOL.with(protocol)
+        ));
     }
     let (size, padded) = head.theirs;
     let theirs = Announced { size: usize::try_from(size).unwrap_or(usize::MAX), padded };
@@ -167,7 +170,7 @@ impl Keep for InFolder<'_> {
             key: *key.bytes(),
             shards: proposal.hello.terms.shards,
             choice: (proposal.choice.protocol.name.into(), proposal.choice.group.into()),
-            same: self.same.clone(),
+            same: self.same.iter().map(|(what, value)| (plain(what), value.clone())).collect(),
             set: self.set,
             theirs: (theirs.size as u64, theirs.padded),
         };

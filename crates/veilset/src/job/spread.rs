@@ -26,6 +26,7 @@ use crate::operations::Learned;
 use crate::operations::union::rows::New;
 use crate::secret::{Secret, Secrets};
 use crate::session::workers;
+use crate::spelling::{OUTPUT, SHARDS};
 use crate::stored::{self, Form, Part, Spread};
 use crate::table::{Batches, Format, Profile, text_keys};
 
@@ -81,12 +82,12 @@ impl<'a> Data<'a> {
     /// [`Error::Usage`] for a job that is not cut into shards, or whose result goes to a file.
     pub fn elsewhere(job: &'a Job, all: Elsewhere) -> Result<Data<'a>> {
         if job.terms.shards == 0 {
-            return Err(Error::Usage(
-                "workers run the shards of a job. Give their number with `shards`".into(),
-            ));
+            return Err(Error::usage(format!(
+                "workers run the shards of a job. Give their number with {SHARDS}"
+            )));
         }
         if !job.in_memory || job.output.is_some() {
-            return Err(Error::Usage("the result of workers goes to no file. Omit `output`".into()));
+            return Err(Error::usage(format!("the result of workers goes to no file. Omit {OUTPUT}")));
         }
         let input = Input::Elsewhere(Box::new(all));
         Ok(Data { job, input, output_format: Format::Arrow })

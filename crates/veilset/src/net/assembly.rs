@@ -24,6 +24,7 @@ use super::tls::{Failure, Keys};
 use crate::channel::mesh::{Cause, channels_among, leave};
 use crate::channel::{Channel, Link, Stopper, Timeouts, WireCount};
 use crate::error::{Error, Reason, Result, Seat};
+use crate::spelling::{LISTEN, setting};
 use crate::threads;
 use std::collections::{BTreeMap, HashMap};
 use std::net::TcpListener;
@@ -65,7 +66,7 @@ pub fn assemble(
     me.check_identity(&identity.fingerprint())?;
     let waited_for = me.listens_for().next().is_some();
     if listen.is_some() && !waited_for {
-        notice("no party of the list connects to us, so `listen` is not used");
+        notice(concat!("no party of the list connects to us, so ", setting!(listen), " is not used"));
     }
     let listener = if waited_for { Some(listener(me, listen)?) } else { None };
     assemble_at(me, identity, listener, timeouts, cancelled, notice)
@@ -118,8 +119,9 @@ fn listener(me: &Me, listen: Option<&str>) -> Result<Listener> {
         (Some(address), _) => Listener::bind(address),
         (None, Some(address)) => Listener::bind(address).map_err(|e| match e {
             Error::Usage(what) => Error::usage(format!(
-                "{what}. This is our \"address\" in {source}: if the other parties reach us there through another \
-                 machine, say with `listen` where we listen on this one"
+                "{}. This is our \"address\" in {source}: if the other parties reach us there through another \
+                 machine, say with {LISTEN} where we listen on this one",
+                what.marked()
             )),
             e => e,
         }),

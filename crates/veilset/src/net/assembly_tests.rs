@@ -448,7 +448,10 @@ fn where_we_listen_can_differ_from_the_address_in_the_list() {
         one.join().unwrap();
     });
     assert!(notices[0].has(&format!("listening on {here}")));
-    assert!(notices[1].has("`listen` is not used") && !notices[1].has("listening on"));
+    assert!(
+        notices[1].has(&format!("{} is not used", crate::spelling::LISTEN))
+            && !notices[1].has("listening on")
+    );
 }
 
 #[test]

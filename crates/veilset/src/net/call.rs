@@ -6,6 +6,7 @@ use super::listen::LOOK;
 use super::proxy::{Proxy, Target};
 use super::tls::{Failure, Keys, Limits};
 use crate::error::{Error, Result};
+use crate::spelling::{INSECURE_PLAINTEXT, PROXY, setting};
 use crate::threads;
 use std::fmt;
 use std::net::{SocketAddr, TcpStream};
@@ -47,7 +48,7 @@ impl fmt::Display for Way<'_> {
 /// Connects to the peer, which is expected there.
 pub(super) fn connect(way: Way<'_>, security: &Protection, watch: &Watch<'_>) -> Result<Connection> {
     reach(way, security, watch)?.map_err(|cause| {
-        let proxy = if way.proxy.is_some() { ", `proxy`" } else { "" };
+        let proxy = if way.proxy.is_some() { concat!(", ", setting!(proxy)) } else { "" };
         Error::network(format!(
             "cannot reach the peer at {way} {}: {cause}. {ABSENT}, and whether it listens there. Check the \
              address{proxy} and firewalls, then run again",
@@ -83,7 +84,7 @@ pub(super) fn reach_by(
         let causes = match caller.resolve()? {
             Err(cause) if matches!(security, Protection::InsecurePlaintext) => {
                 return Err(Error::usage(format!(
-                    "{cause}. `insecure_plaintext` is for this machine only: use 127.0.0.1"
+                    "{cause}. {INSECURE_PLAINTEXT} is for this machine only: use 127.0.0.1"
                 )));
             }
             Err(cause) => vec![cause],
@@ -141,9 +142,9 @@ impl<'a> Caller<'a> {
         let address = Address::parse_peer(way.address)?;
         let proxy = way.proxy.map(|proxy| Ok((Proxy::parse(proxy)?, Target::of(&address)?))).transpose()?;
         if proxy.is_some() && keys.is_none() {
-            return Err(Error::Usage(
-                "`insecure_plaintext` is for this machine only, and `proxy` leads elsewhere. Omit one of them".into(),
-            ));
+            return Err(Error::usage(format!(
+                "{INSECURE_PLAINTEXT} is for this machine only, and {PROXY} leads elsewhere. Omit one of them"
+            )));
         }
         Ok(Caller { address, proxy, label: way.label, keys, watch })
     }

@@ -7,6 +7,7 @@ use super::tls::{Keys, Secured};
 use super::{Fingerprint, Identity, Label, Listener};
 use crate::channel::{ByteStream, Canceller, Channel, Timeouts, WireCount, over};
 use crate::error::{Error, Result, Seat};
+use crate::spelling::{CONNECT_TIMEOUT, IDENTITY, INSECURE_PLAINTEXT, PEER, command, setting};
 use std::cell::Cell;
 use std::fmt;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -227,7 +228,7 @@ impl<'a> Watch<'a> {
 
     pub(super) fn within(&self) -> String {
         let seconds = self.timeouts.connect.as_secs_f64();
-        format!("within {seconds} second{} (`connect_timeout`)", if seconds == 1.0 { "" } else { "s" })
+        format!("within {seconds} second{} ({CONNECT_TIMEOUT})", if seconds == 1.0 { "" } else { "s" })
     }
 }
 
@@ -280,10 +281,11 @@ impl Whom<'_> {
         match self {
             Whom::Peer => COMPARE.into(),
             Whom::Member(member, roster) => format!(
-                "Ask {}, over a channel that you trust, what `veilset identity show` prints on its side. If it is the \
+                "Ask {}, over a channel that you trust, what {} prints on its side. If it is the \
                  first fingerprint, correct its \"fingerprint\" in {}, for all parties; if not, its \"address\" there may \
                  be that of another program, or somebody else is in between",
                 member.name(),
+                command!("identity show"),
                 roster.source()
             ),
         }
@@ -314,7 +316,7 @@ impl Whom<'_> {
     /// What to do if it does not expect our key.
     pub(super) fn expect(&self, ours: Fingerprint) -> String {
         match self {
-            Whom::Peer => format!("Ask the other party to run with `peer={ours}`"),
+            Whom::Peer => format!("Ask the other party to run with {}", PEER.with(ours)),
             Whom::Member(member, roster) => format!(
                 "Ask {} to compare its list of parties with ours, {}: they must be the same",
                 member.name(),
@@ -407,8 +409,8 @@ impl Protection {
         let outside = addresses.iter().find(|a| !a.ip().to_canonical().is_loopback());
         match (self, outside) {
             (Protection::InsecurePlaintext, Some(outside)) => Err(Error::usage(format!(
-                "`insecure_plaintext` is for this machine only, and {text} ({}) is not a loopback address. Use \
-                 127.0.0.1, or omit the option and give the peer's fingerprint with `peer`",
+                "{INSECURE_PLAINTEXT} is for this machine only, and {text} ({}) is not a loopback address. Use \
+                 127.0.0.1, or omit the option and give the peer's fingerprint with {PEER}",
                 outside.ip()
             ))),
             _ => Ok(()),
@@ -418,15 +420,17 @@ impl Protection {
     /// Our keys, for a connection by this label; `None` without TLS.
     pub(super) fn keys(&self, label: Option<&Label>) -> Result<Option<Keys>> {
         match self {
-            Protection::InsecurePlaintext if label.is_some() => Err(Error::Usage(
-                "a label is for connections over TLS. Omit it, or omit `insecure_plaintext`".into(),
-            )),
+            Protection::InsecurePlaintext if label.is_some() => Err(Error::usage(format!(
+                "a label is for connections over TLS. Omit it, or omit {INSECURE_PLAINTEXT}"
+            ))),
             Protection::InsecurePlaintext => Ok(None),
-            Protection::Tls { identity, peer } if identity.fingerprint() == *peer => Err(Error::Usage(
-                "`peer` is our own fingerprint. Give the one that `veilset identity show` prints on the \
-                 other party's side; two parties on one machine need separate identities (`identity`)"
-                    .into(),
-            )),
+            Protection::Tls { identity, peer } if identity.fingerprint() == *peer => {
+                Err(Error::usage(format!(
+                    "{PEER} is our own fingerprint. Give the one that {} prints on the \
+                 other party's side; two parties on one machine need separate identities ({IDENTITY})",
+                    command!("identity show")
+                )))
+            }
             Protection::Tls { identity, peer } => Ok(Some(Keys::new(identity, *peer).by(label))),
         }
     }
@@ -437,9 +441,14 @@ pub(super) const ABSENT: &str = "Its program may have stopped before it was read
                       options, say): ask the other party what it printed";
 
 /// What to do about an unexpected key.
-pub(super) const COMPARE: &str = "Ask the other party, over a channel that you trust, what `veilset identity \
-                       show` prints on its side. If it is the first fingerprint, give that one with `peer`; if not, \
-                       somebody else is in between";
+pub(super) const COMPARE: &str = concat!(
+    "Ask the other party, over a channel that you trust, what ",
+    command!("identity show"),
+    " prints on its side. If it is the first fingerprint, give that one with ",
+    setting!(peer),
+    "; if not, \
+                       somebody else is in between"
+);
 
 /// Fingerprints in a message.
 pub(super) fn listed(fingerprints: &[Fingerprint]) -> String {

@@ -1,5 +1,6 @@
 //! Fingerprints: how the parties name each other's public keys.
 
+use crate::spelling::command;
 use std::fmt;
 use std::str::FromStr;
 use subtle::ConstantTimeEq;
@@ -83,8 +84,12 @@ impl FromStr for Fingerprint {
 
     /// Accepts it with or without hyphens, in either case.
     fn from_str(s: &str) -> Result<Self, String> {
-        const EXPECTED: &str = "A fingerprint is 40 letters and digits, with or without hyphens, as \
-                                `veilset identity show` prints it on its party's side";
+        const EXPECTED: &str = concat!(
+            "A fingerprint is 40 letters and digits, with or without hyphens, as \
+                                ",
+            command!("identity show"),
+            " prints it on its party's side"
+        );
         let mut values = Vec::with_capacity(LETTERS);
         let mut len = 0usize;
         for letter in s.trim().chars().filter(|&c| c != '-') {

@@ -7,7 +7,8 @@
 
 use super::roster::{Member, Roster};
 use crate::channel::{Channel, Message, versions};
-use crate::error::{Difference, Error, Result, Seat, foreign, shown};
+use crate::error::{Difference, Error, Result, Seat, shown};
+use crate::spelling::setting;
 use serde::{Deserialize, Serialize};
 
 const LIST: Message<[u8]> = Message::new(0x10, "list of the parties: JSON");
@@ -53,7 +54,7 @@ pub(super) fn greet(channel: &mut Channel, roster: &Roster) -> Result<()> {
     let theirs = channel.rx.recv_bounded(LIST, MAX_LIST)?;
     let wrong = |what: &str| Error::misbehaves(format!("its list of the parties {what}"));
     let theirs: Vec<Line> = serde_json::from_slice(&theirs)
-        .map_err(|e| wrong(&format!("does not fit this version ({})", foreign(&e.to_string()))))?;
+        .map_err(|e| wrong(&format!("does not fit this version ({})", shown(&e.to_string()))))?;
     if theirs.len() > Roster::MOST {
         return Err(wrong(&format!(
             "has too many parties: {}, at most {} can be",
@@ -82,7 +83,7 @@ fn differences(ours: &[Line], theirs: &[Line]) -> Vec<Difference> {
         && our.name != their.name
         && our.fingerprint != their.fingerprint
     {
-        differ("leader in the list of parties (`parties`)", &our.name, &their.name);
+        differ(concat!("leader in the list of parties (", setting!(parties), ")"), &our.name, &their.name);
     }
     for our in ours {
         let same_key = theirs.iter().find(|their| their.fingerprint == our.fingerprint);
@@ -90,27 +91,39 @@ fn differences(ours: &[Line], theirs: &[Line]) -> Vec<Difference> {
         let their = match (same_key, same_name) {
             (Some(their), _) => their,
             (None, Some(their)) => {
-                differ("fingerprint in the list of parties (`parties`)", &keyed(our), &keyed(their));
+                differ(
+                    concat!("fingerprint in the list of parties (", setting!(parties), ")"),
+                    &keyed(our),
+                    &keyed(their),
+                );
                 their
             }
             (None, None) => {
-                differ("a party of the list (`parties`)", &our.name, "none");
+                differ(concat!("a party of the list (", setting!(parties), ")"), &our.name, "none");
                 continue;
             }
         };
         if our.name != their.name {
-            differ("name in the list of parties (`parties`)", &named(our), &named(their));
+            differ(
+                concat!("name in the list of parties (", setting!(parties), ")"),
+                &named(our),
+                &named(their),
+            );
         }
         if our.address != their.address {
             let theirs = Line { name: our.name.clone(), ..their.clone() };
-            differ("address in the list of parties (`parties`)", &our.place(), &theirs.place());
+            differ(
+                concat!("address in the list of parties (", setting!(parties), ")"),
+                &our.place(),
+                &theirs.place(),
+            );
         }
     }
     let is_in = |lines: &[Line], one: &Line| {
         lines.iter().any(|line| line.name == one.name || line.fingerprint == one.fingerprint)
     };
     for their in theirs.iter().filter(|their| !is_in(ours, their)) {
-        differ("a party of the list (`parties`)", "none", &their.name);
+        differ(concat!("a party of the list (", setting!(parties), ")"), "none", &their.name);
     }
     // The order of those that both have. Where the leader stands was said.
     let leader =
@@ -121,7 +134,11 @@ fn differences(ours: &[Line], theirs: &[Line]) -> Vec<Difference> {
     };
     let (our, their) = (order(ours, theirs), order(theirs, ours));
     if our != their {
-        differ("order of the list of parties (`parties`)", &our.join(", "), &their.join(", "));
+        differ(
+            concat!("order of the list of parties (", setting!(parties), ")"),
+            &our.join(", "),
+            &their.join(", "),
+        );
     }
     all
 }
@@ -132,6 +149,7 @@ mod tests {
     use crate::error::Fault;
     use crate::net::tests::identity;
     use crate::net::{Listed, ListedParty};
+    use crate::spelling::plain;
     use std::thread;
 
     /// What we say to a party with so many lines in its list, of which the first two are those of ours.
@@ -181,8 +199,9 @@ mod tests {
         let differences = differences(&ours, &lines(theirs));
         let words = |d: Difference| {
             assert_eq!((d.term, d.who), ("parties", Seat::PEER));
-            assert!(d.what.contains("(`parties`)"));
-            let what = d.what.replace(" in the list of parties (`parties`)", "");
+            let what = plain(d.what);
+            assert!(what.contains("(`parties`)"));
+            let what = what.replace(" in the list of parties (`parties`)", "");
             format!("{what}: {} / {}", d.ours, d.theirs)
         };
         differences.into_iter().map(words).collect()

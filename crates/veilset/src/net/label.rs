@@ -6,7 +6,7 @@
 //! people, unless the word does. It proves nothing either: the keys decide who is who. A listener that is given a label
 //! turns away whoever asks for another name or for none, before it shows its key. Without a label, no name is sent.
 
-use crate::error::{Error, Result, foreign};
+use crate::error::{Error, Result, shown};
 use std::fmt;
 use std::str::FromStr;
 
@@ -37,7 +37,7 @@ impl Label {
         Err(Error::usage(format!(
             "\"{}\" cannot be the word of a route: use 1 to {LONGEST_ROUTE} lower-case letters (a to z), digits and \
              hyphens, no hyphen at the ends, and the same word on both sides",
-            foreign(route)
+            shown(route)
         )))
     }
 
@@ -70,7 +70,7 @@ impl FromStr for Label {
             Error::usage(format!(
                 "\"{}\" is not a label. Write sNNN.ROUTE.veilset: the number of a lane, with three digits or more, and \
                  the word that the two sides chose (1 to {LONGEST_ROUTE} lower-case letters, digits and hyphens)",
-                foreign(text)
+                shown(text)
             ))
         })
     }

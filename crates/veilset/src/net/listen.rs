@@ -8,6 +8,7 @@ use super::tls::{Failure, Keys, Limits, Secured, TAKEN};
 use crate::channel::Timeouts;
 use crate::error::{Error, Result};
 use crate::rng::Prng;
+use crate::spelling::PEER;
 use std::cell::Cell;
 use std::io::ErrorKind;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -311,7 +312,7 @@ impl<'a> Reception<'a> {
 
     /// Accepts the first connection of each that we wait for, and none after it.
     fn admit(&mut self, mut secured: Secured) -> Result<Secured, Failure> {
-        let proven = secured.peer().map_err(|e| Failure::Io(e.to_string()))?;
+        let proven = secured.peer().map_err(|e| Failure::Io(e.marked()))?;
         let Some(at) = self.awaited.iter().position(|awaited| proven.is(awaited)) else {
             secured.say(TAKEN)?;
             return Err(Failure::Again(proven));
@@ -355,9 +356,10 @@ impl<'a> Reception<'a> {
             Some((from, Failure::Unwanted)) => Error::stranger(format_args!(
                 "it did not connect to {} {}. A connection from {from} says that it expects a fingerprint \
                  other than ours, {ours} (we expect {peer}). If that was the other party, ask it to \
-                 run with `peer={ours}`",
+                 run with {}",
                 self.at,
-                self.watch.within()
+                self.watch.within(),
+                PEER.with(ours)
             )),
             Some((from, failure)) => {
                 let last = format!("; the last connection, from {from}, was turned away: {failure}");

@@ -6,7 +6,8 @@
 use super::connect::Address;
 use super::tls::{Failure, Limits};
 use crate::channel::TICK;
-use crate::error::{Error, Result, foreign};
+use crate::error::{Error, Result, shown};
+use crate::spelling::PROXY;
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -32,14 +33,13 @@ impl<'a> Proxy<'a> {
     pub(super) fn parse(text: &'a str) -> Result<Proxy<'a>> {
         // It is not repeated, as it has a password.
         if text.contains('@') {
-            return Err(Error::Usage(
-                "`proxy` has a user's name or a password in it, and proxies that want one are not supported. Give its \
+            return Err(Error::usage(format!(
+                "{PROXY} has a user's name or a password in it, and proxies that want one are not supported. Give its \
                  HOST:PORT, and ask whoever runs it to let this connection through without"
-                    .into(),
-            ));
+            )));
         }
         let address = Address::parse_of(text, "a proxy's", "the other party").map_err(|e| {
-            Error::usage(format!("`proxy`: {e}. The proxy is an HTTP proxy that allows CONNECT"))
+            Error::usage(format!("{PROXY}: {}. The proxy is an HTTP proxy that allows CONNECT", e.marked()))
         })?;
         Ok(Proxy { text, address })
     }
@@ -87,7 +87,7 @@ impl<'a> Proxy<'a> {
                 None if !b"HTTP/1.".starts_with(&said[..n.min(7)]) => return Err(self.is_none(said)),
                 None if n == LONGEST => {
                     return Err(Error::network(format!(
-                        "{self} answers CONNECT with a header of more than {LONGEST} bytes. Check that `proxy` is an \
+                        "{self} answers CONNECT with a header of more than {LONGEST} bytes. Check that {PROXY} is an \
                          HTTP proxy"
                     )));
                 }
@@ -99,11 +99,11 @@ impl<'a> Proxy<'a> {
     /// What the header of its answer means. `more`: whether anything came after it.
     fn judge(&self, header: &[u8], more: bool, to: &Target) -> Result<Result<(), Failure>> {
         let Some((status, line)) = status(header) else { return Err(self.is_none(header)) };
-        let line = foreign(line);
+        let line = shown(line);
         match status {
             // The peer does not speak first.
             200..=299 if more => Err(Error::network(format!(
-                "{self} sends more than its answer to CONNECT ({line}). Check that `proxy` is an HTTP proxy that allows \
+                "{self} sends more than its answer to CONNECT ({line}). Check that {PROXY} is an HTTP proxy that allows \
                  CONNECT"
             ))),
             200..=299 => Ok(Ok(())),
@@ -112,14 +112,14 @@ impl<'a> Proxy<'a> {
             }
             407 => Err(Error::network(format!(
                 "{self} wants a user's name and a password ({line}), which is not supported. Ask whoever runs it to let \
-                 connections to {to} through without, or omit `proxy`"
+                 connections to {to} through without, or omit {PROXY}"
             ))),
             403 => Err(Error::network(format!(
                 "{self} forbids connections to {to} ({line}). Ask whoever runs it to allow CONNECT to that address, or \
-                 omit `proxy`"
+                 omit {PROXY}"
             ))),
             _ => Err(Error::network(format!(
-                "{self} refuses to connect to {to} ({line}). Check that `proxy` is an HTTP proxy that allows CONNECT to \
+                "{self} refuses to connect to {to} ({line}). Check that {PROXY} is an HTTP proxy that allows CONNECT to \
                  that address"
             ))),
         }
@@ -129,9 +129,9 @@ impl<'a> Proxy<'a> {
     fn is_none(&self, answer: &[u8]) -> Error {
         let first = answer.split(|&b| b == b'\n').next().unwrap_or_default();
         Error::network(format!(
-            "{self} does not answer as an HTTP proxy does, but with \"{}\". Check `proxy`: its host and port are those of \
+            "{self} does not answer as an HTTP proxy does, but with \"{}\". Check {PROXY}: its host and port are those of \
              an HTTP proxy that allows CONNECT, reached without TLS",
-            foreign(String::from_utf8_lossy(first).trim_end())
+            shown(String::from_utf8_lossy(first).trim_end())
         ))
     }
 }
@@ -145,7 +145,7 @@ impl Target {
         if !host.chars().all(|c| c.is_ascii_graphic()) {
             return Err(Error::usage(format!(
                 "a proxy cannot be told the host \"{}\": write its name with ASCII letters (xn--...), or its IP address",
-                foreign(host)
+                shown(host)
             )));
         }
         Ok(Target(if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }))

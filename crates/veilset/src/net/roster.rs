@@ -19,8 +19,9 @@
 use super::Fingerprint;
 use super::connect::Address;
 use crate::channel::{Mesh, Names};
-use crate::error::{Error, Result, Seat, foreign};
+use crate::error::{Error, Result, Seat, shown};
 use crate::hash::Domain;
+use crate::spelling::{IDENTITY, command};
 use serde::{Deserialize, Deserializer, de};
 use std::fmt;
 use std::num::NonZeroU8;
@@ -133,7 +134,7 @@ impl Roster {
                 let what = format!(
                     "there is no party \"{}\" among {}. Give the name that we have there, or correct the file, for all \
                      parties",
-                    foreign(name),
+                    shown(name),
                     names.collect::<Vec<_>>().join(", ")
                 );
                 Err(wrong(&self.source, &what))
@@ -172,7 +173,7 @@ fn numbered(listed: Listed) -> Result<Vec<Member>, String> {
     if !party.iter().any(|party| party.name == leader) {
         return Err(format!(
             "the leader, \"{}\", is not among the parties. Correct \"leader\", or add the party",
-            foreign(&leader)
+            shown(&leader)
         ));
     }
     let (first, others): (Vec<_>, Vec<_>) = party.into_iter().partition(|party| party.name == leader);
@@ -195,14 +196,14 @@ fn well_formed(party: &ListedParty) -> Result<(), String> {
         return Err(format!(
             "\"{}\" cannot be a party's name: use 1 to {LONGEST_NAME} letters, digits and other characters that can be \
              printed, no quotation marks, and no space at the ends",
-            foreign(name)
+            shown(name)
         ));
     }
     let Some(address) = address else { return Ok(()) };
     if !printable(address) {
         return Err(format!(
             "\"{}\" is not an address of \"{name}\": it has a character that no address has. Write HOST:PORT",
-            foreign(address)
+            shown(address)
         ));
     }
     if address.chars().count() > LONGEST_ADDRESS {
@@ -227,8 +228,9 @@ fn distinct(one: &ListedParty, other: &ListedParty) -> Result<(), String> {
     }
     if one.fingerprint.is(&other.fingerprint) {
         return Err(format!(
-            "\"{a}\" and \"{b}\" have the same \"fingerprint\". Ask both what `veilset identity show` prints: each needs \
-             an identity of its own"
+            "\"{a}\" and \"{b}\" have the same \"fingerprint\". Ask both what {} prints: each needs \
+             an identity of its own",
+            command!("identity show")
         ));
     }
     if one.address.is_none() && other.address.is_none() {
@@ -338,7 +340,7 @@ impl Me {
             &self.roster.source,
             &format!(
                 "\"{name}\" has the fingerprint {fingerprint}, but our identity has {ours}, which is {other}. Give \
-                 our own name, or the identity of \"{name}\" (`identity`), or correct the file, for all parties"
+                 our own name, or the identity of \"{name}\" ({IDENTITY}), or correct the file, for all parties"
             ),
         ))
     }

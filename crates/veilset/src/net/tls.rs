@@ -26,8 +26,8 @@
 
 use super::{Fingerprint, Identity, Label};
 use crate::channel::{ByteStream, Counted, TICK, WireCount};
-use crate::error::{Error, Result, foreign, shown};
-use crate::spelling::verbatim;
+use crate::error::{Error, Result, shown};
+use crate::spelling::INSECURE_PLAINTEXT;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
 use rustls::crypto::{
@@ -235,7 +235,7 @@ impl fmt::Display for Failure {
             Failure::Stopped => f.write_str("we stopped"),
             Failure::Misled(asked, served) => {
                 match asked {
-                    Some(name) => write!(f, "it asks for \"{}\", but ", verbatim(name))?,
+                    Some(name) => write!(f, "it asks for \"{}\", but ", name)?,
                     None => f.write_str("it asks for no label, but ")?,
                 }
                 match served {
@@ -255,8 +255,8 @@ impl fmt::Display for Failure {
             }
             Failure::Tls(why) => write!(
                 f,
-                "it does not speak veilset's TLS ({}): is it another program, or run with `insecure_plaintext`?",
-                foreign(why)
+                "it does not speak veilset's TLS ({}): is it another program, or run with {INSECURE_PLAINTEXT}?",
+                shown(why)
             ),
             Failure::Unreachable(why) | Failure::Proxy(why) => f.write_str(why),
             Failure::Io(why) => write!(f, "the connection broke ({why})"),

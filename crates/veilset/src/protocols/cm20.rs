@@ -3,6 +3,7 @@
 use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, groups};
 use crate::operations::{INTERSECT, Role, Terms};
 use crate::oprf::multi_point::MultiPoint;
+use crate::spelling::setting;
 use crate::work::Primitive;
 
 const DEVIATING: [&str; 2] = [
@@ -14,7 +15,11 @@ const DEVIATING: [&str; 2] = [
 pub static CM20: Protocol = Protocol {
     name: "cm20",
     summary: "private set intersection from oblivious transfer, on request against a malicious sender",
-    when: "not to rest on learning parity with noise; with `malicious_sender`, against a sender that deviates",
+    when: concat!(
+        "not to rest on learning parity with noise; with ",
+        setting!(malicious_sender),
+        ", against a sender that deviates"
+    ),
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[Offer { malicious_sender: true, ..Offer::of(&INTERSECT, 2, DEVIATING) }],

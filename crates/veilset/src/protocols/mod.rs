@@ -56,6 +56,7 @@ use crate::operations::{
 };
 use crate::oprf::Oprf;
 use crate::params::MAX_SET;
+use crate::spelling::{GROUP, PAD_TO, PROTOCOL};
 use crate::work::{Primitive, Step, Work};
 use std::fmt;
 
@@ -365,7 +366,7 @@ impl Protocol {
     /// The error for a group that it does not work in.
     pub(crate) fn refuse_group(&self, group: &str) -> Error {
         Error::usage(format!(
-            "{self} does not work in {group}. Omit `group`, or use one of its own: {}",
+            "{self} does not work in {group}. Omit {GROUP}, or use one of its own: {}",
             self.works_in().collect::<Vec<_>>().join(", ")
         ))
     }
@@ -391,8 +392,8 @@ impl Protocol {
             .map(|((who, size), _)| format!("the {who} has {size}"));
         Err(format!(
             "{operation} by {self} is for at most {of_receiver} items of the receiver and {of_sender} of the sender, and \
-             {}; dummies count, and those that the receiver inserts. Use another `protocol` ({instead}) or smaller values \
-             for `pad_to`",
+             {}; dummies count, and those that the receiver inserts. Use another {PROTOCOL} ({instead}) or smaller values \
+             for {PAD_TO}",
             over.collect::<Vec<_>>().join(" and ")
         ))
     }

@@ -13,13 +13,14 @@ use crate::membership::sigma::{EXPONENT, FRAME, Sizes};
 use crate::membership::sigma_dh::SigmaDh;
 use crate::operations::cost::{framed, grown};
 use crate::operations::{COUNT, UNION};
+use crate::spelling::setting;
 use crate::work::{Primitive, Step, Work};
 
 /// Permute, then test, over a Sigma-mqPMT from DDH, and OT extension ([`crate::membership::permuted`]).
 pub static SIGMA_DH: Protocol = Protocol {
     name: "sigma-dh",
     summary: "membership tests in three moves, which tell the party that asks how many of its items match",
-    when: "a union whose sender learns how many keys match: `reveal_count_to_sender`",
+    when: concat!("a union whose sender learns how many keys match: ", setting!(reveal_count_to_sender)),
     groups: &[groups::CURVE25519, groups::RISTRETTO255],
     ciphers: &[],
     offers: &[

@@ -16,7 +16,7 @@
 use super::choosing::first;
 use crate::artefact::filter::{Facts, Head, owner};
 use crate::channel::{Channel, Message, PROTOCOL_VERSION, versions};
-use crate::error::{Difference, Error, Fault, Result, Seat, foreign, shown};
+use crate::error::{Difference, Error, Fault, Result, Seat, shown};
 use crate::hash::SessionId;
 use crate::net::{Connection, Fingerprint};
 use crate::operations::{Confirmed, Operation, Role, Terms};
@@ -25,6 +25,7 @@ use crate::params::filter::{Agreed, Contents};
 use crate::protocols::Choice;
 use crate::rng::Prng;
 use crate::speed::Speeds;
+use crate::spelling::{FILTER, INSECURE_PLAINTEXT, command, setting};
 use crate::work::Primitive;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -48,7 +49,7 @@ const SHARDS: &str = "shards";
 const NONE: &str = "0";
 
 /// A hint for failures on a connection without TLS.
-const BOTH_PLAIN: &str = "Were both sides run with `insecure_plaintext`?";
+const BOTH_PLAIN: &str = concat!("Were both sides run with ", setting!(insecure_plaintext), "?");
 /// Maximum length of a hello in bytes. Ours has about 400, plus the names of the columns that are sent.
 const MAX_HELLO: usize = 1 << 14;
 
@@ -136,20 +137,44 @@ impl Hello {
         let yes = |yes: bool| if yes { "yes" } else { "no" }.to_string();
         let terms = [
             ("operation", "operation", self.operation.name.into()),
-            ("purpose", "check or run (`veilset check`)", if self.check { "check" } else { "run" }.into()),
-            ("parties", "hash of the list of parties (`parties`)", list),
-            ("output", "who gets the result (`both`)", if both { "both" } else { "receiver" }.into()),
-            ("key_columns", "number of key columns (`key`)", self.key_columns.to_string()),
+            (
+                "purpose",
+                concat!("check or run (", command!("check"), ")"),
+                if self.check { "check" } else { "run" }.into(),
+            ),
+            ("parties", concat!("hash of the list of parties (", setting!(parties), ")"), list),
+            (
+                "output",
+                concat!("who gets the result (", setting!(both), ")"),
+                if both { "both" } else { "receiver" }.into(),
+            ),
+            (
+                "key_columns",
+                concat!("number of key columns (", setting!(key), ")"),
+                self.key_columns.to_string(),
+            ),
             ("normalisation", "normalisation of keys", self.normalisation.clone()),
-            (MAX_ROW, "`max_row`", max_row.to_string()),
-            (SENT_COLUMNS, "columns sent (`send_columns`, `receive_columns`)", listed(&self.sent_columns)),
-            ("min_count", "`min_count`", min_count.to_string()),
-            ("value_scale", "decimal places of the values (`scale`)", self.value_scale.to_string()),
-            ("modulus_bits", "bits of the sum's modulus (`modulus`)", modulus_bits.to_string()),
-            ("malicious_sender", "`malicious_sender`", yes(malicious_sender)),
-            (REVEAL_COUNT, "`reveal_count_to_sender`", yes(reveal_count)),
-            (SHARDS, "`shards`", shards.to_string()),
-            ("job", "the job that goes on (`resume`)", job),
+            (MAX_ROW, setting!(max_row), max_row.to_string()),
+            (
+                SENT_COLUMNS,
+                concat!("columns sent (", setting!(send_columns), ", ", setting!(receive_columns), ")"),
+                listed(&self.sent_columns),
+            ),
+            ("min_count", setting!(min_count), min_count.to_string()),
+            (
+                "value_scale",
+                concat!("decimal places of the values (", setting!(scale), ")"),
+                self.value_scale.to_string(),
+            ),
+            (
+                "modulus_bits",
+                concat!("bits of the sum's modulus (", setting!(modulus), ")"),
+                modulus_bits.to_string(),
+            ),
+            ("malicious_sender", setting!(malicious_sender), yes(malicious_sender)),
+            (REVEAL_COUNT, setting!(reveal_count_to_sender), yes(reveal_count)),
+            (SHARDS, setting!(shards), shards.to_string()),
+            ("job", concat!("the job that goes on (", setting!(resume), ")"), job),
         ];
         terms.into_iter().map(|(key, words, value)| Term { key, words, value }).collect()
     }
@@ -301,11 +326,10 @@ fn filter(
             let owner = Some(owner(&fingerprint));
             Ok(Some((facts.clone(), Agreed { filter, owner, contents, held: sender.is_some() })))
         }
-        ([choice], None) if uses(choice) => Err(Error::Usage(
+        ([choice], None) if uses(choice) => Err(Error::usage(format!(
             "a filter that was made in advance is bound to the identity of its owner, and this run has no TLS. Omit \
-             `filter`, or `insecure_plaintext`"
-                .into(),
-        )),
+             {FILTER}, or {INSECURE_PLAINTEXT}"
+        ))),
         _ => Err(Error::misbehaves("its hello has a filter and a protocol that uses none")),
     }
 }
@@ -446,7 +470,7 @@ impl Letter {
         let mut all = Vec::new();
         for (protocol, group) in &self.candidates {
             let choice = Choice::named(protocol, group).map_err(|_| {
-                let (protocol, group) = (foreign(protocol), foreign(group));
+                let (protocol, group) = (shown(protocol), shown(group));
                 Error::misbehaves(format!(
                     "its hello has the candidate \"{protocol}\" over \"{group}\", which this version does not know"
                 ))
@@ -481,9 +505,8 @@ impl Letter {
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Letter> {
-        let wrong = |what: &str| {
-            Error::misbehaves(format!("its hello does not fit this version ({})", foreign(what)))
-        };
+        let wrong =
+            |what: &str| Error::misbehaves(format!("its hello does not fit this version ({})", shown(what)));
         let letter: Letter = serde_json::from_slice(bytes).map_err(|e| wrong(&e.to_string()))?;
         let digits = |c: u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
         match letter.nonce.len() == 64 && letter.nonce.bytes().all(digits) {
@@ -508,7 +531,7 @@ pub(super) fn differences(
         differences.push(Difference {
             who,
             term: "role",
-            what: "`role`",
+            what: setting!(role),
             ours: ours.role.name().into(),
             theirs: format!("{} (one side must be the receiver, the other the sender)", shown(&theirs.role)),
         });
@@ -543,8 +566,8 @@ pub(super) fn differences(
         let list = |all: &[Choice]| all.iter().map(Choice::to_string).collect::<Vec<_>>().join(", ");
         let grouped = |choice: &Choice| choice.group != choice.protocol.group();
         let what = match ours.candidates.iter().chain(their_candidates).any(grouped) {
-            true => "`protocol` and `group`",
-            false => "`protocol`",
+            true => concat!(setting!(protocol), " and ", setting!(group)),
+            false => setting!(protocol),
         };
         let (ours, theirs) = (list(&ours.candidates), list(their_candidates));
         differences.push(Difference { who, term: "protocol", what, ours, theirs });
@@ -561,7 +584,7 @@ pub(super) fn differences(
         differences.push(Difference {
             who,
             term: "filter",
-            what: "the receiver's filter (`filter`)",
+            what: concat!("the receiver's filter (", setting!(filter), ")"),
             ours,
             theirs,
         });

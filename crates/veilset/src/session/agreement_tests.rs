@@ -182,6 +182,16 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
             Error::Disagreement(vec![Difference { who: Seat::PEER, term, what, ours, theirs }])
         };
         let [a, b] = both(&receiver, &sender, [1, 2], connections()).map(Result::unwrap_err);
+        let [a, b] = [a, b].map(|e| match e {
+            Error::Disagreement(mut differences) => {
+                // As users of the library see it.
+                let shown = crate::spelling::plain(differences[0].what);
+                assert_eq!(shown, what);
+                differences[0].what = what;
+                Error::Disagreement(differences)
+            }
+            e => e,
+        });
         assert_eq!((a, b), (difference(ours, theirs), difference(theirs, ours)));
     }
     // Several differences are all reported, in the order of the table, except those that follow from the operation.
@@ -260,7 +270,7 @@ fn the_same_role_twice_is_reported_on_both_sides() {
         for e in both(&hello(role), &hello(role), [1, 2], connections()).map(Result::unwrap_err) {
             let Error::Disagreement(differences) = e else { panic!("{e:?}") };
             assert_eq!(differences.len(), 1);
-            assert_eq!((differences[0].term, differences[0].what), ("role", "`role`"));
+            assert_eq!((differences[0].term, differences[0].what), ("role", crate::spelling::ROLE.marked()));
             assert_eq!(differences[0].ours, role.name());
             assert!(differences[0].theirs.starts_with(role.name()));
             assert!(differences[0].theirs.contains("one side must be the receiver"));
@@ -620,7 +630,12 @@ fn what_a_peer_made_a_parser_say_is_spelled_by_no_front_end() {
         serde_json::from_slice(&Letter::new(&hello(Role::Sender), [0; 32]).to_bytes().unwrap()).unwrap();
     hello.as_object_mut().unwrap().remove("role");
     let e = Letter::from_bytes(&serde_json::to_vec(&hello).unwrap()).err().unwrap();
-    let spelled = crate::spelling::spell(&e.marked(), |name, _| format!("--{name}"));
+    let spelled = crate::spelling::spell(&e.marked(), |named| format!("<{named:?}>"));
     assert!(spelled.contains("(missing field `role`"), "{spelled}");
-    assert_eq!(spelled, e.to_string());
+    // A name that is marked as only ours are.
+    let mut forged = Letter::new(&self::hello(Role::Sender), [0; 32]);
+    forged.candidates = vec![(crate::spelling::KEY.to_string(), "`key`".into())];
+    let e = forged.candidates().err().unwrap();
+    let spelled = crate::spelling::spell(&e.marked(), |named| format!("<{named:?}>"));
+    assert!(spelled.contains("\"\\u{fdd0}key\\u{fdd1}\" over \"`key`\""), "{spelled}");
 }

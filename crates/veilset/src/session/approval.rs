@@ -9,6 +9,7 @@ use crate::hash::SessionId;
 use crate::operations::cost::Deal;
 use crate::operations::{Announced, Role};
 use crate::protocols::{Choice, Protocol};
+use crate::spelling::setting;
 
 /// What both sides agreed on, for our side to allow or refuse.
 #[derive(Debug, Clone)]
@@ -73,18 +74,23 @@ impl Proposal {
     pub fn terms(&self) -> Vec<Term> {
         let mut terms = self.hello.terms();
         let Choice { protocol, group } = self.choice;
-        let chosen = [("protocol", "`protocol`", protocol.name), ("group", "group of the protocol", group)];
+        let chosen =
+            [("protocol", setting!(protocol), protocol.name), ("group", "group of the protocol", group)];
         let chosen = chosen.map(|(key, words, value)| Term { key, words, value: value.into() });
         terms.splice(2..2, chosen);
         if let Some(facts) = &self.hello.filter {
             let value = facts.to_string();
-            terms.push(Term { key: "filter", words: "the receiver's filter (`filter`)", value });
+            terms.push(Term {
+                key: "filter",
+                words: concat!("the receiver's filter (", setting!(filter), ")"),
+                value,
+            });
         }
         if self.hello.operation.uses.shares {
             let value = if self.hello.terms.shared_values { "values" } else { "keys" };
             terms.push(Term {
                 key: "shared",
-                words: "what is shared (`values` of the sender)",
+                words: concat!("what is shared (", setting!(values), " of the sender)"),
                 value: value.into(),
             });
         }

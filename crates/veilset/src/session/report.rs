@@ -10,6 +10,7 @@ use crate::net::Fingerprint;
 use crate::operations::share::Beside;
 use crate::operations::{self, Announced, Fact, Learned, Role, Shape, View};
 use crate::params::LAMBDA;
+use crate::spelling::{plain, setting};
 use crate::table::Duplicates;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -264,6 +265,12 @@ impl Report {
 
     /// The report in a few lines for people; the first one states the result.
     pub fn to_text(&self) -> String {
+        plain(&self.marked_text())
+    }
+
+    /// The same for a front end, in which the names of settings are marked ([`crate::spelling`]).
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn marked_text(&self) -> String {
         let side = |party: &Party| format!("{} on {party}'s side", party.announced.size);
         let theirs: Vec<String> = self.parties.iter().map(side).collect();
         let mut text = format!(
@@ -342,7 +349,7 @@ impl Serialize for Report {
         to.serialize_field("operation", operation)?;
         to.serialize_field("protocol", protocol)?;
         to.serialize_field("group", group)?;
-        to.serialize_field("picked", picked)?;
+        to.serialize_field("picked", &picked.as_deref().map(plain))?;
         to.serialize_field("role", role)?;
         to.serialize_field("sizes", &SizeFields::of(*sizes, peer))?;
         to.serialize_field("prepared", prepared)?;
@@ -358,8 +365,8 @@ impl Serialize for Report {
         to.serialize_field("bytes", bytes)?;
         to.serialize_field("stages", stages)?;
         to.serialize_field("messages", messages)?;
-        to.serialize_field("learned", learned)?;
-        to.serialize_field("notes", notes)?;
+        to.serialize_field("learned", &plain_all(learned))?;
+        to.serialize_field("notes", &plain_all(notes))?;
         to.serialize_field("assumptions", assumptions)?;
         to.serialize_field("failure_bound", failure_bound)?;
         to.serialize_field("our", &our.map(|our| our.to_string()))?;
@@ -375,6 +382,11 @@ impl Serialize for Report {
         to.serialize_field("version", version)?;
         to.end()
     }
+}
+
+/// Sentences in JSON.
+fn plain_all(sentences: &[String]) -> Vec<String> {
+    sentences.iter().map(|sentence| plain(sentence)).collect()
 }
 
 /// The sizes in JSON.
@@ -547,12 +559,20 @@ fn hint(request: &Request, outcome: &Outcome, result: &Numbers) -> Option<&'stat
     let as_it_is = ["none", "utf8"].contains(&request.normalisation);
     let hint = match outcome.parties.count() {
         1 => {
-            "Hint: nothing matches. Keys are compared byte by byte: if they differ in case or white space, use \
-             `normalize=trim,casefold` on both sides. Also check that both sides name the same key columns in the same order"
+            concat!(
+                "Hint: nothing matches. Keys are compared byte by byte: if they differ in case or white space, use \
+             ",
+                setting!(normalize, "trim,casefold"),
+                " on both sides. Also check that both sides name the same key columns in the same order"
+            )
         }
         _ => {
-            "Hint: nothing matches. Keys are compared byte by byte: if they differ in case or white space, all parties use \
-             `normalize=trim,casefold`. Also check that all name the same key columns in the same order"
+            concat!(
+                "Hint: nothing matches. Keys are compared byte by byte: if they differ in case or white space, all parties use \
+             ",
+                setting!(normalize, "trim,casefold"),
+                ". Also check that all name the same key columns in the same order"
+            )
         }
     };
     (possible && as_it_is && result.matches == Some(0)).then_some(hint)

@@ -22,6 +22,7 @@ use crate::planner::{self, Prices, Setting};
 use crate::protocols::{self, Choice, Protocol};
 use crate::rng::Prng;
 use crate::speed::Speeds;
+use crate::spelling::{ALLOW_SMALL, CAPACITY, FILTER, FOR, MAX_PEER_ITEMS, PAD_TO};
 use std::sync::Mutex;
 use std::time::SystemTime;
 
@@ -90,7 +91,7 @@ fn explained(error: Error, few: Option<Announced>) -> Error {
     match few {
         Some(few) if error.reason() == Some(Reason::Refused) => error.and(&format!(
             "We announced a set of {}, which may be the cause: sets of fewer than {SMALL_SET} are refused unless that party \
-             gives `allow_small`, or has a lower \"min-peer-size\" in its policy",
+             gives {ALLOW_SMALL}, or has a lower \"min-peer-size\" in its policy",
             few.words()
         )),
         _ => error,
@@ -295,7 +296,7 @@ fn approved(
     let hello = Hello { terms, filter: facts, ..hello };
     match (owner, request.role) {
         (Some(owner), Role::Receiver) if connection.our != Some(owner) => {
-            return Err(Error::Usage("`filter` was made under another identity than this run has".into()));
+            return Err(Error::usage(format!("{FILTER} was made under another identity than this run has")));
         }
         // It showed the digest of the filter that we have, which is of somebody else.
         (Some(owner), Role::Sender) if connection.peer != Some(owner) => {
@@ -316,7 +317,7 @@ fn approved(
         let capacity = met.filter.as_ref().filter(|(_, agreed)| !agreed.held).map(|(facts, _)| facts.capacity);
         if let Some(capacity) = capacity.filter(|n| request.role == Role::Sender && *n > request.max_peer_items) {
             return Err(Error::refused(format!(
-                "the peer's filter is for {capacity} items, but `max_peer_items` is {}. Raise it if you want to spend the \
+                "the peer's filter is for {capacity} items, but {MAX_PEER_ITEMS} is {}. Raise it if you want to spend the \
                  time",
                 request.max_peer_items
             )));
@@ -344,7 +345,7 @@ fn approved(
 /// This party's set is larger than we accept.
 pub(super) fn too_large(party: &Party, request: &Request) -> Error {
     Error::refused(format!(
-        "{}'s set has {} items, but `max_peer_items` is {}. Raise it if you want to spend the time and \
+        "{}'s set has {} items, but {MAX_PEER_ITEMS} is {}. Raise it if you want to spend the time and \
          memory",
         party.seat, party.announced.size, request.max_peer_items
     ))
@@ -357,7 +358,7 @@ fn within_limits(proposal: &Proposal) -> Result<()> {
     if n_receiver.max(n_sender) > MAX_SET {
         return Err(Error::refused(format!(
             "with dummies the sets have {n_receiver} and {n_sender} items, more than this version supports \
-             ({MAX_SET}). Agree on smaller values for `pad_to`"
+             ({MAX_SET}). Agree on smaller values for {PAD_TO}"
         )));
     }
     protocol.check_sizes(deal.operation, [n_receiver, n_sender]).map_err(Error::refused)?;
@@ -365,13 +366,13 @@ fn within_limits(proposal: &Proposal) -> Result<()> {
     if n_receiver > capacity {
         return Err(Error::refused(format!(
             "the receiver has {n_receiver} items, and its filter is for {capacity}. Use a filter that was made with a \
-             larger `capacity`"
+             larger {CAPACITY}"
         )));
     }
     if n_sender > queries {
         return Err(Error::refused(format!(
             "the sender has {n_sender} items, and the receiver's filter is for {queries}. Use a filter that was made with \
-             a larger `for`"
+             a larger {FOR}"
         )));
     }
     Ok(())

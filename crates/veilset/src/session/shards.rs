@@ -48,6 +48,7 @@ use crate::protocols::{self, Choice, Protocol};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use crate::session::run::{Request, finish};
+use crate::spelling::{MAX_PEER_ITEMS, PAD_TO, PROTOCOL, SHARDS};
 use crate::stored::{self, Source, Stored};
 use crate::threads;
 use std::collections::VecDeque;
@@ -146,7 +147,7 @@ impl Begun {
         let (then, now) = (self.theirs.words(), peer.announced.words());
         Err(Error::refused(format!(
             "the job began with {then} items of {}, and now there are {now}. A job goes on with the same sets only: let the \
-             other party use the input and `pad_to` of then, or begin a new job on both sides",
+             other party use the input and {PAD_TO} of then, or begin a new job on both sides",
             peer.seat
         )))
     }
@@ -544,7 +545,7 @@ pub(super) fn check_peer(peer: &Party, request: &Request) -> Result<()> {
     match all <= request.max_peer_items {
         true => Ok(()),
         false => Err(Error::refused(format!(
-            "in {number} shards {}'s set of {announced} items has up to {all} with dummies, but `max_peer_items` is {}. \
+            "in {number} shards {}'s set of {announced} items has up to {all} with dummies, but {MAX_PEER_ITEMS} is {}. \
              Raise it, or use fewer shards",
             peer.seat, request.max_peer_items
         ))),
@@ -555,7 +556,7 @@ pub(super) fn check_peer(peer: &Party, request: &Request) -> Result<()> {
 pub(super) fn check(number: u32, operation: &Operation, protocol: &Protocol) -> Result<()> {
     let wrong = |what: String| Err(Error::usage(what));
     if !(2..=MAX_SHARDS).contains(&number) {
-        return wrong(format!("`shards={number}` is not possible. Use 2 to {MAX_SHARDS}, or omit it"));
+        return wrong(format!("{} is not possible. Use 2 to {MAX_SHARDS}, or omit it", SHARDS.with(number)));
     }
     let cuts = |p: &Protocol| p.offer(operation).is_some_and(|offer| offer.shards);
     if cuts(protocol) {
@@ -564,10 +565,13 @@ pub(super) fn check(number: u32, operation: &Operation, protocol: &Protocol) -> 
     let those = protocols::names(cuts);
     wrong(match those.is_empty() {
         true => format!(
-            "{operation} cannot be cut into shards: each would show a number, where one run shows one. Omit `shards`"
+            "{operation} cannot be cut into shards: each would show a number, where one run shows one. Omit {SHARDS}"
         ),
         false => {
-            format!("`protocol={protocol}` does not run in shards. Omit `shards`, or use one of {those}")
+            format!(
+                "{} does not run in shards. Omit {SHARDS}, or use one of {those}",
+                PROTOCOL.with(protocol)
+            )
         }
     })
 }

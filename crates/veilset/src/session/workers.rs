@@ -41,6 +41,7 @@ use crate::protocols::Choice;
 use crate::rng::Prng;
 use crate::secret::Secret;
 use crate::session::run::Request;
+use crate::spelling::INSECURE_PLAINTEXT;
 use crate::stored::{Lanes, Part, Source, Spread};
 use crate::threads;
 use serde::{Deserialize, Serialize};
@@ -354,7 +355,7 @@ pub(super) fn run<'s>(
     rng: &mut Prng,
 ) -> Result<(Sealed<'s, Learned>, Confirmed)> {
     if connection.peer.is_none() {
-        return Err(Error::Usage("workers need TLS. Omit `insecure_plaintext`".into()));
+        return Err(Error::usage(format!("workers need TLS. Omit {INSECURE_PLAINTEXT}")));
     }
     let confirmed = leaving(connection, |open| {
         let (key, kept) = job.begin(open.channel()?, rng)?;

@@ -3,6 +3,7 @@
 use super::{Speeds, this_machine};
 use crate::error::{Error, Result};
 use crate::places;
+use crate::spelling::command;
 use crate::work::Primitive;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -53,7 +54,7 @@ impl Machine {
 pub fn load(path: &Path, threads: usize) -> Result<Option<Speeds>, String> {
     let unusable = |what: &str| {
         let next = if what == DAMAGED { "delete the file, and run" } else { "run" };
-        Err(format!("the speeds in {} are {what}: {next} `veilset calibrate`", path.display()))
+        Err(format!("the speeds in {} are {what}: {next} {}", path.display(), command!("calibrate")))
     };
     match std::fs::metadata(path) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),

@@ -9,6 +9,7 @@ use super::unknown::{self, Known};
 use super::{Format, Head, ReadOptions, Table, other};
 use crate::error::{Error, Result};
 use crate::guarded::guarded;
+use crate::spelling::setting;
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
@@ -284,7 +285,11 @@ impl Source<'_> {
                 Ok(()) => "this is no Arrow file, and no whole Arrow stream",
             },
         };
-        Error::input(self.name, what, "Copy it again from its source, or say what it is with `format`")
+        Error::input(
+            self.name,
+            what,
+            concat!("Copy it again from its source, or say what it is with ", setting!(format)),
+        )
     }
 }
 

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::error::{Error, Place, Result};
 use crate::guarded::guarded;
+use crate::spelling::setting;
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampSecondType;
 use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
@@ -206,7 +207,7 @@ impl Table {
                 (false, _) => format!("Parquet has no type for the column's ({})", field.data_type()),
                 (true, true) => "Parquet has no room for one of the column's times".into(),
             };
-            let next = "Convert or remove the column, or use `output_format=arrow`";
+            let next = concat!("Convert or remove the column, or use ", setting!(output_format, "arrow"));
             return Err(self.error(what, next).at_column(self.label(at)));
         }
         Ok(())

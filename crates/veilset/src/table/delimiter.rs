@@ -5,6 +5,7 @@ use super::quotes::Quotes;
 use super::read::Position;
 use super::{Encoding, Format, ReadOptions, compressed, delimiter_name};
 use crate::error::{Error, Result};
+use crate::spelling::{DELIMITER, ENCODING};
 use csv_core::ReadRecordResult;
 use std::path::Path;
 
@@ -38,15 +39,15 @@ pub(super) fn given(name: &str, options: &ReadOptions) -> Result<Option<u8>> {
         return Ok(by_name.filter(|&delimiter| delimiter != DELIMITERS[0]));
     };
     if matches!(delimiter, b'"' | b'\r' | b'\n') {
-        return Err(Error::Usage(
-            "a quote or a line end cannot separate columns; give `delimiter` another character".into(),
-        ));
+        return Err(Error::usage(format!(
+            "a quote or a line end cannot separate columns; give {DELIMITER} another character"
+        )));
     }
     if delimiter >= 0x80 && options.encoding == Encoding::Utf8 {
-        return Err(Error::Usage(
-            "in UTF-8 the delimiter is an ASCII character; give `delimiter` another one, or add `encoding=bytes`"
-                .into(),
-        ));
+        return Err(Error::usage(format!(
+            "in UTF-8 the delimiter is an ASCII character; give {DELIMITER} another one, or add {}",
+            ENCODING.with("bytes")
+        )));
     }
     Ok(Some(delimiter))
 }
@@ -69,7 +70,7 @@ pub(super) fn guess(name: &str, head: &[u8], options: &ReadOptions, named: &[Str
             };
             let all: Vec<String> = several.iter().map(shown).collect();
             let what = format!("the first rows may be divided in more than one way: {}", all.join(", "));
-            Err(Error::input(name, what, "Say what separates the columns with `delimiter`"))
+            Err(Error::input(name, what, format!("Say what separates the columns with {DELIMITER}")))
         }
     }
 }

@@ -62,7 +62,10 @@ fn delimiters_that_fit_equally_well_are_asked_for() {
     ];
     for (text, options, named, words) in cases {
         let Err(Error::Input(error)) = of(text, options, named) else { panic!("{text:?} {named:?}") };
-        assert!(error.what.contains(words) && error.next.contains("`delimiter`"), "{text:?}: {error:?}");
+        assert!(
+            error.what.contains(words) && error.next.contains(crate::spelling::DELIMITER.marked()),
+            "{text:?}: {error:?}"
+        );
         // Whichever is given is taken.
         for given in [b',', b';', b'|'] {
             assert_eq!(of(text, &ReadOptions { delimiter: Some(given), ..*options }, &[]).unwrap(), given);
@@ -89,7 +92,7 @@ fn the_delimiter_is_given_or_follows_from_the_name() {
     }
     for bad in [b'"', b'\n', b'\r', 0xa7] {
         let error = Table::from_reader("a.csv", &b"x"[..], &given(bad), None).unwrap_err();
-        assert!(matches!(&error, Error::Usage(m) if m.contains("`delimiter`")), "{error}");
+        assert!(matches!(&error, Error::Usage(m) if m.to_string().contains("`delimiter`")), "{error}");
     }
     let options = ReadOptions { delimiter: Some(0xa7), ..RAW };
     assert_eq!(Table::from_reader("a.csv", &b"x\xa7y"[..], &options, None).unwrap().header().len(), 2);

@@ -3,6 +3,7 @@
 use super::temporary::Temporary;
 use super::terminal::Escaped;
 use crate::error::{Error, Result};
+use crate::spelling::setting;
 use std::fmt;
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -190,7 +191,9 @@ fn check_name(path: &Path, force: bool) -> Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => refuse("is a directory", "give the name of a file in it"),
         Ok(found) if !found.is_file() => refuse("exists and is not a regular file", "choose another name"),
-        Ok(_) if !force => refuse("exists", "choose another name, or overwrite it with `force`"),
+        Ok(_) if !force => {
+            refuse("exists", concat!("choose another name, or overwrite it with ", setting!(force)))
+        }
         // If its metadata cannot be read, opening the file in its directory says why.
         Ok(_) | Err(_) => Ok(()),
     }
@@ -224,7 +227,9 @@ pub(crate) fn unwritable(what: &str, e: &io::Error) -> Error {
         return ours;
     }
     let next = match e.kind() {
-        io::ErrorKind::BrokenPipe => "the program that reads it stopped early; run again, with `output=FILE`",
+        io::ErrorKind::BrokenPipe => {
+            concat!("the program that reads it stopped early; run again, with ", setting!(output, "FILE"))
+        }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free disk space and run again",
         io::ErrorKind::FileTooLarge => "raise the file size limit (ulimit -f) and run again",
         _ => "check the destination and run again",

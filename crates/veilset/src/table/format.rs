@@ -2,7 +2,7 @@
 
 use super::{Quoting, Table, compressed};
 use crate::error::{Error, Result};
-use crate::spelling::verbatim;
+use crate::spelling::{OUTPUT, OUTPUT_FORMAT, RECEIVE_COLUMNS, setting};
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -174,18 +174,26 @@ pub fn check_output(table: &Table, sent: &[String], format: Format) -> Result<()
     let columns = table.header().len() + sent.len();
     if format == Format::List && columns != 1 {
         return Err(Error::usage(format!(
-            "the result has {columns} columns, but a list has one; use `output_format=csv` or \
-             `output_format=parquet`"
+            "the result has {columns} columns, but a list has one; use {} or \
+             {}",
+            OUTPUT_FORMAT.with("csv"),
+            OUTPUT_FORMAT.with("parquet")
         )));
     }
     if format == Format::JsonLines {
-        return Err(Error::Usage(
-            "JSON lines are read, and not written. Use `output_format=csv`, or give `output` another name"
-                .into(),
-        ));
+        return Err(Error::usage(format!(
+            "JSON lines are read, and not written. Use {}, or give {OUTPUT} another name",
+            OUTPUT_FORMAT.with("csv")
+        )));
     }
     if matches!(format, Format::Csv | Format::List) {
-        table.check_texts("Use `output_format=parquet` or `output_format=arrow`, or remove the column")?;
+        table.check_texts(concat!(
+            "Use ",
+            setting!(output_format, "parquet"),
+            " or ",
+            setting!(output_format, "arrow"),
+            ", or remove the column"
+        ))?;
     }
     if format == Format::Parquet {
         table.check_parquet()?;
@@ -194,7 +202,7 @@ pub fn check_output(table: &Table, sent: &[String], format: Format) -> Result<()
     if format == Format::Parquet
         && let Some(name) = table.header().iter().find(again)
     {
-        let next = "Rename one of them, or use `output_format=csv`";
+        let next = concat!("Rename one of them, or use ", setting!(output_format, "csv"));
         return Err(table
             .error("the header has this name twice, which Parquet does not allow", next)
             .at_column(name));
@@ -210,9 +218,9 @@ pub fn check_names(table: &Table, names: &[String]) -> Result<()> {
             let with = if ours { "one of our columns" } else { "another sent column" };
             return Err(Error::usage(format!(
                 "the sent column \"{}\" has the same name as {with}; give it another name with \
-                 `receive_columns={}=OTHER`",
-                verbatim(name),
-                quoted(name)
+                 {}",
+                name,
+                RECEIVE_COLUMNS.with(format_args!("{}=OTHER", quoted(name))),
             )));
         }
     }

@@ -4,6 +4,7 @@ use super::profile::Seen;
 use super::{Format, NoKey, Normalise, Profile, Table};
 use crate::error::{Error, Result};
 use crate::item::{ItemSet, Items, MAX_ITEM, encode_key};
+use crate::spelling::{MAX_ROW, setting};
 
 /// What happens to a row with an empty key, in which at least one key column is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -73,7 +74,7 @@ impl KeyedSet {
 
 /// The next step for a key in CSV that has a line end.
 const SEVERAL_LINES: &str =
-    "Look for a quote that is missing or too many; if it is right, use `multiline_keys`";
+    concat!("Look for a quote that is missing or too many; if it is right, use ", setting!(multiline_keys));
 
 /// Makes the set of a table from its key columns, at least one. Keys are normalised before they are compared or found
 /// empty. Columns whose values have no exact text are refused.
@@ -123,7 +124,7 @@ pub fn keyed_set(
         }
         if let (EmptyKeys::Error | EmptyKeys::Skip, Some(column)) = (empty, blank) {
             if empty == EmptyKeys::Error {
-                let next = "Fill it in, or use `empty_keys=skip` (or keep)";
+                let next = concat!("Fill it in, or use ", setting!(empty_keys, "skip"), " (or keep)");
                 return Err(table.error_at(row, column, "the key is empty", next));
             }
             skipped += 1;
@@ -218,8 +219,8 @@ pub fn check_max_row(
                 false => String::new(),
             };
             let next = match most <= MAX_ITEM {
-                true => format!("{others}Raise `max_row` to {most} on both sides, or shorten the rows"),
-                false => format!("{others}Shorten the rows: the largest `max_row` is {MAX_ITEM}"),
+                true => format!("{others}Raise {MAX_ROW} to {most} on both sides, or shorten the rows"),
+                false => format!("{others}Shorten the rows: the largest {MAX_ROW} is {MAX_ITEM}"),
             };
             Err(table.error_in(keyed.rows[i] as usize, what, next))
         }
@@ -229,7 +230,8 @@ pub fn check_max_row(
 /// The key of a row is that of an earlier one, which is at `place`.
 pub(crate) fn again_error(table: &Table, key: &[usize], row: usize, place: &str) -> Error {
     let what = format!("the key is the same as on {place}");
-    let next = "Remove one of the rows, or use `duplicates=first` (for sum also add)";
+    let next =
+        concat!("Remove one of the rows, or use ", setting!(duplicates, "first"), " (for sum also add)");
     key_error(table, key, row, what, next)
 }
 

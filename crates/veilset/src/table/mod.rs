@@ -89,7 +89,7 @@ pub use values::{check_share_bound, check_sum_bound, values};
 pub use write::{Layout, Output, To, text_keys, write_cells, write_keys, write_rows, write_union};
 
 use crate::error::{Error, Place, Result};
-use crate::spelling::verbatim;
+use crate::spelling::{DELIMITER, NO_HEADER};
 use std::borrow::Cow;
 use std::fmt;
 use std::io::Read;
@@ -525,23 +525,20 @@ impl Head<'_> {
         let plain = |s: &str| s.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect::<String>();
         let wanted = plain(name);
         if let Some(near) = self.names.iter().find(|h| !wanted.is_empty() && plain(h) == wanted) {
-            return format!(
-                "Did you mean {}? Case, spaces and punctuation count",
-                verbatim(&format!("{near:?}"))
-            );
+            return format!("Did you mean {}? Case, spaces and punctuation count", format_args!("{near:?}"));
         }
         if self.format == Format::Csv
             && let [only] = self.names
             && let Some(other) = [';', '\t', ',', '|'].into_iter().find(|&d| only.contains(d))
         {
             return format!(
-                "The header is one column, {}. If {} separates the columns, give it with `delimiter`",
-                verbatim(&format!("{:?}", shorten(only))),
+                "The header is one column, {}. If {} separates the columns, give it with {DELIMITER}",
+                format_args!("{:?}", shorten(only)),
                 delimiter_name(other as u8)
             );
         }
         match (self.format, self.line) {
-            (Format::Csv, Some(_)) => format!("{}; if that is a row, use `no_header`", self.choice()),
+            (Format::Csv, Some(_)) => format!("{}; if that is a row, use {NO_HEADER}", self.choice()),
             _ => self.choice(),
         }
     }
@@ -550,8 +547,7 @@ impl Head<'_> {
     fn choice(&self) -> String {
         const SHOWN: usize = 20;
         let names: Vec<&String> = self.names.iter().filter(|name| !name.starts_with(OF_FRONT_ENDS)).collect();
-        let mut text: Vec<String> =
-            names.iter().take(SHOWN).map(|h| verbatim(&format!("{:?}", shorten(h)))).collect();
+        let mut text: Vec<String> = names.iter().take(SHOWN).map(|h| format!("{:?}", shorten(h))).collect();
         if names.len() > SHOWN {
             text.push(format!("and {} more", names.len() - SHOWN));
         }

@@ -11,6 +11,7 @@
 
 use super::Encoding;
 use crate::error::{Error, Result};
+use crate::spelling::{ENCODING, NORMALIZE};
 use caseless::Caseless;
 use std::str::FromStr;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
@@ -49,10 +50,10 @@ impl Normalise {
     /// Refuses to normalise bytes, which may not be text.
     pub fn check(&self, encoding: Encoding) -> Result<()> {
         if encoding == Encoding::Bytes && *self != Normalise::default() {
-            return Err(Error::Usage(
-                "`normalize` is for text and cannot be used with `encoding=bytes`. Omit one of them, on both sides"
-                    .into(),
-            ));
+            return Err(Error::usage(format!(
+                "{NORMALIZE} is for text and cannot be used with {}. Omit one of them, on both sides",
+                ENCODING.with("bytes")
+            )));
         }
         Ok(())
     }
@@ -94,7 +95,7 @@ impl FromStr for Normalise {
                 "nfc" => normalise.nfc = true,
                 _ => {
                     return Err(Error::usage(format!(
-                        "`normalize` does not know \"{step}\". Give it one or more of trim, casefold and nfc, \
+                        "{NORMALIZE} does not know \"{step}\". Give it one or more of trim, casefold and nfc, \
                          separated by commas"
                     )));
                 }

@@ -3,6 +3,7 @@
 use super::compressed;
 use super::format::{Encoding, Format, HAS_PARQUET};
 use crate::error::{Error, Place, Result};
+use crate::spelling::{FORMAT, OUTPUT, OUTPUT_FORMAT, setting};
 use std::path::Path;
 
 /// How many bytes at the start of a file are looked at.
@@ -63,7 +64,7 @@ const MAGIC: [(&[u8], Known); 30] = [
     (b"7z\xbc\xaf\x27\x1c", ("this is a 7z archive", UNPACK)),
     (b"Rar!\x1a\x07", ("this is a RAR archive", UNPACK)),
     (b"%PDF-", ("this is a PDF document", TABLE)),
-    (b"ARROW1\0\0", ("this is an Arrow file", "Read it with `format=arrow`")),
+    (b"ARROW1\0\0", ("this is an Arrow file", concat!("Read it with ", setting!(format, "arrow")))),
     (b"Obj\x01", ("this is an Avro file", CONVERT)),
     (b"\x89HDF\r\n\x1a\n", ("this is an HDF5 file", CONVERT)),
     (b"\x93NUMPY", ("this is an array of NumPy", CONVERT)),
@@ -158,12 +159,16 @@ fn other(head: &[u8], format: Format) -> Option<Known> {
         |magic: &[u8]| text.get(..magic.len()).is_some_and(|start| start.eq_ignore_ascii_case(magic));
     match format {
         _ if is_parquet(head) && format != Format::Parquet => {
-            Some(("this is a Parquet file", "Read it with `format=parquet`"))
+            Some(("this is a Parquet file", concat!("Read it with ", setting!(format, "parquet"))))
         }
         Format::Csv if is_json(text) => Some((
             "this is JSON",
-            "If it has an object on each line, read it with `format=jsonl`; if it is one value, convert it to CSV or Parquet; if it \
-             is CSV all the same, use `format=csv`",
+            concat!(
+                "If it has an object on each line, read it with ",
+                setting!(format, "jsonl"),
+                "; if it is one value, convert it to CSV or Parquet; if it is CSV all the same, use ",
+                setting!(format, "csv")
+            ),
         )),
         Format::JsonLines if text.starts_with(b"[") => Some((
             "this is one JSON array, not JSON lines",
@@ -298,7 +303,7 @@ pub fn check_input_name(path: &Path) -> Result<()> {
     match by_extension(inside.as_deref().unwrap_or(path)) {
         Some((what, next)) => Err(Error::usage(format!(
             "{} is {what}, judging by its name. {next}; or, if it is CSV, Parquet, Arrow, JSON lines or a list nevertheless, \
-             name the format with `format`",
+             name the format with {FORMAT}",
             path.display()
         ))),
         None => Ok(()),
@@ -315,8 +320,8 @@ pub fn check_output_name(path: &Path) -> Result<()> {
     let read_only = READ_ONLY.iter().find(|(extensions, _)| extensions.contains(&extension.as_str()));
     match by_extension(path).map(|(what, _)| what).or(read_only.map(|(_, what)| *what)) {
         Some(what) => Err(Error::usage(format!(
-            "judging by its name, `output` {} asks for {what}, but veilset writes CSV, Parquet, Arrow and lists. \
-             Give `output` another name, or choose the format with `output_format`",
+            "judging by its name, {OUTPUT} {} asks for {what}, but veilset writes CSV, Parquet, Arrow and lists. \
+             Give {OUTPUT} another name, or choose the format with {OUTPUT_FORMAT}",
             path.display()
         ))),
         None => Ok(()),

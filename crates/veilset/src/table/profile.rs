@@ -1,5 +1,6 @@
 //! What of our keys may cost matches, as far as our own table tells.
 
+use crate::spelling::setting;
 use unicode_normalization::is_nfc;
 
 /// The digits of a number that spreadsheets keep.
@@ -77,7 +78,7 @@ impl Profile {
         let found = found.into_iter().filter(|(times, _)| *times > 0);
         let found: Vec<String> = found.map(|(times, what)| format!("{what} in {}", rows(times))).collect();
         let folds = [SPACES, CAPITALS, DECOMPOSED].iter().any(|found| self.of(*found) > 0);
-        let next = if folds { "; see `normalize`" } else { "" };
+        let next = if folds { concat!("; see ", setting!(normalize)) } else { "" };
         let what = "if the other side writes it differently, it does not match";
         (!found.is_empty()).then(|| format!("the key {}: {what}{next}", found.join(", ")))
     }
@@ -147,7 +148,7 @@ mod tests {
     fn text(keys: &[&str]) -> String {
         let mut profile = Profile::default();
         keys.iter().for_each(|key| count(&mut profile, &[key.as_bytes()]));
-        profile.text().unwrap_or_default()
+        crate::spelling::plain(&profile.text().unwrap_or_default())
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The quotes of CSV. A file must use them as it says it does: what a parser would have to guess at is refused.
 
 use super::read::Position;
+use crate::spelling::setting;
 
 /// What quotes are in CSV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,16 +48,25 @@ impl Misuse {
         match self {
             Misuse::Inside => (
                 "there is a quote in a cell that does not begin with one",
-                "Put the whole cell in quotes and write a quote in it twice; if quotes are ordinary characters in this file, \
-                 use `no_quotes`",
+                concat!(
+                    "Put the whole cell in quotes and write a quote in it twice; if quotes are ordinary characters in this file, \
+                 use ",
+                    setting!(no_quotes)
+                ),
             ),
             Misuse::After { backslash: false } => (
                 "the cell goes on after its closing quote",
-                "Write a quote in a quoted cell twice; if quotes are ordinary characters in this file, use `no_quotes`",
+                concat!(
+                    "Write a quote in a quoted cell twice; if quotes are ordinary characters in this file, use ",
+                    setting!(no_quotes)
+                ),
             ),
             Misuse::After { backslash: true } => (
                 "the cell goes on after its closing quote, before which there is a backslash",
-                "Write a quote in a quoted cell twice; if a backslash stands for that in this file, use `escape=\\`",
+                concat!(
+                    "Write a quote in a quoted cell twice; if a backslash stands for that in this file, use ",
+                    setting!(escape, "\\")
+                ),
             ),
             Misuse::Escape => (
                 "the escape character is before a character that needs none",

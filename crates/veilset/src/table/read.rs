@@ -10,6 +10,7 @@ use super::{
     label, other,
 };
 use crate::error::{Error, Place, Result};
+use crate::spelling::{DELIMITER, ESCAPE, setting};
 use csv_core::ReadRecordResult;
 use std::io::{BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
 use std::path::Path;
@@ -56,7 +57,7 @@ pub(super) fn read(
     let header: Vec<String> = names.iter().map(|cell| String::from_utf8_lossy(cell).into()).collect();
     records.header.clone_from(&header);
     if options.encoding == Encoding::Utf8 && header.iter().any(|h| h.contains('\0')) {
-        let next = "Check what it is, and name a format other than CSV with `format`";
+        let next = concat!("Check what it is, and name a format other than CSV with ", setting!(format));
         return Err(Error::input(name, "this is no text: its header has a zero byte", next)
             .at(Place::Line(header_line.unwrap_or(1))));
     }
@@ -173,9 +174,9 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
             delimiter.unwrap_or(DELIMITERS[0])
         };
         if !list && quoting == Quoting::Escaped(delimiter) {
-            return Err(Error::Usage(
-                "`escape` and `delimiter` are the same character; give one of them another".into(),
-            ));
+            return Err(Error::usage(format!(
+                "{ESCAPE} and {DELIMITER} are the same character; give one of them another"
+            )));
         }
         let parser = (!list).then(|| {
             let mut parser = quoting.parser(delimiter);
@@ -300,7 +301,11 @@ impl<R: Read> Records<'_, R> {
         let mut start = 0;
         for (i, &end) in self.fields.iter().enumerate() {
             if std::str::from_utf8(&record[start..end]).is_err() {
-                let next = "Convert the file to UTF-8, or use `encoding=bytes` on both sides";
+                let next = concat!(
+                    "Convert the file to UTF-8, or use ",
+                    setting!(encoding, "bytes"),
+                    " on both sides"
+                );
                 return Err(Error::input(self.name, "the cell is not valid UTF-8", next)
                     .at(Place::Line(line))
                     .at_column(label(&self.header, i)));
@@ -324,7 +329,7 @@ impl<R: Read> Records<'_, R> {
             true => Err(Error::input(
                 self.name,
                 "the line tells spreadsheet programs what separates the columns, and is neither a header nor a row",
-                "Delete it, and use `delimiter`",
+                concat!("Delete it, and use ", setting!(delimiter)),
             )
             .at(Place::Line(line))),
             false => Ok(()),

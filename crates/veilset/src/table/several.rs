@@ -4,7 +4,7 @@
 use super::types::Kind;
 use super::{Column, MAX_ROWS, ReadOptions, Store, Table, Wanted, shorten};
 use crate::error::{Error, Result};
-use crate::spelling::verbatim;
+use crate::spelling::unmarked;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
@@ -191,7 +191,7 @@ impl Table {
                 further.error(what, next).at_column(shorten(theirs))
             }
             (Some(ours), Some(theirs)) => {
-                let (ours, theirs) = (verbatim(&shorten(ours)), verbatim(&shorten(theirs)));
+                let (ours, theirs) = (unmarked(&shorten(ours)), unmarked(&shorten(theirs)));
                 let what = format!("column {} is \"{theirs}\", but \"{ours}\" in {first}", at + 1);
                 further.error(what, next)
             }

@@ -6,6 +6,7 @@
 
 use super::{ReadOptions, Table};
 use crate::error::{Error, Result};
+use crate::spelling::command;
 use std::path::Path;
 
 /// The columns of a file of shares.
@@ -19,7 +20,7 @@ pub const SHARE_COLUMNS: [&str; 2] = ["row", "share"];
 pub fn read_shares(path: &Path) -> Result<Vec<Vec<u8>>> {
     let table = Table::read(path, &ReadOptions::default(), Some(&SHARE_COLUMNS.map(String::from)))?;
     let columns = table.columns(&SHARE_COLUMNS.map(String::from))?;
-    let next = "Read the file that `veilset share` wrote, as it is";
+    let next = concat!("Read the file that ", command!("share"), " wrote, as it is");
     let mut shares: Vec<Vec<u8>> = Vec::new();
     let mut cursor = table.cursor(columns.iter().copied());
     for row in 0..table.rows() {

@@ -21,6 +21,7 @@
 //! they store; columns of others may stay in a result, and are no key, no value and not sent.
 
 use super::{Encoding, shorten};
+use crate::spelling::setting;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayAccessor, ArrowPrimitiveType};
@@ -58,8 +59,11 @@ impl Kind {
     /// The kind of a column of this type; refused if it cannot be text.
     pub(super) fn of(field: &FieldRef, encoding: Encoding) -> Result<Kind, Unfit> {
         const FLATTEN: &str = "Flatten it into plain columns, or remove it from the file";
-        const BINARY: &str =
-            "Convert it to text, remove it from the file, or use `encoding=bytes` on both sides";
+        const BINARY: &str = concat!(
+            "Convert it to text, remove it from the file, or use ",
+            setting!(encoding, "bytes"),
+            " on both sides"
+        );
         match field.data_type() {
             DataType::Struct(_) | DataType::List(_) | DataType::LargeList(_) | DataType::Map(..) => {
                 unfit("the column is nested (its cells are lists, structs or maps)", FLATTEN)

@@ -4,6 +4,7 @@ use super::{KeyedSet, Table};
 use crate::error::{Error, Result};
 use crate::operations::sum::Modulus;
 use crate::operations::{share, sum};
+use crate::spelling::{MODULUS, SCALE, setting};
 
 /// The most useful fractional digits: 10^38 is the largest power of ten in an `i128`.
 const MAX_SCALE: u32 = 38;
@@ -16,7 +17,7 @@ const MAX_SCALE: u32 = 38;
 pub fn values(table: &Table, keyed: &KeyedSet, column: usize, scale: u32) -> Result<Vec<i128>> {
     if scale > MAX_SCALE {
         return Err(Error::usage(format!(
-            "a scale of {scale} is too large; give `scale` a number up to {MAX_SCALE}, on both sides"
+            "a scale of {scale} is too large; give {SCALE} a number up to {MAX_SCALE}, on both sides"
         )));
     }
     table.columns[column]
@@ -61,9 +62,9 @@ fn finer(table: &Table, keyed: &KeyedSet, column: usize, digits: usize) -> Optio
     });
     if most > MAX_SCALE as usize {
         let others = others.unwrap_or_default();
-        return Some(format!("{others}Round the values: the largest `scale` is {MAX_SCALE}"));
+        return Some(format!("{others}Round the values: the largest {SCALE} is {MAX_SCALE}"));
     }
-    others.map(|others| format!("{others}Use `scale={most}` on both sides, or round the values"))
+    others.map(|others| format!("{others}Use {} on both sides, or round the values", SCALE.with(most)))
 }
 
 /// Refuses values whose sum could leave the signed range of the modulus ([`sum::fits`]).
@@ -73,7 +74,7 @@ pub fn check_sum_bound(table: &Table, column: usize, values: &[i128], modulus: M
     }
     let what = format!("the sum could overflow: {} values, modulo 2^{}", values.len(), modulus.bits());
     let next = match modulus {
-        Modulus::Bits64 => format!("Use `modulus=128` on both sides. {RESCALE}"),
+        Modulus::Bits64 => format!("Use {} on both sides. {RESCALE}", MODULUS.with(128)),
         Modulus::Bits128 => RESCALE.into(),
     };
     Err(table.error(what, next).at_column(table.label(column)))
@@ -90,7 +91,8 @@ pub fn check_share_bound(table: &Table, column: usize, keyed: &KeyedSet, values:
     }
 }
 
-const RESCALE: &str = "Use a smaller `scale` on both sides, or larger units in the column";
+const RESCALE: &str =
+    concat!("Use a smaller ", setting!(scale), " on both sides, or larger units in the column");
 const PLAIN: &str = "Write it with digits and a decimal point only, like -1234.50";
 
 /// What is wrong with a value, and the next step.
@@ -143,7 +145,7 @@ fn decimal(cell: &[u8], scale: u32) -> Result<i128, Bad> {
     if precise > scale as usize {
         let digits = if precise == 1 { "digit" } else { "digits" };
         let what = format!("the value has {precise} fractional {digits}, but the agreed scale is {scale}");
-        let next = format!("Use `scale={precise}` on both sides, or round the value");
+        let next = format!("Use {} on both sides, or round the value", SCALE.with(precise));
         return Err(Bad { what, next, digits: Some(precise) });
     }
     let zeros = std::iter::repeat_n(&b'0', scale as usize - precise);
@@ -225,7 +227,7 @@ mod tests {
         for (text, scale, what, next) in cases {
             let bad = decimal(text.as_bytes(), scale).unwrap_err();
             assert!(bad.what.contains(what), "{text}: {}", bad.what);
-            assert!(bad.next.contains(next), "{text}: {}", bad.next);
+            assert!(crate::spelling::plain(&bad.next).contains(next), "{text}: {}", bad.next);
         }
     }
 }

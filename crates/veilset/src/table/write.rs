@@ -8,6 +8,7 @@ use super::types::Kind;
 use super::{Format, KeyedSet, Store, Table, destination, other, typed};
 use crate::error::{Error, Result};
 use crate::item::{Items, decode_key};
+use crate::spelling::OUTPUT_FORMAT;
 use arrow_schema::{DataType, FieldRef};
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -250,7 +251,8 @@ fn check_lines<'a>(mut cells: impl Iterator<Item = Option<&'a [u8]>>, whose: &st
     if cells.any(|cell| cell.is_some_and(|cell| cell.iter().any(|b| matches!(b, b'\r' | b'\n')))) {
         return Err(Error::output(format!(
             "{whose} contains a line break, so it cannot be an item of a list. No file was written, and what is on \
-             standard output is not the whole result; run again with `output_format=csv`"
+             standard output is not the whole result; run again with {}",
+            OUTPUT_FORMAT.with("csv")
         )));
     }
     Ok(())
@@ -379,13 +381,16 @@ impl<'a> Sink<'a> {
             }
             Format::List if columns.len() == 1 => Ok(Sink::List { out }),
             Format::List => Err(Error::usage(format!(
-                "the result has {} columns, but a list has one; use `output_format=csv` or \
-                 `output_format=parquet`",
-                columns.len()
+                "the result has {} columns, but a list has one; use {} or \
+                 {}",
+                columns.len(),
+                OUTPUT_FORMAT.with("csv"),
+                OUTPUT_FORMAT.with("parquet")
             ))),
-            Format::JsonLines => {
-                Err(Error::Usage("JSON lines are read, and not written. Use `output_format=csv`".into()))
-            }
+            Format::JsonLines => Err(Error::usage(format!(
+                "JSON lines are read, and not written. Use {}",
+                OUTPUT_FORMAT.with("csv")
+            ))),
             Format::Parquet => {
                 ArrowSink::parquet(columns, table.encoding, out).map(|s| Sink::Arrow(Box::new(s)))
             }

@@ -142,9 +142,13 @@ fn numbers_of_messages_differ() {
 
 /// The library's code by files, without comments and without the modules of tests at the ends.
 fn code() -> Vec<(PathBuf, String)> {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    code_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
+}
+
+/// The same of any crate.
+fn code_in(src: &Path) -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
-    sources(&src, &mut files);
+    sources(src, &mut files);
     let for_tests =
         |file: &Path| file.ends_with("testing.rs") || file.to_str().unwrap().ends_with("tests.rs");
     files.retain(|file| !for_tests(file));
@@ -153,7 +157,7 @@ fn code() -> Vec<(PathBuf, String)> {
         let text = std::fs::read_to_string(&file).unwrap();
         let end = ends.iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
         let lines = text[..end].lines().filter(|line| !line.trim_start().starts_with("//"));
-        (file.strip_prefix(&src).unwrap().to_path_buf(), lines.collect::<Vec<_>>().join("\n"))
+        (file.strip_prefix(src).unwrap().to_path_buf(), lines.collect::<Vec<_>>().join("\n"))
     };
     files.into_iter().map(code).collect()
 }
@@ -265,30 +269,59 @@ fn last_word(text: &str) -> &str {
     text.rsplit(' ').next().unwrap()
 }
 
-/// A message of the library names a setting in a way that every front end can spell ([`veilset::spelling`]).
+/// A message names a setting or a command in a way that every front end can spell ([`veilset::spelling`]): by what marks it,
+/// and not in a text that only looks like it.
 #[test]
 fn messages_name_settings_and_no_options() {
+    // What only the program prints: its help, its measurements, its own commands.
+    let typed = ["args.rs", "args/", "bench", "complete", "demo", "soak", "identity.rs"];
     let mut used = std::collections::HashSet::new();
-    for (file, text) in code() {
-        if file.ends_with("spelling.rs") {
-            continue;
-        }
-        let text: Vec<&str> = text.lines().map(|line| line.split(" // ").next().unwrap()).collect();
-        let text = text.join("\n");
-        let option = |at: usize| text[at + 2..].starts_with(|c: char| c.is_ascii_lowercase());
-        for (at, _) in text.match_indices("--").filter(|(at, _)| option(*at)) {
-            let version = text[..at].ends_with("`veilset ") && text[at..].starts_with("--version`");
-            assert!(version, "{}: {}", file.display(), text[at..].lines().next().unwrap());
-        }
-        // Commands, which have several words or come from elsewhere, stand between backquotes too.
-        let quoted = text.split('`').skip(1).step_by(2);
-        for inside in quoted.filter(|inside| !inside.split('=').next().unwrap().contains([' ', '{'])) {
-            let name = inside.split('=').next().unwrap().to_string();
-            assert!(veilset::spelling::SETTINGS.contains(&&name[..]), "{}: {inside}", file.display());
-            used.insert(name);
+    for src in ["src", "../cli/src", "../python/src"] {
+        for (file, text) in code_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join(src)) {
+            if ["spelling.rs", "errors.rs"].iter().any(|name| file.ends_with(name)) {
+                continue;
+            }
+            let text: Vec<&str> = text.lines().map(|line| line.split(" // ").next().unwrap()).collect();
+            let text = text.join("\n");
+            let in_program =
+                src == "../cli/src" && typed.iter().any(|name| file.to_str().unwrap().starts_with(name));
+            let shown =
+                |at: usize| format!("{src}/{}: {}", file.display(), text[at..].lines().next().unwrap());
+            let option = |at: usize| text[at + 2..].starts_with(|c: char| c.is_ascii_lowercase());
+            // What is typed after the name of the program.
+            let command = |at: usize| {
+                let from = text[..at].rfind("to_type(").unwrap_or(0);
+                !text[from..at].contains(['\n', ';'])
+            };
+            for (at, _) in text.match_indices("--").filter(|(at, _)| option(*at)) {
+                let version = text[..at].ends_with("command!(\"") && text[at..].starts_with("--version\"");
+                assert!(version || command(at) || in_program, "{}", shown(at));
+            }
+            for (at, _) in text.match_indices("`veilset ") {
+                // The head of the address book says who writes it.
+                let head = text[at..].starts_with("`veilset peer add` and `remove` rewrite");
+                assert!(head || in_program, "{}", shown(at));
+            }
+            for setting in veilset::spelling::SETTINGS {
+                let (name, constant) = (setting.name(), setting.name().to_uppercase());
+                for quoted in [format!("`{name}`"), format!("`{name}=")] {
+                    assert!(text.find(&quoted).is_none_or(|at| panic!("{}", shown(at))));
+                }
+                let names = [
+                    format!("{{{constant}}}"),
+                    format!("{constant}.with("),
+                    format!("{constant}.marked()"),
+                    format!("setting!({name}"),
+                ];
+                if names.iter().any(|names| text.contains(names)) {
+                    used.insert(name);
+                }
+            }
         }
     }
-    assert_eq!(used.len(), veilset::spelling::SETTINGS.len(), "{used:?}");
+    let unused: Vec<_> =
+        veilset::spelling::SETTINGS.iter().filter(|one| !used.contains(one.name())).collect();
+    assert!(unused.is_empty(), "{unused:?}");
 }
 
 /// Whether the source has a test of this name.

@@ -9,7 +9,7 @@ use veilset::operations::{self, Announced, Operation, Terms};
 use veilset::planner::{Prices, Setting, Wanted};
 use veilset::protocols::{ALL, Choice, Offer, Protocol, SEVERAL, Unasked};
 use veilset::speed::Speeds;
-use veilset::spelling::spell;
+use veilset::spelling::{Named, spell};
 use veilset_kernels::Backend;
 
 /// Tests that write one file do so one after another.
@@ -108,7 +108,10 @@ fn the_protocols_of_the_readme_are_those_of_the_entries() {
             names(protocol),
             cost(protocol, &protocol.offers[0]),
             rests.join(", "),
-            spell(protocol.when, |setting, _| code(&format!("--{}", setting.replace('_', "-"))))
+            spell(protocol.when, |named| match named {
+                Named::Setting(setting, _) => code(&format!("--{}", setting.replace('_', "-"))),
+                Named::Command(typed) => code(typed),
+            })
         );
     }
     must_stand("docs/protocols.md", "protocols", &table);

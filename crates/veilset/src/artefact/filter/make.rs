@@ -15,6 +15,7 @@ use crate::protocols::groups;
 use crate::protocols::under_cipher::{UnderCipher, with_cipher};
 use crate::rng::Prng;
 use crate::secret::Secrets;
+use crate::spelling::{CAPACITY, CIPHER, command, setting};
 use crate::table::Destination;
 use crate::threads::Threads;
 use std::fs::{File, OpenOptions, TryLockError, rename};
@@ -104,13 +105,14 @@ pub fn build(
 ) -> Result<()> {
     if !groups::CIPHERS.iter().any(|(_, name)| *name == cipher) {
         return Err(Error::usage(format!(
-            "there are no filters encrypted by {cipher}. Use another `cipher`"
+            "there are no filters encrypted by {cipher}. Use another {CIPHER}"
         )));
     }
     let n = draft.set.len();
     if n > capacity {
         return Err(Error::usage(format!(
-            "`capacity={capacity}` is less than our {n} items. Use a number that the set will not exceed"
+            "{} is less than our {n} items. Use a number that the set will not exceed",
+            CAPACITY.with(capacity)
         )));
     }
     if capacity > MOST_ITEMS || queries > MOST_ITEMS {
@@ -178,7 +180,7 @@ pub fn update(
             "it has {before} items and room for {capacity}, and {inserted} of the input are new: too many by {}",
             new.inside.items - capacity
         );
-        let next = "Make a larger one with `veilset filter build` and `capacity`";
+        let next = concat!("Make a larger one with ", command!("filter build"), " and ", setting!(capacity));
         return Err(Error::input(path, what, next));
     }
     let old = new.head.key.clone();

@@ -39,6 +39,7 @@ use crate::paths::open_regular;
 use crate::protocols::groups;
 use crate::protocols::under_cipher::{UnderCipher, with_cipher};
 use crate::secret::Secrets;
+use crate::spelling::{ENCODING, KEY, NORMALIZE, command};
 use crate::table::Destination;
 use std::fmt;
 use std::fs::File;
@@ -48,7 +49,7 @@ use std::path::Path;
 /// The kind of an owner's file.
 static FILTER: Kind = Kind {
     name: "encrypted filter",
-    made_by: "veilset filter build",
+    made_by: command!("filter build"),
     damaged: None,
     format: 1,
     domain: "veilset 2026-11 encrypted filter, key of all files",
@@ -359,13 +360,13 @@ impl Owned {
         let other = |what: String| Err(self.file.other(what));
         if normalisation != draft.normalisation {
             return other(format!(
-                "it was made of keys normalised as {normalisation}, but this run has {} (`normalize`, `encoding`)",
+                "it was made of keys normalised as {normalisation}, but this run has {} ({NORMALIZE}, {ENCODING})",
                 draft.normalisation
             ));
         }
         if *key_columns != draft.key_columns {
             return other(format!(
-                "it was made of {key_columns} key columns, but this run has {} (`key`)",
+                "it was made of {key_columns} key columns, but this run has {} ({KEY})",
                 draft.key_columns
             ));
         }
@@ -407,8 +408,12 @@ pub(crate) fn open(
             true => "it was made of other keys than the input now has".into(),
             false => format!("it was made of {} keys, but the input has {}", inside.items, items.len()),
         };
-        let next =
-            "Insert new keys with `veilset filter update`, or make another with `veilset filter build`";
+        let next = concat!(
+            "Insert new keys with ",
+            command!("filter update"),
+            ", or make another with ",
+            command!("filter build")
+        );
         return Err(Error::input(path, what, next));
     }
     let facts = head.facts(file.tail()?);
@@ -438,7 +443,7 @@ impl Cells for OwnCells {
 /// another version, or was changed. All of it is read once for that, and once more when the run uses it, before it answers.
 /// Those of `step`, which is called with the number of bytes read since its last call.
 pub fn open_public(path: &Path, step: &dyn Fn(usize) -> Result<()>) -> Result<Opened> {
-    let next = "Ask its owner for it again (`veilset filter export`)";
+    let next = concat!("Ask its owner for it again (", command!("filter export"), ")");
     let unreadable = |e: std::io::Error| {
         Error::input(path, format!("the public filter cannot be read: {e}"), next).because(&e)
     };

@@ -3,6 +3,10 @@
 use super::Request;
 use crate::artefact;
 use crate::error::{Error, Result};
+use crate::spelling::{
+    BOTH, FILTER, MALICIOUS_SENDER, MAX_ROW, MODULUS, PAD_TO, PARTIES, PREPARED, PROTOCOL,
+    REVEAL_COUNT_TO_SENDER, SCALE, SHARDS, setting,
+};
 
 use crate::operations::{self, Role, Rows, Terms, share, sum};
 use crate::protocols::{self, Choice, Offer, Protocol};
@@ -27,14 +31,16 @@ impl Request<'_> {
             let Some(offer) = protocol.offer(operation) else {
                 let those = protocols::names(|p| p.computes(operation));
                 return wrong(format!(
-                    "`protocol={protocol}` cannot compute {operation}. Omit it, or use one of {those}"
+                    "{} cannot compute {operation}. Omit it, or use one of {those}",
+                    PROTOCOL.with(protocol)
                 ));
             };
             if terms.malicious_sender && !offer.malicious_sender {
                 let those = protocols::names(|p| p.offers.iter().any(|offer| offer.malicious_sender));
                 return wrong(format!(
-                    "`malicious_sender` requires `protocol={those}` and does not work with {protocol}. Omit \
-                     `protocol`"
+                    "{MALICIOUS_SENDER} requires {} and does not work with {protocol}. Omit \
+                     {PROTOCOL}",
+                    PROTOCOL.with(those)
                 ));
             }
             self.check_revealed(protocol, offer)?;
@@ -49,18 +55,17 @@ impl Request<'_> {
             protocol.check_sizes(operation, sizes).map_err(Error::usage)?;
         }
         if terms.shards > 0 && self.parties.is_some() {
-            return wrong("jobs in shards are of two parties. Omit `shards`, or `parties`".into());
+            return wrong(format!("jobs in shards are of two parties. Omit {SHARDS}, or {PARTIES}"));
         }
         if terms.both && terms.reveal_count {
-            return wrong(
-                "`reveal_count_to_sender` is pointless with `both`: the result, which the sender then gets, shows how \
+            return wrong(format!(
+                "{REVEAL_COUNT_TO_SENDER} is pointless with {BOTH}: the result, which the sender then gets, shows how \
                  many items match. Omit one of them on both sides"
-                    .into(),
-            );
+            ));
         }
         if terms.both && !operation.uses.both {
             return wrong(format!(
-                "`both` is not for {operation}, in which each side has its own result. Omit it"
+                "{BOTH} is not for {operation}, in which each side has its own result. Omit it"
             ));
         }
         if payload && operation.uses.rows == Rows::None {
@@ -74,12 +79,13 @@ impl Request<'_> {
         self.check_rows()?;
         match operation.uses.shares {
             true if self.values.iter().all(|value| share::fits(*value)) => Ok(()),
-            true => wrong("a value does not fit 64 bits. Use a smaller `scale`".into()),
+            true => wrong(format!("a value does not fit 64 bits. Use a smaller {SCALE}")),
             false if sum::fits(terms.modulus, self.announced(), self.values) => Ok(()),
             false => wrong(format!(
-                "with {} values, including the dummies of `pad_to`, the sum could overflow. Use \
-                 `modulus=128` on both sides, or a smaller `scale`",
-                self.announced()
+                "with {} values, including the dummies of {PAD_TO}, the sum could overflow. Use \
+                 {} on both sides, or a smaller {SCALE}",
+                self.announced(),
+                MODULUS.with(128)
             )),
         }
     }
@@ -91,7 +97,8 @@ impl Request<'_> {
         let Some(me) = self.parties else {
             return match self.candidates().iter().find(|choice| choice.protocol.is_of_several()) {
                 Some(Choice { protocol, .. }) => wrong(format!(
-                    "`protocol={protocol}` is for several parties. Name them with `parties`, or omit `protocol`"
+                    "{} is for several parties. Name them with {PARTIES}, or omit {PROTOCOL}",
+                    PROTOCOL.with(protocol)
                 )),
                 None => Ok(()),
             };
@@ -100,7 +107,7 @@ impl Request<'_> {
             let those = operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some());
             let those: Vec<_> = those.map(|o| o.name).collect();
             return wrong(format!(
-                "{operation} is for two parties only. Omit `parties`, or use {}",
+                "{operation} is for two parties only. Omit {PARTIES}, or use {}",
                 those.join(", ")
             ));
         };
@@ -108,7 +115,7 @@ impl Request<'_> {
             [choice] if choice.protocol == protocol => {}
             _ => {
                 return wrong(format!(
-                    "{operation} of several parties is computed by {protocol} only. Omit `protocol`"
+                    "{operation} of several parties is computed by {protocol} only. Omit {PROTOCOL}"
                 ));
             }
         }
@@ -117,14 +124,26 @@ impl Request<'_> {
         }
         let Terms { both, malicious_sender, reveal_count, .. } = self.terms;
         let not_offered = [
-            (both, "`both` is for two parties: of several, the leader alone learns the result"),
+            (
+                both,
+                concat!(
+                    setting!(both),
+                    " is for two parties: of several, the leader alone learns the result"
+                ),
+            ),
             (
                 malicious_sender,
-                "`malicious_sender` is for two parties: several are assumed to follow the protocol",
+                concat!(
+                    setting!(malicious_sender),
+                    " is for two parties: several are assumed to follow the protocol"
+                ),
             ),
             (
                 reveal_count,
-                "`reveal_count_to_sender` is for two parties: of several, only the leader learns anything",
+                concat!(
+                    setting!(reveal_count_to_sender),
+                    " is for two parties: of several, only the leader learns anything"
+                ),
             ),
             (
                 !self.sent_columns.is_empty(),
@@ -132,7 +151,7 @@ impl Request<'_> {
             ),
         ];
         match not_offered.into_iter().find(|(asked, _)| *asked) {
-            Some((_, why)) => wrong(format!("{why}. Omit it, or `parties`")),
+            Some((_, why)) => wrong(format!("{why}. Omit it, or {PARTIES}")),
             None => Ok(()),
         }
     }
@@ -144,14 +163,16 @@ impl Request<'_> {
         let wrong = match (self.terms.reveal_count, offer.reveals_count) {
             (true, true) | (false, false) => return Ok(()),
             (true, false) if those.is_empty() => {
-                format!("`reveal_count_to_sender` is not for {operation}. Omit it")
+                format!("{REVEAL_COUNT_TO_SENDER} is not for {operation}. Omit it")
             }
             (true, false) => format!(
-                "`reveal_count_to_sender` requires `protocol={those}` and does not work with {protocol}. Omit `protocol`"
+                "{REVEAL_COUNT_TO_SENDER} requires {} and does not work with {protocol}. Omit {PROTOCOL}",
+                PROTOCOL.with(those)
             ),
             (false, true) => format!(
-                "by `protocol={protocol}` the sender of {operation} learns how many items match. Agree to that with \
-                 `reveal_count_to_sender` on both sides, or use another protocol"
+                "by {} the sender of {operation} learns how many items match. Agree to that with \
+                 {REVEAL_COUNT_TO_SENDER} on both sides, or use another protocol",
+                PROTOCOL.with(protocol)
             ),
         };
         Err(Error::usage(wrong))
@@ -183,7 +204,7 @@ impl Request<'_> {
         let sent = |i| if self.payloads.is_empty() { 0 } else { self.payloads.get(i).len() };
         match (0..set.len()).map(|i| key(i) + sent(i)).max() {
             Some(longest) if longest > max_row && (keys_travel || payload) => Err(Error::usage(format!(
-                "one of our rows takes {longest} bytes, but `max_row` is {max_row}. Use a larger value on \
+                "one of our rows takes {longest} bytes, but {MAX_ROW} is {max_row}. Use a larger value on \
                  both sides"
             ))),
             _ => Ok(()),
@@ -194,9 +215,9 @@ impl Request<'_> {
     fn check_in_one_piece(&self) -> Result<()> {
         match self.terms.shards {
             0 => Ok(()),
-            _ => Err(Error::Usage(
-                "a job in shards cannot use what was prepared. Omit `prepared`, `filter` or `shards`".into(),
-            )),
+            _ => Err(Error::usage(format!(
+                "a job in shards cannot use what was prepared. Omit {PREPARED}, {FILTER} or {SHARDS}"
+            ))),
         }
     }
 
@@ -211,7 +232,7 @@ impl Request<'_> {
         match self.candidates()[..] {
             [Choice { protocol, .. }] if uses(protocol) => Ok(()),
             _ => Err(Error::usage(format!(
-                "`filter` is for {those} only, and no other protocol may be allowed. Omit `filter` or `protocol`"
+                "{FILTER} is for {those} only, and no other protocol may be allowed. Omit {FILTER} or {PROTOCOL}"
             ))),
         }
     }
@@ -225,7 +246,8 @@ impl Request<'_> {
         for Choice { protocol, group } in self.candidates() {
             if !protocol.offer(self.operation).is_some_and(|offer| offer.prepares) {
                 return Err(Error::usage(format!(
-                    "`protocol={protocol}` cannot use a prepared half. Omit `prepared` or `protocol`"
+                    "{} cannot use a prepared half. Omit {PREPARED} or {PROTOCOL}",
+                    PROTOCOL.with(protocol)
                 )));
             }
             // A half consists of points of one group.

@@ -10,6 +10,7 @@ use crate::operations::Role;
 use crate::rng::Prng;
 use crate::session::Hello;
 use crate::session::shards::{Begun, Keep};
+use crate::spelling::{ENCODING, KEY, NORMALIZE, setting};
 use crate::stored::{Distinct, Set, Spread, Stored};
 use std::path::Path;
 use std::sync::Arc;
@@ -74,19 +75,19 @@ impl<'a> Request<'a> {
         let wrong = |what: String, next: &str| Err(Error::input(path, what, next));
         if let Some(group) = self.group.filter(|group| *group != head.cipher) {
             let what = format!("it is encrypted by {}, but this run names {group}", head.cipher);
-            return wrong(what, "Omit `cipher` and `group`");
+            return wrong(what, concat!("Omit ", setting!(cipher), " and ", setting!(group)));
         }
         if head.normalisation != normalisation || head.key_columns != key_columns {
             let what = format!(
                 "it is of {} key columns normalised as {}, but this run has {key_columns}, normalised as {normalisation} \
-                 (`key`, `normalize`, `encoding`)",
+                 ({KEY}, {NORMALIZE}, {ENCODING})",
                 head.key_columns, head.normalisation
             );
             return wrong(what, "Use the filter's");
         }
         let (most, of) = match self.role {
-            Role::Receiver => (head.capacity, "`capacity`"),
-            Role::Sender => (head.queries, "`for`"),
+            Role::Receiver => (head.capacity, setting!(capacity)),
+            Role::Sender => (head.queries, setting!(for)),
         };
         if self.announced() > most {
             let what =

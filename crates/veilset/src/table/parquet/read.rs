@@ -14,7 +14,7 @@ use super::super::{
 use super::guard;
 use crate::error::{Error, Place, Result};
 use crate::guarded::guarded;
-use crate::spelling::verbatim;
+use crate::spelling::setting;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{TimestampNanosecondType, TimestampSecondType};
 use arrow_array::{Array, RecordBatch};
@@ -252,7 +252,7 @@ impl<S: ChunkReader + 'static> File<'_, S> {
     /// The footer, of at most so many bytes. Columns have their Parquet types; the types that Arrow stores in addition are
     /// ignored.
     fn metadata(&self, most: u64) -> Result<ArrowReaderMetadata> {
-        let next = "Check its name, or say what it is with `format`";
+        let next = concat!("Check its name, or say what it is with ", setting!(format));
         let no_parquet = || Error::input(self.name, "the file is not a Parquet file", next);
         let len = self.source.len();
         let Some(tail_at) = len.checked_sub(TAIL).filter(|&at| at > 0) else { return Err(no_parquet()) };
@@ -504,7 +504,7 @@ impl<S: ChunkReader + 'static> File<'_, S> {
     fn damaged(&self, e: Option<&ParquetError>) -> Error {
         match e {
             Some(ParquetError::NYI(lacks)) => {
-                let what = format!("the file uses a feature that veilset does not read: {}", verbatim(lacks));
+                let what = format!("the file uses a feature that veilset does not read: {}", lacks);
                 Error::input(self.name, what, "Write it again with simpler settings")
             }
             _ => Error::input(
