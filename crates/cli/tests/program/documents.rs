@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 
 /// What differs from run to run, and what takes its place on both sides of a comparison.
 const PATTERNS: [(&str, &str); 6] = [
-    (r"\b\d+(\.\d+)? (seconds?|s|ms|minutes?|bytes|kB|MB|GB|Mbit/s)\b", "# $2"),
+    (r"\b\d+(\.\d+)? (seconds?|s|ms|minutes?|bytes|kB|MB|GB|Mbit/s|received)\b", "# $2"),
     (r#""(seconds|sent|received|peak)": ?[0-9.]+"#, r#""$1": #"#),
     (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z", "TIME"),
     // Session ids, digests, identifiers and shares.
