@@ -287,7 +287,7 @@ fn is_not_ours(fingerprint: Fingerprint, named: Option<&Path>) -> Result<()> {
     };
     match ours {
         Some((path, identity)) if identity.fingerprint() == fingerprint => Err(Error::usage(format!(
-            "this is our own fingerprint, of the identity {}. A peer's is what {} \
+            "this is our own fingerprint, that of the identity {}. Give the one that {} \
              prints on the other party's side. If two parties share this account, name \
              the identity to use with this peer ({IDENTITY})",
             path.display(),
@@ -349,7 +349,7 @@ fn add(book: &mut Book, name: &str, new: Entry, force: bool) -> Result<()> {
     if let Some((other, _)) = book.peers.iter().find(same) {
         return Err(Error::usage(format!(
             "the address book{} already has this fingerprint, as \"{other}\". A peer has only one \
-             name: use that one, or {} first",
+             name: use that one, or run {} first",
             book.shown(),
             to_type(format_args!("peer remove {other}"))
         )));

@@ -54,7 +54,7 @@ pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String 
         }
         None => writeln!(
             text,
-            "  {} is what both allow now; if the other side allows more, a run may pick another{}",
+            "  both sides allow only {} now; if the other side allows more later, a run may pick another{}",
             proposal.choice,
             held(plan)
         ),
@@ -87,7 +87,7 @@ pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String 
         let seat = learner.seat;
         let _ = writeln!(
             text,
-            "  {seat} learns something of our rows: a set of it of fewer than {least} items is {then}"
+            "  {seat} learns something about our rows: if it has fewer than {least} items, the run is {then}"
         );
     }
     let (to, from, side) = match me {
@@ -111,7 +111,11 @@ pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String 
     let _ = write!(text, "  the transfer takes {}; the run takes the longer of the two times", on.join(", "));
     if let Some(path) = &plan.checked {
         let path = path.display();
-        let _ = write!(text, "\n  this is kept in {path}: with {} a run is held to it", CHECKED.with(&path));
+        let _ = write!(
+            text,
+            "\n  this check is kept in {path}: with {}, a run is held to it",
+            CHECKED.with(&path)
+        );
     }
     text
 }

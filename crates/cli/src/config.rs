@@ -318,11 +318,11 @@ impl File<'_> {
         if let (Some(key), ErrorKind::InvalidValue | ErrorKind::ValueValidation) = (&key, e.kind())
             && let Some(&at) = lines.get(key)
         {
-            return self.wrong(at, key, format!("{what}\nCorrect it, or type --{key} after the file"));
+            return self.wrong(at, key, format!("{what}\nCorrect it, or type --{key} after the file's name"));
         }
         Error::usage(format!(
-            "{}, with what was typed after it: {what}\nAdd what is missing to the file (<INPUT> is input = \"FILE\"; an \
-             option's key is its name without the hyphens), or type it after the file's name",
+            "{}, with what was typed after it: {what}\nCorrect the file, or type the options after its name. In the file, an \
+             option's key is its name without the two hyphens in front, and <INPUT> is input = \"FILE\"",
             self.path.display()
         ))
     }

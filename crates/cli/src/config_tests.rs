@@ -179,7 +179,10 @@ fn what_is_wrong_is_named_with_file_line_and_key() {
         (base.replace("\"id\"", "[true]"), &["line 3, \"key\"", "strings in the list"]),
         (with("normalize = [\"trim,nfc\"]"), &["line 5, \"normalize\"", "contains \",\"", "two elements"]),
         (base.replace("\"id\"", "'\"a'"), &["line 3, \"key\"", "a quote is not closed"]),
-        (base.replace("role", "#"), &["veilset.toml, with what was typed", "--role", "without the hyphens"]),
+        (
+            base.replace("role", "#"),
+            &["veilset.toml, with what was typed", "--role", "without the two hyphens"],
+        ),
         (base.replace("input", "#"), &["<INPUT> is input"]),
     ];
     for (text, words) in cases {

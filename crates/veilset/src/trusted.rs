@@ -26,7 +26,7 @@ pub enum Whose {
 /// [`Error::Usage`], which says who can change it, and what to do.
 pub fn check(what: &str, path: &Path, whose: Whose, file: &File) -> Result<Option<String>> {
     let opened = file.metadata().map_err(|e| {
-        Error::usage(format!("{what} {} cannot be looked at: {e}. Name another file", path.display()))
+        Error::usage(format!("{what} {} cannot be examined: {e}. Name another file", path.display()))
             .because(&e)
     })?;
     of(what, path, whose, Some(&opened))
@@ -139,7 +139,7 @@ mod unix {
             match self.is_ours(there) {
                 true => Ok(()),
                 false => self.refuse(format!(
-                    "is named by the link {}, which belongs to another user ({}). Name the file itself",
+                    "is reached through the link {}, which belongs to another user ({}). Name the file itself",
                     at.display(),
                     there.uid()
                 )),
@@ -152,16 +152,20 @@ mod unix {
             let sticky = mode & STICKY != 0;
             if mode & BY_ALL != 0 && !sticky {
                 return self.refuse(format!(
-                    "is in the folder {shown}, in which every user can replace it (mode {}). Move it to a folder of your own, \
-                     or run `chmod o-w {shown}` and look at what is in the file",
+                    "is in the folder {shown}, where every user can replace it (mode {}). Move it to a folder of your own, or \
+                     run `chmod o-w {shown}`, and check the contents of the file",
                     octal(mode)
                 ));
             }
             if !self.is_ours(there) {
-                self.warn(format!("is in the folder {shown}, whose owner ({}) can replace it", there.uid()));
+                self.warn(format!(
+                    "is in the folder {shown}, whose owner ({}) can replace it. If that is not intended, move it to a folder \
+                     of your own",
+                    there.uid()
+                ));
             } else if !sticky && by_others_of_group(there) {
                 self.warn(format!(
-                    "is in the folder {shown}, in which the members of a group ({}) can replace it. If that is not meant, run \
+                    "is in the folder {shown}, where the members of a group ({}) can replace it. If that is not intended, run \
                      `chmod g-w {shown}`",
                     there.gid()
                 ));
@@ -178,8 +182,8 @@ mod unix {
             }
             if !self.is_ours(there) {
                 let why = format!(
-                    "belongs to another user ({}), who can change it. If that is not meant, look at what is in it, and use a \
-                     copy of your own",
+                    "belongs to another user ({}), who can change it. If that is not intended, check its contents and use \
+                     a copy of your own",
                     there.uid()
                 );
                 if self.own {
@@ -189,13 +193,13 @@ mod unix {
             }
             if mode & BY_ALL != 0 {
                 return self.refuse(format!(
-                    "can be changed by every user (mode {}). Look at what is in it, then run `chmod o-w {shown}`",
+                    "can be changed by every user (mode {}). Check its contents, then run `chmod o-w {shown}`",
                     octal(mode)
                 ));
             }
             if by_others_of_group(there) {
                 self.warn(format!(
-                    "can be changed by the members of a group ({}, mode {}). If that is not meant, run `chmod g-w {shown}`",
+                    "can be changed by the members of a group ({}, mode {}). If that is not intended, run `chmod g-w {shown}`",
                     there.gid(),
                     octal(mode)
                 ));

@@ -112,7 +112,7 @@ fn a_group_that_is_not_our_own_gives_a_warning() {
     world.mode("folder/file", 0o600);
     other("folder", 0);
     world.mode("folder", 0o770);
-    world.is("folder/file", Warned("in which the members of a group (4321) can replace it"));
+    world.is("folder/file", Warned("where the members of a group (4321) can replace it"));
     // Files of another user, and a folder of one.
     world.mode("folder", 0o700);
     other("folder", 4321);

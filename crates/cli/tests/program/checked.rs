@@ -34,7 +34,7 @@ fn a_run_is_held_to_its_check_and_to_the_protocol_of_the_check() {
     let by = ["--protocol", "poprf", "--checked", "r.json"];
     let [here, there] = pair.go("check ", files, [&by, &["--protocol", "poprf"]]).map(Ended::good);
     assert!(here.contains("poprf is fixed: our side allows nothing else"), "{here}");
-    assert!(here.contains("kept in r.json: with --checked r.json a run is held to it"), "{here}");
+    assert!(here.contains("kept in r.json: with --checked r.json, a run is held to it"), "{here}");
     assert!(there.contains("is fixed") && !there.contains("--checked r.json"), "{there}");
     let report = ["--checked", "r.json", "--protocol", "poprf", "--output", "out.csv", "--report", "r1.json"];
     let [here, there] = pair.go("", files, [&report, &["--protocol", "poprf"]]);
@@ -121,10 +121,16 @@ fn small_sets_are_refused_where_our_rows_show_unless_that_is_allowed() {
         pair.go("", [&many, small], [&["--both"], &["--both"]])[0].bad(8, &words);
         good(pair.go("", [small, &many], [&[], &["--allow-small"]]));
         let [_, text] = pair.go("check ", [small, &many], [&[], &["--allow-small"]]).map(Ended::good);
-        assert!(text.contains("a set of it of fewer than 10 items is accepted (--allow-small)"), "{text}");
+        assert!(
+            text.contains("if it has fewer than 10 items, the run is accepted (--allow-small)"),
+            "{text}"
+        );
     }
     let [here, there] = pair.go("check ", [&ten, &many], [&[], &[]]).map(Ended::good);
-    assert!(there.contains("of fewer than 10 items is refused, unless the policy"), "{there}");
+    assert!(
+        there.contains("if it has fewer than 10 items, the run is refused, unless the policy"),
+        "{there}"
+    );
     assert!(!here.contains("fewer than"), "{here}");
     good(pair.go("", [&ten, &many], [&[], &[]]));
     // A rule of the policy goes before it, whether lower or higher.
@@ -135,7 +141,7 @@ fn small_sets_are_refused_where_our_rows_show_unless_that_is_allowed() {
     world.write("high.toml", "min-peer-size = 20\n");
     let high: Words = &["--policy", "high.toml", "--allow-small"];
     let [_, text] = pair.go("check ", [&many, &many], [&[], high]).map(Ended::good);
-    assert!(text.contains("a set of it of fewer than 20 items is refused by the policy"), "{text}");
+    assert!(text.contains("if it has fewer than 20 items, the run is refused by the policy"), "{text}");
     pair.go("", [&ten, &many], [&[], high])[1].bad(8, &["by \"min-peer-size\"", "fewer than 20"]);
     // Who fills a small set up is not noticed.
     good(pair.go("", [&one, &many], [&["--pad-to", "10"], &[]]));
@@ -157,7 +163,7 @@ fn a_filter_that_may_not_be_answered_is_no_candidate() {
     let (other, fixed) = (other.good(), fixed.good());
     assert!(fixed.contains("poprf is fixed"), "{fixed}");
     // The other side allows more, and is not told that it does not.
-    assert!(other.contains("poprf is what both allow now"), "{other}");
+    assert!(other.contains("both sides allow only poprf now"), "{other}");
     // If there is no other, it is refused with the reason.
     let [_, named] =
         pair.go("check ", files, [&["--protocol", "dc17"], &["--policy", "none.toml", "--protocol", "dc17"]]);

@@ -77,7 +77,7 @@ fn inputs_that_do_not_fit_together_are_refused() {
             &["two.csv"],
             &["--no-header"],
             3,
-            &["two.csv", "',' makes 3 columns of them, ';' makes 2 columns of them", "with --delimiter"],
+            &["two.csv", "',' gives 3 columns, ';' gives 2 columns", "with --delimiter"],
         ),
         (&["list.txt"], &["--no-header"], 2, &["--no-header is for CSV", "--format csv"]),
     ];
@@ -106,14 +106,8 @@ fn what_was_found_is_said_and_what_may_cost_matches() {
         receiver.contains(&format!("{name}: 2 columns separated by ';', 5 rows, 5 items\n")),
         "{receiver}"
     );
-    assert!(
-        receiver.contains(&format!("warning: {name}, line 5: the row is the same as the header")),
-        "{receiver}"
-    );
-    assert!(
-        receiver.contains(&format!("warning: {name}, line 3: a cell goes over several lines")),
-        "{receiver}"
-    );
+    assert!(receiver.contains(&format!("warning: {name}, line 5: the row repeats the header")), "{receiver}");
+    assert!(receiver.contains(&format!("warning: {name}, line 3: a cell spans several lines")), "{receiver}");
     let cost = "the key begins or ends with white space in 1 row, has capital letters in 3 rows, looks rounded by a spreadsheet \
                 in 1 row, stands for no value, like NULL, in 1 row: if the other side writes it differently, it does not \
                 match; see --normalize\n";
@@ -132,7 +126,7 @@ fn what_was_found_is_said_and_what_may_cost_matches() {
     // Odd things are said to the quiet too, and counts are not.
     let quiet: Words = &["--quiet", "--connect", "127.0.0.1:1", "--connect-timeout", "1"];
     let said = run(&mut world.party(RECEIVER, "count", &ours, quiet)).err;
-    assert!(said.contains("line 5: the row is the same") && !said.contains("5 rows"), "{said}");
+    assert!(said.contains("line 5: the row repeats the header") && !said.contains("5 rows"), "{said}");
 }
 
 #[test]
@@ -143,7 +137,7 @@ fn quotes_are_as_the_options_say_or_an_error() {
         ("id,n\na,5\" disk\n", &["--no-quotes"], 0, "id,n\na,\"5\"\" disk\"\n"),
         ("id,n\na,\"x \\\"y\\\"\"\n", &[], 3, "use --escape \\"),
         ("id,n\na,\"x \\\"y\\\"\"\n", &["--escape", "\\"], 0, "id,n\na,\"x \"\"y\"\"\"\n"),
-        ("id,n\n\"a\nb\",1\n", &[], 3, "the key goes over several lines"),
+        ("id,n\n\"a\nb\",1\n", &[], 3, "the key spans several lines"),
         ("id,n\n\"a\nb\",1\na,2\n", &["--multiline-keys"], 0, "id,n\na,2\n"),
         ("id,n\na,1\n", &["--escape", "\\", "--no-quotes"], 2, "cannot be used with"),
         ("id,n\na,1\n", &["--escape", "\""], 2, "not a single visible ASCII character"),

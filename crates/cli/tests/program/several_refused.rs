@@ -116,7 +116,10 @@ fn lists_that_are_wrong_are_refused_before_anything_is_read() {
         (good.replace(east, south), vec!["\"south\" and \"east\" have the same \"fingerprint\""]),
         (good.replace("name = \"east\"", "name = \"south\""), vec!["two parties are called \"south\""]),
         (good.replace(&second, ""), vec!["neither \"south\" nor \"east\" has an \"address\""]),
-        (good.split("\n[[party]]").take(2).collect::<Vec<_>>().join("\n[[party]]"), vec!["1 of the tables"]),
+        (
+            good.split("\n[[party]]").take(2).collect::<Vec<_>>().join("\n[[party]]"),
+            vec!["too few [[party]] tables (1)"],
+        ),
         (
             good.replace(south, &World::new().fingerprints[0]),
             vec!["\"south\" has the fingerprint", "--identity"],

@@ -128,7 +128,7 @@ fn what_others_can_change_is_refused_and_what_a_group_can_change_gives_a_warning
         accepted(kind.run(&world, "place/file"), None);
         mode(0o600, 0o777);
         for name in ["place/file", "link"] {
-            refused(kind.run(&world, name), "in which every user can replace it (mode 0777)");
+            refused(kind.run(&world, name), "where every user can replace it (mode 0777)");
         }
         if kind != Identity {
             mode(0o666, 0o700);

@@ -104,7 +104,8 @@ impl Review {
     pub fn load(path: &Path) -> Result<Review> {
         let unusable = |why: String| {
             Error::usage(format!(
-                "the check {} cannot be used: {why}. {} with the options of the run, {CHECKED} among them, writes it",
+                "the check {} cannot be used: {why}. To write one, run {} with the options of the run, including \
+                 {CHECKED}",
                 path.display(),
                 command!("check")
             ))
@@ -119,7 +120,7 @@ impl Review {
         };
         match review {
             Some(review) if review.veilset_check == FORM => Ok(Review { warning, ..review }),
-            _ => Err(unusable("it is damaged, or not what a check of this version writes".into())),
+            _ => Err(unusable("it is damaged, or was not written by a check of this version".into())),
         }
     }
 

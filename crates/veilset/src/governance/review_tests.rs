@@ -124,7 +124,7 @@ fn a_file_comes_back_as_it_was_written_or_not_at_all() {
     // Of another form.
     let other = Review { veilset_check: 2, ..review };
     std::fs::write(&path, other.to_line().unwrap()).unwrap();
-    unusable("damaged, or not what a check of this version writes");
+    unusable("damaged, or was not written by a check of this version");
     std::fs::remove_file(&path).unwrap();
     unusable("No such file");
 }

@@ -120,7 +120,7 @@ fn listener(me: &Me, listen: Option<&str>) -> Result<Listener> {
         (None, Some(address)) => Listener::bind(address).map_err(|e| match e {
             Error::Usage(what) => Error::usage(format!(
                 "{}. This is our \"address\" in {source}: if the other parties reach us there through another \
-                 machine, say with {LISTEN} where we listen on this one",
+                 machine, use {LISTEN} to say where we listen on this one",
                 what.marked()
             )),
             e => e,
@@ -501,7 +501,7 @@ impl<'a> Assembly<'a> {
             self.until = Some(Instant::now() + GRACE);
             let who = self.me.roster().names().full(number);
             (self.watch.notice)(&format!(
-                "the run cannot begin, because of {who}; waiting up to {} seconds for the others, to tell them",
+                "the run cannot begin because of {who}; waiting up to {} seconds for the others, so that they learn of it too",
                 GRACE.as_secs()
             ));
         }
@@ -556,7 +556,7 @@ impl<'a> Assembly<'a> {
         let Some(at) = self.entrance.as_ref().map(|entrance| entrance.reception.at) else { return };
         self.watch.hint(|| {
             let callers = together(&self.callers());
-            format!("{callers} did not connect to {at} yet; still waiting. {MISSING}. Check firewalls")
+            format!("still waiting for {callers} to connect to {at}. {MISSING}. Check firewalls")
         });
     }
 
@@ -621,7 +621,7 @@ impl<'a> Assembly<'a> {
         let callers: Vec<_> = self.callers().into_iter().filter(|member| !is_late(member)).collect();
         let mut parts = Vec::new();
         if !late.is_empty() {
-            parts.push(format!("{} connected, but did not say {within} which list it has", together(&late)));
+            parts.push(format!("{} connected, but sent no list {within}", together(&late)));
         }
         if let (Some(entrance), false) = (&self.entrance, callers.is_empty()) {
             let at = entrance.reception.at;
@@ -630,19 +630,19 @@ impl<'a> Assembly<'a> {
             for member in callers.iter() {
                 let Some(cause) = self.unreached.get(&member.number()) else { continue };
                 let address = member.address().unwrap_or_default();
-                parts.push(format!("we called {member} at {address}, in vain: {cause}"));
+                parts.push(format!("our call to {member} at {address} failed too: {cause}"));
             }
         }
         for member in self.missing().filter(|member| !callers.contains(member) && !late.contains(member)) {
             let address = member.address().unwrap_or_default();
             let cause = self.unreached.get(&member.number());
             let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-            parts.push(format!("{member} cannot be reached at {address} {within}{cause}"));
+            parts.push(format!("{member} could not be reached at {address} {within}{cause}"));
         }
         let source = self.me.roster().source();
         format!(
-            "{}. {MISSING}. All parties need the same list, {source}. Check the addresses there and firewalls, then run \
-             again",
+            "{}. {MISSING}. All parties need the same list, {source}. Check the addresses in it and the firewalls, \
+             then run again",
             parts.join("; ")
         )
     }

@@ -181,7 +181,8 @@ fn all_find_each_other_in_whatever_order_they_start() {
 fn who_does_not_come_is_named_by_all_others() {
     // Party 3 connects to the others, party 1 is one that they connect to.
     thread::scope(|scope| {
-        for (absent, words) in [(2, "did not connect to 127.0.0.1:"), (0, "cannot be reached at 127.0.0.1:")]
+        for (absent, words) in
+            [(2, "did not connect to 127.0.0.1:"), (0, "could not be reached at 127.0.0.1:")]
         {
             scope.spawn(move || {
                 let cast = cast(3, None);
@@ -215,7 +216,7 @@ fn everybody_who_is_missing_is_named() {
     let e = error(cast.play(1, seconds(1))).to_string();
     for words in [
         "party 3 (south), party 4 (west) and party 5 (up) did not connect to 127.0.0.1:",
-        "party 1 (north) cannot be reached at 127.0.0.1:",
+        "party 1 (north) could not be reached at 127.0.0.1:",
     ] {
         assert!(e.contains(words), "{e}");
     }
@@ -483,7 +484,7 @@ fn who_waits_long_is_told_once_who_is_missing() {
     let entrance = Entrance::open(Some(listener(&me, None).unwrap()), &keys, 2, &watch).unwrap();
     let mut assembly = Assembly::new(&me, &keys, &watch, entrance, mpsc::channel());
     assert!(assembly.meet().is_ok());
-    let words = "party 2 (east) and party 3 (south) did not connect to 127.0.0.1:";
+    let words = "still waiting for party 2 (east) and party 3 (south) to connect to 127.0.0.1:";
     assert_eq!(notices.0.lock().unwrap().iter().filter(|notice| notice.contains(words)).count(), 1);
 }
 
@@ -674,7 +675,7 @@ fn a_stranger_at_the_address_of_a_party_that_does_not_come_is_named_at_the_end()
             let e = e.to_string();
             for words in [
                 "party 2 (east) and party 3 (south) did not connect to 127.0.0.1:",
-                "; we called party 3 (south) at 127.0.0.1:",
+                "; our call to party 3 (south) at 127.0.0.1:",
                 words,
             ] {
                 assert!(e.contains(words), "{e}");

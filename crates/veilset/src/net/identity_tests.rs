@@ -80,7 +80,7 @@ fn whoever_could_replace_the_file_is_in_its_warning() {
     std::fs::set_permissions(place, std::fs::Permissions::from_mode(0o1777)).unwrap();
     assert_eq!(Identity::load(&path).unwrap().warning(), None);
     std::fs::set_permissions(place, std::fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(words(Identity::load(&path).unwrap_err()).contains("in which every user can replace it"));
+    assert!(words(Identity::load(&path).unwrap_err()).contains("where every user can replace it"));
     std::fs::set_permissions(place, std::fs::Permissions::from_mode(0o700)).unwrap();
     // Only root gives folders to others.
     if std::os::unix::fs::chown(place, Some(54_321), None).is_ok() {

@@ -132,8 +132,7 @@ impl Roster {
             None => {
                 let names = self.members.iter().map(|member| format!("\"{}\"", member.name));
                 let what = format!(
-                    "there is no party \"{}\" among {}. Give the name that we have there, or correct the file, for all \
-                     parties",
+                    "there is no party \"{}\" among {}. Give our own name in that list, or correct the list for all parties",
                     shown(name),
                     names.collect::<Vec<_>>().join(", ")
                 );
@@ -158,7 +157,7 @@ fn numbered(listed: Listed) -> Result<Vec<Member>, String> {
     match party.len() {
         n @ (0 | 1) => {
             return Err(format!(
-                "it has {n} of the tables [[party]], but there are at least 2 parties. Add the others"
+                "it has too few [[party]] tables ({n}): at least 2 are needed. Add the others"
             ));
         }
         n if n > Roster::MOST => {
@@ -194,21 +193,21 @@ fn well_formed(party: &ListedParty) -> Result<(), String> {
     let named = name.trim() == name && !name.is_empty() && name.chars().count() <= LONGEST_NAME;
     if !named || !printable(name) {
         return Err(format!(
-            "\"{}\" cannot be a party's name: use 1 to {LONGEST_NAME} letters, digits and other characters that can be \
-             printed, no quotation marks, and no space at the ends",
+            "\"{}\" cannot be a party's name: use 1 to {LONGEST_NAME} printable characters, without quotation marks, \
+             and without spaces at the ends",
             shown(name)
         ));
     }
     let Some(address) = address else { return Ok(()) };
     if !printable(address) {
         return Err(format!(
-            "\"{}\" is not an address of \"{name}\": it has a character that no address has. Write HOST:PORT",
+            "\"{}\" is not an address of \"{name}\": it has a character that an address cannot have. Write HOST:PORT",
             shown(address)
         ));
     }
     if address.chars().count() > LONGEST_ADDRESS {
         return Err(format!(
-            "the \"address\" of \"{name}\" has more than {LONGEST_ADDRESS} letters, so it is none. Write HOST:PORT"
+            "the \"address\" of \"{name}\" has more than {LONGEST_ADDRESS} characters, too many for an address. Write HOST:PORT"
         ));
     }
     let parsed = Address::parse_of(address, &format!("\"{name}\"'s"), name);
@@ -340,7 +339,7 @@ impl Me {
             &self.roster.source,
             &format!(
                 "\"{name}\" has the fingerprint {fingerprint}, but our identity has {ours}, which is {other}. Give \
-                 our own name, or the identity of \"{name}\" ({IDENTITY}), or correct the file, for all parties"
+                 our own name or the identity of \"{name}\" ({IDENTITY}), or correct the list for all parties"
             ),
         ))
     }

@@ -77,10 +77,10 @@ fn a_list_that_cannot_be_used_says_why_and_what_to_do() {
     let many: Vec<String> = (0..33).map(|i| format!("p{i}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let cases = [
-        (refused(listed(&[])), "it has 0 of the tables [[party]], but there are at least 2 parties"),
-        (refused(listed(&["north"])), "it has 1 of the tables [[party]]"),
+        (refused(listed(&[])), "it has too few [[party]] tables (0): at least 2 are needed"),
+        (refused(listed(&["north"])), "it has too few [[party]] tables (1)"),
         (refused(listed(&many)), "it has 33 parties, more than the maximum of 32"),
-        (named(""), "\"\" cannot be a party's name: use 1 to 64 letters"),
+        (named(""), "\"\" cannot be a party's name: use 1 to 64 printable characters"),
         (named(&"x".repeat(65)), "cannot be a party's name"),
         (named(" east"), "\" east\" cannot be a party's name"),
         (named("east\u{1b}[2J"), "\"east\\u{1b}[2J\" cannot be a party's name"),
@@ -98,7 +98,7 @@ fn a_list_that_cannot_be_used_says_why_and_what_to_do() {
         ),
         (at("example.org:0"), "\"example.org:0\" is not \"east\"'s address: nobody listens at port 0"),
         (at("exa\nmple.org:7"), "\"exa\\nmple.org:7\" is not an address of \"east\""),
-        (at(&format!("{}:7", "x".repeat(262))), "the \"address\" of \"east\" has more than 263 letters"),
+        (at(&format!("{}:7", "x".repeat(262))), "the \"address\" of \"east\" has more than 263 characters"),
         (with(&|listed| listed.leader = "west".into()), "the leader, \"west\", is not among the parties"),
         (
             with(&|listed| listed.party[0].address = None),
@@ -138,7 +138,7 @@ fn our_entry_has_our_name_and_our_fingerprint() {
     for name in ["east", "nobody"] {
         assert!(e.contains(&fingerprint(name).to_string()), "{e}");
     }
-    assert!(e.contains("(`identity`), or correct the file"), "{e}");
+    assert!(e.contains("(`identity`), or correct the list"), "{e}");
     let leads = |name: &str| roster.clone().me(name).unwrap().leads();
     assert_eq!(["north", "east", "south"].map(leads), [true, false, false]);
 }

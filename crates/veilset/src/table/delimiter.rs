@@ -45,7 +45,7 @@ pub(super) fn given(name: &str, options: &ReadOptions) -> Result<Option<u8>> {
     }
     if delimiter >= 0x80 && options.encoding == Encoding::Utf8 {
         return Err(Error::usage(format!(
-            "in UTF-8 the delimiter is an ASCII character; give {DELIMITER} another one, or add {}",
+            "in UTF-8 the delimiter must be an ASCII character; give {DELIMITER} another one, or add {}",
             ENCODING.with("bytes")
         )));
     }
@@ -65,12 +65,11 @@ pub(super) fn guess(name: &str, head: &[u8], options: &ReadOptions, named: &[Str
         [] => Ok(DELIMITERS[0]),
         [only] => Ok(only.delimiter),
         several => {
-            let shown = |by: &Divided| {
-                format!("{} makes {} columns of them", delimiter_name(by.delimiter), by.columns.len())
-            };
+            let shown =
+                |by: &Divided| format!("{} gives {} columns", delimiter_name(by.delimiter), by.columns.len());
             let all: Vec<String> = several.iter().map(shown).collect();
-            let what = format!("the first rows may be divided in more than one way: {}", all.join(", "));
-            Err(Error::input(name, what, format!("Say what separates the columns with {DELIMITER}")))
+            let what = format!("more than one delimiter fits the first rows: {}", all.join(", "));
+            Err(Error::input(name, what, format!("Give the right one with {DELIMITER}")))
         }
     }
 }

@@ -41,24 +41,14 @@ fn delimiters_that_fit_equally_well_are_asked_for() {
     let headerless = ReadOptions { headerless: true, ..CSV };
     let plain = ReadOptions { quoting: Quoting::Ordinary, ..headerless };
     let cases: [(&str, &ReadOptions, &[&str], &str); 7] = [
-        (
-            "ann,Rome;Italy\nben,Oslo;Norway\n",
-            &headerless,
-            &["1"],
-            "',' makes 2 columns of them, ';' makes 2",
-        ),
-        ("1,5;2,5\n3,5;4,5\n", &headerless, &["1", "2"], "',' makes 3 columns of them, ';' makes 2"),
-        ("1\t2|3\n", &headerless, &["2"], "a tab makes 2 columns of them, '|' makes 2"),
-        (
-            "1,2;3\t4\n",
-            &headerless,
-            &["1"],
-            "',' makes 2 columns of them, ';' makes 2 columns of them, a tab makes 2",
-        ),
-        ("\"1;2\",3\n", &plain, &["1"], "',' makes 2 columns of them, ';' makes 2"),
+        ("ann,Rome;Italy\nben,Oslo;Norway\n", &headerless, &["1"], "',' gives 2 columns, ';' gives 2"),
+        ("1,5;2,5\n3,5;4,5\n", &headerless, &["1", "2"], "',' gives 3 columns, ';' gives 2"),
+        ("1\t2|3\n", &headerless, &["2"], "a tab gives 2 columns, '|' gives 2"),
+        ("1,2;3\t4\n", &headerless, &["1"], "',' gives 2 columns, ';' gives 2 columns, a tab gives 2"),
+        ("\"1;2\",3\n", &plain, &["1"], "',' gives 2 columns, ';' gives 2"),
         // No name decides it, nor one that is nowhere.
-        ("x,y;z\n1,2;3\n", &CSV, &[], "',' makes 2 columns of them, ';' makes 2"),
-        ("x,y;z\n1,2;3\n", &CSV, &["none"], "',' makes 2 columns of them, ';' makes 2"),
+        ("x,y;z\n1,2;3\n", &CSV, &[], "',' gives 2 columns, ';' gives 2"),
+        ("x,y;z\n1,2;3\n", &CSV, &["none"], "',' gives 2 columns, ';' gives 2"),
     ];
     for (text, options, named, words) in cases {
         let Err(Error::Input(error)) = of(text, options, named) else { panic!("{text:?} {named:?}") };

@@ -74,7 +74,7 @@ impl KeyedSet {
 
 /// The next step for a key in CSV that has a line end.
 const SEVERAL_LINES: &str =
-    concat!("Look for a quote that is missing or too many; if it is right, use ", setting!(multiline_keys));
+    concat!("Look for a missing quote or one too many; if the key is right, use ", setting!(multiline_keys));
 
 /// Makes the set of a table from its key columns, at least one. Keys are normalised before they are compared or found
 /// empty. Columns whose values have no exact text are refused.
@@ -111,7 +111,7 @@ pub fn keyed_set(
         let (mut blank, mut found) = (None, Seen::default());
         for ((&column, &is_text), cell) in key.iter().zip(&texts).zip(cursor.at(row).cells()) {
             if one_line && cell.is_some_and(|cell| cell.iter().any(|byte| matches!(byte, b'\r' | b'\n'))) {
-                return Err(table.error_at(row, column, "the key goes over several lines", SEVERAL_LINES));
+                return Err(table.error_at(row, column, "the key spans several lines", SEVERAL_LINES));
             }
             let cell = normalise.apply(cell.unwrap_or_default(), &mut text);
             if is_text {

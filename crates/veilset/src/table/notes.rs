@@ -31,10 +31,9 @@ impl Note {
     /// In words: file, line, what, and the next step.
     pub fn text(&self) -> String {
         let (what, next) = match self.odd {
-            Odd::Header => (
-                "the row is the same as the header",
-                "If several files were joined, remove it: it is read as data",
-            ),
+            Odd::Header => {
+                ("the row repeats the header", "It is read as data: remove it if several files were joined")
+            }
             Odd::Mark => (
                 "a cell begins with a byte-order mark, which is invisible and part of the cell",
                 "If several files were joined, remove it",
@@ -42,9 +41,10 @@ impl Note {
             Odd::Nul => {
                 ("a cell contains a NUL character", "Check how the file was written: it may be damaged")
             }
-            Odd::Lines => {
-                ("a cell goes over several lines", "If it should not, a quote is missing or too many")
-            }
+            Odd::Lines => (
+                "a cell spans several lines",
+                "If it should not, a quote is missing, or there is one too many",
+            ),
         };
         let more = match self.rows {
             1 => String::new(),

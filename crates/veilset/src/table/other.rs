@@ -16,7 +16,7 @@ const STATISTICS: &str = "Export the data as CSV (UTF-8) in that program, or con
 const DECRYPT: &str = "Decrypt it first";
 /// For what is compressed again, or is Parquet, which is not looked for behind another name.
 const DECOMPRESS: &str =
-    "Decompress it once; Parquet that is compressed as a whole needs a name in .gz or .zst";
+    "Decompress it once; Parquet that is compressed as a whole needs a name that ends in .gz or .zst";
 const UNPACK: &str = "Unpack it first";
 
 /// What a file is, and the next step.
@@ -35,7 +35,7 @@ const SPSS: Known = ("this is an SPSS file", STATISTICS);
 const UTF16: Known = ("the file is in UTF-16, not UTF-8", UTF8);
 const UTF32: Known = ("the file is in UTF-32, not UTF-8", UTF8);
 const UTF8: &str = "Save it as UTF-8 (in a spreadsheet program: \"CSV UTF-8\")";
-const R: Known = ("this is a file of R", STATISTICS);
+const R: Known = ("this is an R data file", STATISTICS);
 const LZ4: Known = ("this is compressed by LZ4", "Decompress it first (unlz4)");
 
 /// The first bytes of files of other kinds.
@@ -67,7 +67,7 @@ const MAGIC: [(&[u8], Known); 30] = [
     (b"ARROW1\0\0", ("this is an Arrow file", concat!("Read it with ", setting!(format, "arrow")))),
     (b"Obj\x01", ("this is an Avro file", CONVERT)),
     (b"\x89HDF\r\n\x1a\n", ("this is an HDF5 file", CONVERT)),
-    (b"\x93NUMPY", ("this is an array of NumPy", CONVERT)),
+    (b"\x93NUMPY", ("this is a NumPy array", CONVERT)),
     (b"\0\0\0\0\0\0\0\0\0\0\0\0\xc2\xea\x81\x60", ("this is a SAS data set", STATISTICS)),
     (b"HEADER RECORD*******", ("this is a SAS transport file", STATISTICS)),
     (b"$FL2@(#)", SPSS),
@@ -84,7 +84,7 @@ const MAGIC: [(&[u8], Known); 30] = [
 /// Those that are letters, which a text may begin with too: a byte that no text has comes after them.
 const LETTERS: [(&[u8], Known); 3] = [
     (b"FEA1", FEATHER),
-    (b"PARE", ("this is a Parquet file that is encrypted", "Write it without encryption")),
+    (b"PARE", ("this is an encrypted Parquet file", "Write it without encryption")),
     (
         b"PGDMP",
         ("this is a dump of a PostgreSQL database", "Export the table as CSV (\\copy ... csv header)"),
@@ -96,7 +96,7 @@ const TEXTS: [(&[u8], Known); 5] = [
     (b"<!doctype", HTML),
     (b"<html", HTML),
     (b"<?xml", ("this is XML, not a table", TABLE)),
-    (b"-----begin ", ("this is encrypted, signed or a key (PEM, PGP)", DECRYPT)),
+    (b"-----begin ", ("this is a key, or an encrypted or signed file (PEM, PGP)", DECRYPT)),
     (b"{\\rtf", ("this is a text document (RTF)", TABLE)),
 ];
 const HTML: Known = (
@@ -166,7 +166,7 @@ fn other(head: &[u8], format: Format) -> Option<Known> {
             concat!(
                 "If it has an object on each line, read it with ",
                 setting!(format, "jsonl"),
-                "; if it is one value, convert it to CSV or Parquet; if it is CSV all the same, use ",
+                "; if it is one value, convert it to CSV or Parquet; if it is CSV after all, use ",
                 setting!(format, "csv")
             ),
         )),
@@ -213,9 +213,7 @@ fn is_json(text: &[u8]) -> bool {
 /// The same for a text that is said to be of this format: it is, unless it has bytes that no text has.
 pub(super) fn check_said(name: &str, head: &[u8], format: Format) -> Result<()> {
     match head.iter().any(|&byte| is_control(byte)).then(|| other(head, format)).flatten() {
-        Some((what, next)) => {
-            Err(Error::input(name, format!("{what}, not {format} as it is said to be"), next))
-        }
+        Some((what, next)) => Err(Error::input(name, format!("{what}, but the options say {format}"), next)),
         None => Ok(()),
     }
 }
@@ -302,8 +300,8 @@ pub fn check_input_name(path: &Path) -> Result<()> {
     check_parquet(path, Format::of_input(path))?;
     match by_extension(inside.as_deref().unwrap_or(path)) {
         Some((what, next)) => Err(Error::usage(format!(
-            "{} is {what}, judging by its name. {next}; or, if it is CSV, Parquet, Arrow, JSON lines or a list nevertheless, \
-             name the format with {FORMAT}",
+            "{} is {what}, judging by its name. {next}. If it is in fact CSV, Parquet, Arrow, JSON lines or a list, name the \
+             format with {FORMAT}",
             path.display()
         ))),
         None => Ok(()),
@@ -332,7 +330,7 @@ pub fn check_output_name(path: &Path) -> Result<()> {
 fn check_parquet(path: &Path, format: Format) -> Result<()> {
     match format == Format::Parquet && !HAS_PARQUET {
         true => Err(Error::usage(format!(
-            "{} is Parquet, judging by its name, and this build of veilset has no Parquet. Use CSV or Arrow, or a build \
+            "{} is Parquet, judging by its name, but this build of veilset does not support Parquet. Use CSV or Arrow, or a build \
              with the feature parquet",
             path.display()
         ))),

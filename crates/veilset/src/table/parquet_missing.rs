@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 
 fn missing() -> Error {
     Error::Usage(
-        "this build of veilset has no Parquet. Use CSV or Arrow files, or a build with the feature parquet"
+        "this build of veilset does not support Parquet. Use CSV or Arrow files, or a build with the feature parquet"
             .into(),
     )
 }

@@ -70,7 +70,7 @@ impl Profile {
         let found = [
             (self.of(SPACES), "begins or ends with white space"),
             (self.of(CAPITALS), "has capital letters"),
-            (self.of(DECOMPOSED), "has accents apart from their letters"),
+            (self.of(DECOMPOSED), "has accents stored apart from their letters"),
             (self.of(ROUNDED) + cut, "looks rounded by a spreadsheet"),
             (self.of(NO_VALUE), "stands for no value, like NULL,"),
         ];
@@ -159,7 +159,7 @@ mod tests {
             (&["a\u{a0}"], "begins or ends with white space in 1 row"),
             (&["a\u{b}"], "begins or ends with white space in 1 row"),
             (&["Ann", "bOB", "c", "É"], "has capital letters in 3 rows"),
-            (&["e\u{301}", "\u{e9}"], "has accents apart from their letters in 1 row"),
+            (&["e\u{301}", "\u{e9}"], "has accents stored apart from their letters in 1 row"),
             (&["4.91512e+11", "4,9e+11", "5e+15", "-1.2e+9"], "looks rounded by a spreadsheet in 4 rows"),
             (&["4111111111111110", "9000000000000000"], "looks rounded by a spreadsheet in 2 rows"),
             (&["4111111111111110", "4111111111111111"], ""),

@@ -49,32 +49,32 @@ impl Misuse {
             Misuse::Inside => (
                 "there is a quote in a cell that does not begin with one",
                 concat!(
-                    "Put the whole cell in quotes and write a quote in it twice; if quotes are ordinary characters in this file, \
-                 use ",
+                    "Put the whole cell in quotes and double each quote inside it; if quotes are ordinary characters in this \
+                     file, use ",
                     setting!(no_quotes)
                 ),
             ),
             Misuse::After { backslash: false } => (
-                "the cell goes on after its closing quote",
+                "the cell continues after its closing quote",
                 concat!(
-                    "Write a quote in a quoted cell twice; if quotes are ordinary characters in this file, use ",
+                    "Double each quote inside a quoted cell; if quotes are ordinary characters in this file, use ",
                     setting!(no_quotes)
                 ),
             ),
             Misuse::After { backslash: true } => (
-                "the cell goes on after its closing quote, before which there is a backslash",
+                "the cell continues after its closing quote, which follows a backslash",
                 concat!(
-                    "Write a quote in a quoted cell twice; if a backslash stands for that in this file, use ",
+                    "Double each quote inside a quoted cell; if this file has a backslash before such quotes instead, use ",
                     setting!(escape, "\\")
                 ),
             ),
             Misuse::Escape => (
-                "the escape character is before a character that needs none",
-                "Before a quote or itself it makes an ordinary character of it; nothing else is escaped in quotes",
+                "the escape character is before a character that does not need it",
+                "It may only be before a quote or before itself: double it, or remove it",
             ),
             Misuse::EscapeOutside => (
                 "the escape character is in a cell that is not in quotes",
-                "Have the file written with all cells in quotes",
+                "Write the file again with all cells in quotes",
             ),
         }
     }

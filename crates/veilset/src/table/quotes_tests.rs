@@ -18,23 +18,30 @@ fn misused_quotes_are_refused_with_line_and_column() {
     // (options, file, line, column, what, next)
     type Case<'a> = (ReadOptions, &'a str, u64, &'a str, &'a str, &'a str);
     let (inside, after) =
-        ("a quote in a cell that does not begin with one", "goes on after its closing quote");
+        ("a quote in a cell that does not begin with one", "continues after its closing quote");
     let cases: &[Case] = &[
-        (CSV, "a,b\n1,2\n5\" disk,x\n", 3, "a", inside, "write a quote in it twice"),
+        (CSV, "a,b\n1,2\n5\" disk,x\n", 3, "a", inside, "double each quote inside it"),
         (CSV, "a,b\n1,2\n3,x\"y\"\n", 3, "b", inside, "`no_quotes`"),
         (CSV, "a\nx\"", 2, "a", inside, "`no_quotes`"),
         (CSV, "a,b\n1, \"2\"\n", 2, "b", inside, "the whole cell"),
-        (CSV, "a,b\"\n1,2\n", 1, "#2", inside, "twice"),
-        (CSV, "a,b\n\"1\" ,2\n", 2, "a", after, "twice"),
-        (CSV, "a,b\n1,\"Hey, I missed \" it\"\n", 2, "b", after, "twice"),
-        (CSV, "a,b\n\"1\"\"\"x,2\n", 2, "a", after, "twice"),
-        (CSV, "a,b\n1,\"a \\\"quote\\\" b\"\n", 2, "b", "before which there is a backslash", "`escape=\\`"),
+        (CSV, "a,b\"\n1,2\n", 1, "#2", inside, "double each quote"),
+        (CSV, "a,b\n\"1\" ,2\n", 2, "a", after, "Double each quote"),
+        (CSV, "a,b\n1,\"Hey, I missed \" it\"\n", 2, "b", after, "Double each quote"),
+        (CSV, "a,b\n\"1\"\"\"x,2\n", 2, "a", after, "Double each quote"),
+        (CSV, "a,b\n1,\"a \\\"quote\\\" b\"\n", 2, "b", "which follows a backslash", "`escape=\\`"),
         // Where the cell of several lines goes wrong, and not where it begins.
-        (CSV, "a,b\n\"1\n2\",\"3\r\n\r4\"5\n", 5, "b", after, "twice"),
-        (ESCAPED, "a,b\n\"1\",\"a\\nb\"\n", 2, "b", "before a character that needs none", "Before a quote"),
+        (CSV, "a,b\n\"1\n2\",\"3\r\n\r4\"5\n", 5, "b", after, "Double each quote"),
+        (
+            ESCAPED,
+            "a,b\n\"1\",\"a\\nb\"\n",
+            2,
+            "b",
+            "before a character that does not need it",
+            "before a quote",
+        ),
         (ESCAPED, "a,b\n\\N,1\n", 2, "a", "in a cell that is not in quotes", "all cells in quotes"),
         (ESCAPED, "a,b\nx\\,y,1\n", 2, "a", "in a cell that is not in quotes", "all cells in quotes"),
-        (ESCAPED, "a,b\n1,x\"\n", 2, "b", inside, "twice"),
+        (ESCAPED, "a,b\n1,x\"\n", 2, "b", inside, "double each quote"),
         (ESCAPED, "a,b\n1,\"x\\\"\n", 2, "b", "never closed", "closing quote"),
         (ESCAPED, "a,b\n1,\"x\\", 2, "b", "never closed", "closing quote"),
         (ORDINARY, "a,b\n1,\"2,3\"\n", 2, "#3", "the row has 3 fields", "as many fields"),
@@ -240,12 +247,8 @@ fn what_is_odd_is_said_with_the_line() {
     // (options, file, how each note begins)
     let cases: &[(&ReadOptions, &str, &[&str])] = &[
         (&CSV, "a,b\n1,2\n", &[]),
-        (&CSV, "a,b\n1,2\na,b\n3,4\n", &["a.csv, line 3: the row is the same as the header"]),
-        (
-            &CSV,
-            "a,b\na,b\n\"a\",b\n3,4\n",
-            &["a.csv, line 2 (and 1 more): the row is the same as the header"],
-        ),
+        (&CSV, "a,b\n1,2\na,b\n3,4\n", &["a.csv, line 3: the row repeats the header"]),
+        (&CSV, "a,b\na,b\n\"a\",b\n3,4\n", &["a.csv, line 2 (and 1 more): the row repeats the header"]),
         (&CSV, "a,b\na,c\nab,\n", &[]),
         (&CSV, "a,b\n1,2\n\u{feff}a,b\n", &["a.csv, line 3: a cell begins with a byte-order mark"]),
         (&CSV, "\u{feff}\u{feff}a,b\n1,2\n", &["a.csv, line 1: a cell begins with a byte-order mark"]),
@@ -254,17 +257,17 @@ fn what_is_odd_is_said_with_the_line() {
         (
             &CSV,
             "a,b\n1,\"x\ny\"\n\"1\r\",\"\n\"\n",
-            &["a.csv, line 2 (and 1 more): a cell goes over several lines"],
+            &["a.csv, line 2 (and 1 more): a cell spans several lines"],
         ),
-        (&CSV, "a,b\n\n1,2\n\n3,\"4\n\"", &["a.csv, line 5: a cell goes over several lines"]),
-        (&CSV, "a,\"b\nc\"\n1,2\n", &["a.csv, line 1: a cell goes over several lines"]),
+        (&CSV, "a,b\n\n1,2\n\n3,\"4\n\"", &["a.csv, line 5: a cell spans several lines"]),
+        (&CSV, "a,\"b\nc\"\n1,2\n", &["a.csv, line 1: a cell spans several lines"]),
         (
             &CSV,
             "a,b\n\u{feff}a,\0\na,b\n",
             &[
                 "a.csv, line 2: a cell begins with",
                 "a.csv, line 2: a cell contains a NUL",
-                "a.csv, line 3: the row is",
+                "a.csv, line 3: the row repeats",
             ],
         ),
         (
@@ -298,8 +301,8 @@ fn notes_of_several_files_and_of_pieces_are_each_files_own() {
     let texts = |table: &Table| table.notes().iter().map(super::super::Note::text).collect::<Vec<_>>();
     let whole = texts(&Table::read_all(&files, &CSV, None, &|_| Ok(())).unwrap());
     let starts = [
-        "x.csv, line 2 (and 1 more): a cell goes",
-        "x.csv, line 13: the row is the same",
+        "x.csv, line 2 (and 1 more): a cell spans",
+        "x.csv, line 13: the row repeats",
         "y.csv, line 2: the row",
     ];
     let fits = whole.iter().zip(starts).all(|(note, start)| note.contains(start));
@@ -326,9 +329,9 @@ fn a_key_over_several_lines_is_refused_unless_it_is_allowed() {
         keyed_set(table, key, EmptyKeys::Error, Duplicates::Error)
     };
     let error = keyed(&read(csv), &[0]).unwrap_err();
-    assert_input(&error, Some(5), Some("id"), "the key goes over several lines", "`multiline_keys`", csv);
+    assert_input(&error, Some(5), Some("id"), "the key spans several lines", "`multiline_keys`", csv);
     let error = keyed(&read(csv), &[0, 1]).unwrap_err();
-    assert_input(&error, Some(3), Some("n"), "the key goes over several lines", "a quote", csv);
+    assert_input(&error, Some(3), Some("n"), "the key spans several lines", "a missing quote", csv);
     let table = from(csv, &MULTILINE).unwrap();
     assert_eq!(keyed(&table, &[0, 1]).unwrap().set.len(), 3);
     assert_eq!(keyed(&table, &[0]).unwrap().set.get(2), super::super::tests::key(&["z\r\n"]));

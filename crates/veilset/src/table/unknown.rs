@@ -39,7 +39,7 @@ impl Known {
             match passed {
                 true => Ok(Unread { name: column.clone(), what, next: NEXT }),
                 false => {
-                    let what = format!("{what}, and with it in the file no other column can be read either");
+                    let what = format!("{what}, so the other columns cannot be read either");
                     Err(Error::input(file, what, NEXT).at_column(shorten(column)))
                 }
             }
