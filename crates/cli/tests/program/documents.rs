@@ -529,6 +529,16 @@ fn links_lead_somewhere() {
     assert_eq!(dead_links(&page, text), ["#d-2", "nowhere.md", "README.md#nowhere"]);
 }
 
+#[test]
+fn the_version_of_the_protocol_is_the_one_of_the_library() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let library = read("crates/veilset/src/channel/mod.rs");
+    let (_, version) = library.split_once("pub const PROTOCOL_VERSION: u16 = ").unwrap();
+    let (version, _) = version.split_once(';').unwrap();
+    let page = read("docs/reference/wire-protocol.md");
+    assert!(page.contains(&format!("The protocol version is **{version}**;")), "{version}");
+}
+
 /// A page of one block.
 fn page(info: &str, lines: &[&str]) -> String {
     format!("```{info}\n{}\n```\n", lines.join("\n"))
