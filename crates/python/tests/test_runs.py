@@ -119,7 +119,7 @@ def test_a_run_is_held_to_its_check_and_small_sets_are_refused_by_default(pair, 
     threads = [threading.Thread(target=one, args=(party,)) for party in range(2)]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
-    assert all(f"with checked={file} a run is held to it" in text for file, text in zip(files, texts)), texts
+    assert all(f"with checked={file}, a run is held to it" in text for file, text in zip(files, texts)), texts
     receiver, _ = pair.both("intersect", (OURS, {"checked": files[0]}), (OURS, {"checked": files[1]}), {"key": "k"})
     assert receiver.frame["k"].to_list() == ["a", "b", "c"]
     refused, told = pair.run("intersect", (OURS[1:], {"checked": files[0]}), (OURS, {}), {"key": "k"})
