@@ -16,7 +16,6 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Instant;
 use veilset::channel::{Channel, Recording, Sink, Source, WireCount};
 use veilset::error::{Error, Result};
-use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
 use veilset::many::seat;
 use veilset::net::{Connected, Connection, Fingerprint, Listed, ListedParty, Me, Roster, in_memory};
@@ -25,6 +24,7 @@ use veilset::operations::{Learned, Operation, Role, Rows, Terms};
 use veilset::protocols::{self, Protocol};
 use veilset::session::run::{Request, run};
 use veilset::stored::Set;
+use veilset_core::hazmat;
 
 #[global_allocator]
 static MEMORY: Cap<System> = Cap::new(System, usize::MAX);

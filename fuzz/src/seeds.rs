@@ -11,13 +11,13 @@ use veilset::context::Context;
 use veilset::error::Result;
 use veilset::group::curve25519::{Key, map_and_raise};
 use veilset::hash::ItemHash;
-use veilset::hazmat::{seeded, session_id};
 use veilset::net::Identity;
 use veilset::operations::Role;
 use veilset::ot::base;
 use veilset::protocols::groups;
 use veilset::table::{Destination, Format, ReadOptions, Table, write_rows};
 use veilset::threads::Threads;
+use veilset_core::hazmat::{seeded, session_id};
 
 /// Tag, length, body.
 fn frame(tag: u16, body: &[u8]) -> Vec<u8> {

@@ -18,7 +18,8 @@ use crate::print;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -27,7 +28,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use veilset::channel::{Recording, Timeouts, WireCount, replay};
 use veilset::error::{Error, Result};
-use veilset::hazmat::seeded;
 use veilset::item::{ItemSet, encode_key, hashes_of};
 use veilset::net::{Connection, Endpoint, Identity, Listener, Protection, establish};
 use veilset::operations::share::Beside;
@@ -36,6 +36,7 @@ use veilset::protocols;
 use veilset::rng::Prng;
 use veilset::session::run::{self, Request};
 use veilset::threads::Threads;
+use veilset_core::hazmat::seeded;
 
 /// Long, because the parent process notices a party that ends early.
 const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(600), idle: Duration::from_secs(600) };
@@ -274,7 +275,8 @@ fn party_of_two(a: &BenchPartyArgs, role: Role) -> Result<()> {
     let mut connection = connect(a, role, listener)?;
     if b.one_sided && !a.alone {
         std::fs::write(file(a, role, "exporter"), *connection.exporter).map_err(unusable)?;
-        connection.channel.record(Recording::to_file(&file(a, role, "recording"))?);
+        let recording = File::create(file(a, role, "recording")).map_err(unusable)?;
+        connection.channel.record(Recording::to_writer(BufWriter::with_capacity(BUFFER, recording)));
     }
     if let (Some(link), false) = (b.net.link, a.alone) {
         connection.channel = connection.channel.emulate(link)?;
@@ -325,6 +327,9 @@ impl Running {
     }
 }
 
+/// Bytes of a recording that are read or written at once.
+const BUFFER: usize = 1 << 18;
+
 /// The path of a party's file in the folder.
 fn file(a: &BenchPartyArgs, role: Role, name: &str) -> PathBuf {
     a.folder.join(format!("{role}.{name}"))
@@ -350,7 +355,8 @@ fn connect(a: &BenchPartyArgs, role: Role, listener: Option<Listener>) -> Result
         // Alone. The session id is derived from the fingerprints and the exporter, as in the recorded run.
         (None, None) => {
             let exporter = std::fs::read(file(a, role, "exporter")).map_err(unusable)?;
-            let channel = replay(&file(a, role, "recording"))?;
+            let recording = File::open(file(a, role, "recording")).map_err(unusable)?;
+            let channel = replay(BufReader::with_capacity(BUFFER, recording));
             let mut connection = Connection::unprotected(channel, WireCount::default());
             (connection.peer, connection.our) = (Some(peer), Some(ours));
             *connection.exporter = exporter.try_into().map_err(|_| Error::Bug("a short exporter".into()))?;

@@ -1,4 +1,4 @@
-//! Records how runs of each operation go, for the test of what is said to be left of a run (`src/course_tests.rs`):
+//! Records how runs of each operation go, for the test of what is said to be left of a run (`src/planner_course_tests.rs`):
 //! `cargo bench -p veilset --bench course`, on a machine that does nothing else. Each party computes on one thread.
 
 use serde::Serialize;
@@ -61,7 +61,7 @@ fn expected(operation: &'static Operation, protocol: &'static Protocol, items: u
     protocol.cost(&deal).map_or(f64::INFINITY, |cost| Prediction::of(&cost, 0, &setting).seconds)
 }
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/course_recorded.json");
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/planner_course_recorded.json");
 
 struct Record {
     began: Instant,

@@ -81,24 +81,8 @@
 //!   [`governance::audit`];
 //! - [`job`]: one side of a run, from its table to its result;
 //! - [`table`]: CSV, Parquet, Arrow and lists in, item sets, values and payloads out of them, results back;
-//! - [`operations`]: what can be computed, one entry each; [`protocols`]: how, one entry each, over a channel that the
-//!   caller provides;
-//! - [`membership`], [`oprf`], [`equality`], [`switching`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`],
-//!   [`ahe`], [`group`]: the building blocks, each usable by itself;
-//! - [`channel`]: typed frames between two parties, in memory, over sockets, recorded, slowed down; the channels of one
-//!   party to several others, which end together;
-//! - [`context`]: what the functions of a run share: channel, session, generator, and the [`threads`] it computes on;
-//!   [`many`]: the same for a run of several parties;
-//! - [`item`], [`hashed`], [`stored`], [`params`], [`course`], [`rng`], [`hash`], [`secret`], [`places`], [`trusted`], [`guarded`], [`error`], [`spelling`]: the ground floor;
-//! - [`hazmat`]: what the benchmark needs and real runs must not use.
-//!
-//! CZZDL, in the files' headers: Yu Chen, Min Zhang, Cong Zhang, Minglang Dong, Weiran Liu, "Private Set Operations
-//! from Multi-Query Reverse Private Membership Test", PKC 2024. KRTW19: Vladimir Kolesnikov, Mike Rosulek, Ni Trieu,
-//! Xiao Wang, "Scalable Private Set Union from Symmetric-Key Techniques", ASIACRYPT 2019. CM20: Melissa Chase, Peihan
-//! Miao, "Private Set Intersection in the Internet Setting From Lightweight Oblivious PRF", CRYPTO 2020. RR22:
-//! Srinivasan Raghuraman, Peter Rindal, "Blazing Fast PSI from Improved OKVS and Subfield VOLE", CCS 2022. Where a
-//! paper leaks or fails as printed, the code departs from it. The header says so, and the repository's
-//! docs/corrections.md gives each departure with its reason and its test.
+//! - [`stored`], [`places`], [`trusted`], [`guarded`], [`paths`]: sets and files on disk;
+//! - all of the crate `veilset-core`, under the same names: [`operations`], [`protocols`] and what they are built from.
 #![forbid(unsafe_code)]
 
 #[doc(inline)]
@@ -126,58 +110,26 @@ pub mod report {
     pub use crate::session::{Parties, Party};
 }
 
+#[doc(inline)]
+pub use veilset_core::error;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod ahe;
+pub use veilset_core::{
+    ahe, assumption, channel, compact_set, context, course, equality, group, hash, hashed, hashing, item,
+    many, membership, okvs, operations, oprf, ot, params, protocols, rng, secret, spelling, switching,
+    threads, vole, work,
+};
+
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod artefact;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod assumption;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod channel;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod compact_set;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod context;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod course;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod equality;
-pub mod error;
 mod facade;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod governance;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod group;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod guarded;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod hash;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod hashed;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod hashing;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod hazmat;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod item;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod job;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod many;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod membership;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod net;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod okvs;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod operations;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod oprf;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod ot;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod params;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod paths;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
@@ -185,33 +137,17 @@ pub mod places;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod planner;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod protocols;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod rng;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod secret;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod session;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod speed;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod spelling;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod stored;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod switching;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod table;
 #[cfg(test)]
 mod testing;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod threads;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod trusted;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod vole;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod work;
 
 /// The blocks of Rust in the documentation.
 #[cfg(doctest)]

@@ -374,3 +374,7 @@ pub fn acceptable(
 #[cfg(test)]
 #[path = "planner_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "planner_course_tests.rs"]
+mod course_tests;

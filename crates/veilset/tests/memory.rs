@@ -9,7 +9,6 @@ use std::thread;
 use veilset::channel::{Channel, Mesh};
 use veilset::context::Context;
 use veilset::hashed::Hashed;
-use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
 use veilset::many::Many;
 use veilset::operations::cost::Deal;
@@ -18,6 +17,7 @@ use veilset::params::LAMBDA;
 use veilset::protocols::{self, Choice, Protocol};
 use veilset::session::confirm;
 use veilset::threads::Threads;
+use veilset_core::hazmat;
 use veilset_kernels::memory::Counting;
 use veilset_testing::Draw;
 

@@ -17,7 +17,6 @@ use veilset::governance::policy::{Policy, Rules};
 use veilset::group::curve25519::Curve25519;
 use veilset::group::{Key as _, ristretto255};
 use veilset::hashed::Hashed;
-use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
 use veilset::membership::Mqrpmt;
 use veilset::membership::conditional::{ConditionalOprf, FromMot};
@@ -37,6 +36,7 @@ use veilset::session::run::{Prepared, Request, run_if};
 use veilset::speed;
 use veilset::table::Destination;
 use veilset::threads::Threads;
+use veilset_core::hazmat;
 use veilset_testing::Draw;
 
 /// Items a side: more than a frame of points, tags, rows or OTs, and more than are sorted on one thread.

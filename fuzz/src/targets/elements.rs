@@ -7,8 +7,8 @@ use veilset::context::Context;
 use veilset::group::curve25519::{Key, Point, raise};
 use veilset::group::p256::{P256, P256Compressed};
 use veilset::group::{Group, Key as _};
-use veilset::hazmat::{seeded, session_id};
 use veilset::ot::base;
+use veilset_core::hazmat::{seeded, session_id};
 
 static KEYS: LazyLock<[Key; 2]> = LazyLock::new(|| [1, 2].map(|seed| Key::random(&mut seeded(&[seed; 32]))));
 

@@ -32,7 +32,7 @@ pub(crate) fn run(data: &[u8]) {
         false => [frame(1, b"veilset\0\x01\0"), frame(2, data), frame(3, &5u64.to_le_bytes())].concat(),
     };
     let mut connection = Connection::unprotected(peer(&stream), WireCount::default());
-    let mut rng = veilset::hazmat::seeded(&[1; 32]);
+    let mut rng = veilset_core::hazmat::seeded(&[1; 32]);
     match agree(&mut connection, &hello(Role::Receiver), 3, &mut rng) {
         Ok(agreement) => assert!(agreement.their_size <= veilset::params::MAX_SET),
         Err(e) => check(&e),

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use veilset::error::{Error, Result};
-use veilset::hazmat::seeded;
 use veilset::item::ItemSet;
 use veilset::net::{Identity, assemble};
 use veilset::operations::{Learned, Role, Terms};
 use veilset::rng::Prng;
 use veilset::session::run::{self, Request};
+use veilset_core::hazmat::seeded;
 
 /// The list of parties, in the folder of the benchmark.
 const LIST: &str = "parties.toml";

@@ -26,11 +26,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use veilset::channel::{Canceller, Channel, Observer, Timeouts, WireCount};
 use veilset::error::{Error, Result};
-use veilset::hazmat::seeded;
 use veilset::job::{self, InputTable, Job, Phase, Watch};
 use veilset::net::{Connected, Connection, Endpoint, Identity, Listener, Protection, establish};
 use veilset::rng::Prng;
 use veilset::threads;
+use veilset_core::hazmat::seeded;
 
 /// One run in this many goes over TLS and a socket. The others use memory channels, to save time.
 const OVER_TLS: u64 = 8;

@@ -184,7 +184,9 @@ fn under_the_same_key_all_bytes_are_the_same() {
                 if prepared {
                     under(&mut y, Key::with_inverse(&mut later(&SEEDS[0], n_y)));
                 }
-                dh_psi::receiver::<Curve25519>(cx, &y, n_x, &terms)?.open(Confirmed(())).map(|m| m.positions)
+                dh_psi::receiver::<Curve25519>(cx, &y, n_x, &terms)?
+                    .open(Confirmed::for_tests())
+                    .map(|m| m.positions)
             },
             |cx| {
                 if prepared {

@@ -126,7 +126,7 @@ pub struct Allowed {
 #[non_exhaustive]
 pub struct Participant {
     /// Its seat in the run.
-    #[serde(rename = "party")]
+    #[serde(rename = "party", with = "super::as_number", default = "super::as_number::peer")]
     pub seat: Seat,
     /// Its fingerprint; `None` on an unprotected connection.
     pub peer: Option<String>,

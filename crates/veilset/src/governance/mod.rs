@@ -4,6 +4,25 @@
 //! policy and writes the log, and holds a run to an earlier check of it ([`review`]); the program uses it as its
 //! [`crate::session::Approval`].
 
+/// A seat in files, as a number: none for the other party of a run of two.
+mod as_number {
+    use crate::error::Seat;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::num::NonZeroU8;
+
+    pub(super) fn serialize<S: Serializer>(seat: &Seat, to: S) -> Result<S::Ok, S::Error> {
+        seat.number().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Seat, D::Error> {
+        Option::<NonZeroU8>::deserialize(from).map(Seat::from)
+    }
+
+    /// Where there is none.
+    pub(super) fn peer() -> Seat {
+        Seat::PEER
+    }
+}
 pub mod audit;
 pub mod gate;
 pub mod policy;

@@ -60,6 +60,7 @@ pub struct Columns {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Other {
+    #[serde(with = "super::as_number", default = "super::as_number::peer")]
     party: Seat,
     peer: Option<String>,
     set: String,

@@ -75,7 +75,7 @@ fn differences(ours: &[Line], theirs: &[Line]) -> Vec<Difference> {
     let mut all = Vec::new();
     let mut differ = |what, ours: &str, theirs: &str| {
         let (ours, theirs) = (ours.into(), shown(theirs));
-        all.push(Difference { who: Seat::PEER, term: "parties", what, ours, theirs });
+        all.push(Difference::new(Seat::PEER, "parties", what, ours, theirs));
     };
     let named = |line: &Line| format!("{} for {}", line.name, line.fingerprint);
     let keyed = |line: &Line| format!("{} for {}", line.fingerprint, line.name);

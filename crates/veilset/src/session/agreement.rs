@@ -19,7 +19,7 @@ use crate::channel::{Channel, Message, PROTOCOL_VERSION, versions};
 use crate::error::{Difference, Error, Fault, Result, Seat, shown};
 use crate::hash::SessionId;
 use crate::net::{Connection, Fingerprint};
-use crate::operations::{Confirmed, Operation, Role, Terms};
+use crate::operations::{Operation, Role, Terms};
 use crate::params::MAX_SET;
 use crate::params::filter::{Agreed, Contents};
 use crate::protocols::Choice;
@@ -29,11 +29,9 @@ use crate::spelling::{FILTER, INSECURE_PLAINTEXT, command, setting};
 use crate::work::Primitive;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
-use subtle::ConstantTimeEq;
 
 const HELLO: Message<[u8]> = Message::new(2, "hello: JSON");
 const SIZE: Message<u64> = Message::new(3, "size of the set");
-const CONFIRMATION: Message<[u8]> = Message::new(4, "confirmation of the end");
 const GO: Message<[u8]> = Message::new(8, "go: the run is allowed");
 const NONCE: Message<[u8; 32]> = Message::new(10, "nonce for the session id");
 const PREDICTION: Message<u64> = Message::new(9, "milliseconds of work, as one side expects");
@@ -395,19 +393,6 @@ pub(super) fn predict(channel: &mut Channel, ours: u64) -> Result<u64> {
     Ok(channel.rx.recv(PREDICTION, 1)?.first().copied().unwrap_or(0))
 }
 
-/// Tells the peer that we are done, and waits until the peer is done too. A result may be opened only after this.
-pub fn confirm(channel: &mut Channel, session_id: &SessionId) -> Result<Confirmed> {
-    let ours = blake3::derive_key("veilset 2026-11 confirmation of the end", session_id.as_bytes());
-    channel.tx.send_bytes(CONFIRMATION, &ours)?;
-    let theirs = channel.rx.recv_bytes(CONFIRMATION, ours.len())?;
-    match bool::from(ours[..].ct_eq(&theirs)) {
-        true => Ok(Confirmed(())),
-        false => Err(Error::misbehaves(
-            "it confirmed the end of a different session; do not use this run's output",
-        )),
-    }
-}
-
 /// A hello as it is sent. Terms are sent as text, as they are displayed: they are only compared for equality.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -528,13 +513,13 @@ pub(super) fn differences(
     let mut differences = Vec::new();
     // In a run of several the role follows from the list.
     if theirs.role != role.name() && ours.list.is_none() {
-        differences.push(Difference {
+        differences.push(Difference::new(
             who,
-            term: "role",
-            what: setting!(role),
-            ours: ours.role.name().into(),
-            theirs: format!("{} (one side must be the receiver, the other the sender)", shown(&theirs.role)),
-        });
+            "role",
+            setting!(role),
+            ours.role.name().into(),
+            format!("{} (one side must be the receiver, the other the sender)", shown(&theirs.role)),
+        ));
     }
     let terms = ours.terms();
     let same_keys = terms.iter().map(|term| term.key).eq(theirs.terms.iter().map(|(key, _)| key.as_str()));
@@ -558,7 +543,7 @@ pub(super) fn differences(
         let follows = lacks || operation && OF_OPERATION.contains(&term.key);
         if term.value != *theirs && !follows {
             let Term { key, words, value } = term.clone();
-            differences.push(Difference { who, term: key, what: words, ours: value, theirs: shown(theirs) });
+            differences.push(Difference::new(who, key, words, value, shown(theirs)));
         }
     }
     // A protocol either tells the sender the count or does not, so no list has one for both.
@@ -570,7 +555,7 @@ pub(super) fn differences(
             false => setting!(protocol),
         };
         let (ours, theirs) = (list(&ours.candidates), list(their_candidates));
-        differences.push(Difference { who, term: "protocol", what, ours, theirs });
+        differences.push(Difference::new(who, "protocol", what, ours, theirs));
     }
     let filter = theirs.filter()?;
     if ours.list.is_some() && filter.is_some() {
@@ -581,13 +566,8 @@ pub(super) fn differences(
     if sender.is_some() && sender != receiver && differences.is_empty() {
         let words = |facts: &Option<Facts>| facts.as_ref().map_or("none".into(), Facts::to_string);
         let (ours, theirs) = (words(&ours.filter), words(&filter));
-        differences.push(Difference {
-            who,
-            term: "filter",
-            what: concat!("the receiver's filter (", setting!(filter), ")"),
-            ours,
-            theirs,
-        });
+        let what = concat!("the receiver's filter (", setting!(filter), ")");
+        differences.push(Difference::new(who, "filter", what, ours, theirs));
     }
     if differences.is_empty() && theirs.role != role.name() {
         return Err(Error::misbehaves("its role is not that of its place in the list of parties"));

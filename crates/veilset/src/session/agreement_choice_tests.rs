@@ -41,13 +41,8 @@ fn nothing_in_common_ends_the_run_before_any_size() {
     let (ours, theirs) = ("cm20, vole", "dh, dh-psi");
     for (e, (ours, theirs)) in differences.into_iter().zip([(ours, theirs), (theirs, ours)]) {
         let (ours, theirs) = (ours.into(), theirs.into());
-        let expected = Difference {
-            who: Seat::PEER,
-            term: "protocol",
-            what: crate::spelling::PROTOCOL.marked(),
-            ours,
-            theirs,
-        };
+        let expected =
+            Difference::new(Seat::PEER, "protocol", crate::spelling::PROTOCOL.marked(), ours, theirs);
         assert_eq!(e, Error::Disagreement(vec![expected]));
     }
     assert_eq!(seen.each_ref().map(tags), [[1, 2], [1, 2]]);

@@ -179,7 +179,7 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
         change(&mut all);
         let difference = |ours: &str, theirs: &str| {
             let (ours, theirs) = (ours.into(), theirs.into());
-            Error::Disagreement(vec![Difference { who: Seat::PEER, term, what, ours, theirs }])
+            Error::Disagreement(vec![Difference::new(Seat::PEER, term, what, ours, theirs)])
         };
         let [a, b] = both(&receiver, &sender, [1, 2], connections()).map(Result::unwrap_err);
         let [a, b] = [a, b].map(|e| match e {
@@ -445,42 +445,6 @@ fn a_peer_that_leaves_or_repeats_us_is_an_error() {
 }
 
 #[test]
-fn both_confirm_the_end() {
-    let (mut a, mut b) = Channel::pair();
-    let there = thread::spawn(move || confirm(&mut b, &SessionId::of([1; 32])));
-    confirm(&mut a, &SessionId::of([1; 32])).unwrap();
-    there.join().unwrap().unwrap();
-}
-
-#[test]
-fn an_end_that_the_peer_does_not_confirm_is_an_error() {
-    // The peer leaves early, stops, confirms a different session, or sends something else.
-    let (mut a, b) = Channel::pair();
-    drop(b);
-    assert!(matches!(confirm(&mut a, &SessionId::of([1; 32])), Err(Error::Network(_))));
-
-    let (mut a, b) = Channel::pair();
-    b.abort(&Error::Output("disk full".into()));
-    let e = confirm(&mut a, &SessionId::of([1; 32])).unwrap_err();
-    assert!(a.explain(e).to_string().contains("could not write its result"));
-
-    let (mut a, mut b) = Channel::pair();
-    let there = thread::spawn(move || confirm(&mut b, &SessionId::of([2; 32])));
-    assert!(matches!(
-        confirm(&mut a, &SessionId::of([1; 32])),
-        Err(Error::Peer { fault: Fault::Misbehaved, .. })
-    ));
-    assert!(matches!(there.join().unwrap(), Err(Error::Peer { fault: Fault::Misbehaved, .. })));
-
-    let (mut a, mut b) = Channel::pair();
-    b.tx.send_bytes(CONFIRMATION, &[1; 31]).unwrap();
-    assert!(matches!(
-        confirm(&mut a, &SessionId::of([1; 32])),
-        Err(Error::Peer { fault: Fault::Misbehaved, .. })
-    ));
-}
-
-#[test]
 fn an_introduction_gives_both_sides_one_id_and_every_pair_of_nonces_another() {
     let meet = |receiver: u8, sender: u8| {
         let (mut a, mut b) = Channel::pair();
@@ -501,7 +465,7 @@ fn agree_both(connections: [Connection; 2], hellos: [Hello; 2]) -> [Result<(Sess
         thread::spawn(move || {
             let mut rng = Prng::from_os()?;
             let result = agree(&mut connection, &hello, i + 1, &mut rng).and_then(|agreement| {
-                confirm(&mut connection.channel, &agreement.session_id)?;
+                crate::operations::confirm(&mut connection.channel, &agreement.session_id)?;
                 Ok((agreement.session_id, agreement.their_size))
             });
             // The first side to notice leaves immediately.

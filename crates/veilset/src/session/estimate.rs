@@ -125,12 +125,12 @@ mod tests {
     use crate::channel::{Channel, HEADER, Recording};
     use crate::item::{ItemSet, Items};
     use crate::net::Connection;
-    use crate::operations::tests::{fitting, is_krtw19, kinds};
     use crate::operations::{COUNT, INTERSECT, UNION};
     use crate::protocols::Choice;
     use crate::rng::Prng;
     use crate::session::run::{Request, run};
     use crate::testing::{SEEDS, Shared, peer, proposal, split_frames};
+    use crate::testing::{fitting, is_krtw19, kinds};
     use veilset_testing::Draw;
 
     fn set(from: usize, n: usize) -> ItemSet {

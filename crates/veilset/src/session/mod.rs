@@ -18,7 +18,8 @@ mod stages;
 mod words;
 pub mod workers;
 
-pub use agreement::{Agreement, Hello, Term, agree, confirm, introduce};
+pub use crate::operations::confirm;
+pub use agreement::{Agreement, Hello, Term, agree, introduce};
 pub use approval::{Approval, Proposal};
 pub use choosing::Planning;
 pub use party::{Parties, Party};

@@ -5,8 +5,8 @@ use super::*;
 use crate::channel::{Channel, Recording};
 use crate::item::{ItemSet, Items};
 use crate::operations::share::Beside;
-use crate::operations::tests::is_krtw19;
 use crate::operations::{self, INTERSECT, Operation, Rows, SUM};
+use crate::testing::is_krtw19;
 use crate::testing::{SEEDS, Shared, split_frames};
 use veilset_testing::Draw;
 

@@ -363,8 +363,12 @@ impl Serialize for Report {
         to.serialize_field("result", result)?;
         to.serialize_field("seconds", seconds)?;
         to.serialize_field("bytes", bytes)?;
-        to.serialize_field("stages", stages)?;
-        to.serialize_field("messages", messages)?;
+        let stages: Vec<_> =
+            stages.iter().map(|stage| StageFields { name: stage.name, seconds: stage.seconds }).collect();
+        to.serialize_field("stages", &stages)?;
+        let of_message =
+            |m: &MessageBytes| MessageFields { name: m.name, sent: m.sent, received: m.received };
+        to.serialize_field("messages", &messages.iter().map(of_message).collect::<Vec<_>>())?;
         to.serialize_field("learned", &plain_all(learned))?;
         to.serialize_field("notes", &plain_all(notes))?;
         to.serialize_field("assumptions", assumptions)?;
@@ -434,6 +438,19 @@ impl PartyFields<'_> {
             padded: party.announced.padded,
         }
     }
+}
+
+#[derive(Serialize)]
+struct StageFields {
+    name: &'static str,
+    seconds: f64,
+}
+
+#[derive(Serialize)]
+struct MessageFields {
+    name: &'static str,
+    sent: u64,
+    received: u64,
 }
 
 /// What bytes are that no message has.

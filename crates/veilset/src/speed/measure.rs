@@ -6,7 +6,7 @@
 //! only.
 
 use super::{FARTHEST, Speeds};
-use crate::channel::{Channel, Message, Recording, Timeouts, replay_from};
+use crate::channel::{Channel, Message, Recording, Timeouts, replay};
 use crate::context::Context;
 use crate::equality::Equality;
 use crate::equality::nibbles::Nibbles;
@@ -304,7 +304,7 @@ impl Bench<'_> {
         for (i, party) in
             [&first as &(dyn Fn(&mut Context) -> Result<()> + Sync), &second].into_iter().enumerate()
         {
-            let (channel, rng) = (replay_from(Cursor::new(kept[i].take())), rng(i as u64));
+            let (channel, rng) = (replay(Cursor::new(kept[i].take())), rng(i as u64));
             let start = Instant::now();
             run(party, channel, rng)?;
             times[i] = start.elapsed().as_secs_f64();

@@ -73,9 +73,9 @@ pub fn check_sum_bound(table: &Table, column: usize, values: &[i128], modulus: M
         return Ok(());
     }
     let what = format!("the sum could overflow: {} values, modulo 2^{}", values.len(), modulus.bits());
-    let next = match modulus {
-        Modulus::Bits64 => format!("Use {} on both sides. {RESCALE}", MODULUS.with(128)),
-        Modulus::Bits128 => RESCALE.into(),
+    let next = match modulus.bits() < Modulus::Bits128.bits() {
+        true => format!("Use {} on both sides. {RESCALE}", MODULUS.with(128)),
+        false => RESCALE.into(),
     };
     Err(table.error(what, next).at_column(table.label(column)))
 }

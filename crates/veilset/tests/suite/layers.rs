@@ -1,6 +1,10 @@
-//! The modules use only what stands above them in the map: a grep over `crate::` paths.
+//! The modules of veilset-core and of this crate use only what stands above them in the map: a grep over `crate::` paths, which this
+//! crate has for those of core too.
 
 use std::path::{Path, PathBuf};
+
+/// The sources of the two crates.
+const CRATES: [&str; 2] = ["../core/src", "src"];
 
 /// From the ground floor up. Modules on one line may use each other.
 const FLOORS: [&[&str]; 18] = [
@@ -56,7 +60,18 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// The modules of this crate that a source file names, test code apart.
+/// All sources of the two crates, with their paths in their crate.
+fn all_sources() -> Vec<(PathBuf, PathBuf)> {
+    let of = |src: &str| {
+        let src = Path::new(env!("CARGO_MANIFEST_DIR")).join(src);
+        let mut files = Vec::new();
+        sources(&src, &mut files);
+        files.into_iter().map(move |file| (file.clone(), file.strip_prefix(&src).unwrap().to_path_buf()))
+    };
+    CRATES.into_iter().flat_map(of).collect()
+}
+
+/// The modules that a source file names, test code apart.
 fn uses(text: &str) -> Vec<String> {
     let code = text.split("#[cfg(test)]").next().unwrap();
     let code =
@@ -68,12 +83,8 @@ fn uses(text: &str) -> Vec<String> {
 
 #[test]
 fn modules_use_only_what_stands_above_them() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    sources(&src, &mut files);
     let (mut edges, mut seen) = (0, std::collections::HashSet::new());
-    for file in &files {
-        let relative = file.strip_prefix(&src).unwrap();
+    for (file, relative) in all_sources() {
         let first = relative.components().next().unwrap().as_os_str().to_str().unwrap();
         let module = first.trim_end_matches(".rs");
         if ["lib", "testing"].contains(&module) || relative.to_str().unwrap().ends_with("tests.rs") {
@@ -94,12 +105,9 @@ fn modules_use_only_what_stands_above_them() {
 /// `mod.rs` in `tests.rs`, or in files that end in `_tests.rs`.
 #[test]
 fn tests_stand_where_one_looks_for_them() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    sources(&src, &mut files);
     let (mut inline, mut beside) = (0, 0);
-    for file in &files {
-        let text = std::fs::read_to_string(file).unwrap();
+    for (file, _) in all_sources() {
+        let text = std::fs::read_to_string(&file).unwrap();
         let name = file.file_name().unwrap().to_str().unwrap();
         if let Some(owner) = name.strip_suffix("tests.rs") {
             let owner = owner.strip_suffix('_').map(|owner| file.with_file_name(format!("{owner}.rs")));
@@ -119,13 +127,11 @@ fn tests_stand_where_one_looks_for_them() {
 /// A message is recognised by its number: no two of the program have the same.
 #[test]
 fn numbers_of_messages_differ() {
-    let mut files = Vec::new();
-    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
     let mut seen = std::collections::BTreeMap::new();
     let for_tests =
         |file: &Path| file.ends_with("testing.rs") || file.to_str().unwrap().ends_with("tests.rs");
-    for file in files.iter().filter(|file| !for_tests(file)) {
-        let text = std::fs::read_to_string(file).unwrap();
+    for (file, _) in all_sources().into_iter().filter(|(file, _)| !for_tests(file)) {
+        let text = std::fs::read_to_string(&file).unwrap();
         let code = text.split("#[cfg(test)]").next().unwrap();
         for rest in code.split("Message::new(").skip(1) {
             let number = rest.split(',').next().unwrap().trim();
@@ -142,7 +148,7 @@ fn numbers_of_messages_differ() {
 
 /// The library's code by files, without comments and without the modules of tests at the ends.
 fn code() -> Vec<(PathBuf, String)> {
-    code_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
+    CRATES.into_iter().flat_map(|src| code_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join(src))).collect()
 }
 
 /// The same of any crate.
@@ -214,7 +220,7 @@ fn a_path_that_points_down_is_found() {
 #[test]
 fn roles_of_operations_are_called_by_run_only() {
     let mut files = Vec::new();
-    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/operations"), &mut files);
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src/operations"), &mut files);
     let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
     for role in ["receiver", "sender"] {
         let count = |visible: &str| {
@@ -276,7 +282,7 @@ fn messages_name_settings_and_no_options() {
     // What only the program prints: its help, its measurements, its own commands.
     let typed = ["args.rs", "args/", "bench", "complete", "demo", "soak", "identity.rs"];
     let mut used = std::collections::HashSet::new();
-    for src in ["src", "../cli/src", "../python/src"] {
+    for src in CRATES.into_iter().chain(["../cli/src", "../python/src"]) {
         for (file, text) in code_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join(src)) {
             if ["spelling.rs", "errors.rs"].iter().any(|name| file.ends_with(name)) {
                 continue;
@@ -301,6 +307,10 @@ fn messages_name_settings_and_no_options() {
                 // The head of the address book says who writes it.
                 let head = text[at..].starts_with("`veilset peer add` and `remove` rewrite");
                 assert!(head || in_program, "{}", shown(at));
+            }
+            for literal in text.split("setting!(").skip(1) {
+                let name = literal.split([',', ')']).next().unwrap().trim();
+                assert!(veilset::spelling::SETTINGS.iter().any(|one| one.name() == name), "{src}: {name}");
             }
             for setting in veilset::spelling::SETTINGS {
                 let (name, constant) = (setting.name(), setting.name().to_uppercase());
@@ -342,7 +352,15 @@ fn the_corrections_name_files_and_tests_that_exist() {
     let (mut files, mut tests) = (0, 0);
     for quoted in text.split('`').skip(1).step_by(2).filter(|quoted| quoted.contains(".rs")) {
         let (file, test) = quoted.split_once("::").map_or((quoted, None), |(file, test)| (file, Some(test)));
-        let folder = if file.starts_with("crates/") { root.clone() } else { root.join("crates/veilset/src") };
+        let folder = if file.starts_with("crates/") {
+            root.clone()
+        } else {
+            CRATES
+                .map(|src| root.join("crates/veilset").join(src))
+                .into_iter()
+                .find(|src| src.join(file).exists())
+                .unwrap_or_default()
+        };
         let source = std::fs::read_to_string(folder.join(file)).unwrap_or_else(|e| panic!("{quoted}: {e}"));
         assert!(test.is_none_or(|test| has_test(&source, test)), "{quoted} is no test");
         files += 1;

@@ -28,7 +28,6 @@ use veilset::group::curve25519::Curve25519;
 use veilset::group::ristretto255::Ristretto255;
 use veilset::hash::ItemHash;
 use veilset::hashed::Hashed;
-use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
 use veilset::membership::cwprf::{CwPrf, GolombTags};
 use veilset::membership::permuted::{MqrpmtStar, PermuteThenTest};
@@ -48,6 +47,7 @@ use veilset::session::Planning;
 use veilset::session::run::{Outcome, Request, run};
 use veilset::speed::Speeds;
 use veilset::vole::{Half, Receiver, Vole, silent::Silent};
+use veilset_core::hazmat;
 use veilset_testing::Draw;
 
 /// All cases at a time together may allocate so much: less than a frame of the length that a header can claim.

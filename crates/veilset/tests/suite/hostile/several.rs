@@ -12,13 +12,13 @@ use std::thread;
 use std::time::Duration;
 use veilset::channel::Recording;
 use veilset::error::{Error, Result, Seat};
-use veilset::hazmat;
 use veilset::item::ItemSet;
 use veilset::many::seat;
 use veilset::net::{Connected, Fingerprint, Listed, ListedParty, Me, Roster, in_memory};
 use veilset::operations::{INTERSECT, Learned, Role, Terms};
 use veilset::protocols::{self, Protocol, groups};
 use veilset::session::run::{Outcome, Request, run};
+use veilset_core::hazmat;
 
 /// The leader, and two others.
 const PARTIES: usize = 3;

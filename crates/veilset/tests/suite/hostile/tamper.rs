@@ -3,8 +3,8 @@
 use super::{ABORT, HEADER, HEARTBEAT, Kind};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use veilset::hazmat;
 use veilset::protocols::groups;
+use veilset_core::hazmat;
 
 /// What the script does next. When it has come to its end, the peer closes its sending half.
 #[derive(Clone)]

@@ -1,0 +1,443 @@
+//! The channels of one party of a mesh to all others, which end together.
+//!
+//! When a step with one party fails, [`Mesh`] gives up on all others: it tells each the kind of the reason, and the
+//! number of the party whose failure it is. So everybody stops soon, and names the same party.
+//!
+//! **Whom we name.** A party that gives up can accuse anybody. So the error says who accuses whom, and what we see
+//! ourselves takes precedence: if the party accused has left too, its own last words are the error, or else the end of
+//! its connection. We wait for them for half a second, because the accusation may be faster than the news. If nothing
+//! comes, the error is the accusation: "party 2: east gave up because it has no connection with party 3 (south), it says".
+//! In either case the accused is the party that we name to the others. They are told whether we saw or only heard it.
+
+use super::clock::Moment;
+use super::{Canceller, Channel, Link, Names, Rx, Stopper, Tx, caught, queue};
+use crate::error::{Error, Fault, Result, Seat};
+use crate::threads;
+use std::collections::BTreeMap;
+use std::num::NonZeroU8;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long we wait for our own view of a party that was accused.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Our channels to all other parties of a run.
+pub struct Mesh {
+    ours: Seat,
+    /// Ordered by seat.
+    links: Vec<(Seat, Channel)>,
+}
+
+impl Mesh {
+    /// The largest number of parties.
+    pub const MOST: usize = 32;
+
+    /// Holds the channels of the party at the seat `ours`: those of [`crate::net::assemble`], in its order.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] if they are not ordered by seat, or not of a mesh.
+    pub fn new(ours: Seat, links: Vec<(Seat, Channel)>) -> Result<Mesh> {
+        let seats: Vec<_> = links.iter().map(|(seat, _)| *seat).collect();
+        let numbered = seats.iter().chain([&ours]).all(|seat| seat.number().is_some());
+        match numbered && seats.is_sorted_by(|a, b| a < b) && !seats.contains(&ours) {
+            true => Ok(Mesh { ours, links }),
+            false => Err(Error::Bug("channels that are not those of one party of a mesh".into())),
+        }
+    }
+
+    /// Meshes of all parties within this process, without protection: for tests and benchmarks. The channels are those
+    /// of [`Channel::pair`]. There are at most [`Mesh::MOST`] parties.
+    pub fn in_memory(parties: usize) -> Vec<Mesh> {
+        let names: Names = (0..parties.min(Mesh::MOST)).map(|_| String::new()).collect();
+        let parties = numbers().map(Seat::numbered).zip(channels_among(names));
+        parties.map(|(ours, links)| Mesh { ours, links }).collect()
+    }
+
+    /// Waits at least so long for a party that is alive but does not get on.
+    pub fn be_patient(&mut self, at_least: Duration) {
+        self.links.iter_mut().for_each(|(_, channel)| channel.be_patient(at_least));
+    }
+
+    /// Our own seat.
+    pub fn ours(&self) -> Seat {
+        self.ours
+    }
+
+    /// The seats of all others, in order.
+    pub fn seats(&self) -> impl Iterator<Item = Seat> {
+        self.links.iter().map(|(seat, _)| *seat)
+    }
+
+    /// The channel to this party, for what concerns no other: observing, recording, counting. Steps of the run need
+    /// [`Mesh::with`], or one of its like.
+    pub fn channel(&mut self, seat: Seat) -> Option<&mut Channel> {
+        self.links.iter_mut().find(|(other, _)| *other == seat).map(|(_, channel)| channel)
+    }
+
+    /// Stops the run from outside: tells all others, and makes every step return [`Error::Cancelled`].
+    pub fn canceller(&self) -> Canceller {
+        self.links.iter().map(|(_, channel)| channel.canceller()).collect()
+    }
+
+    /// A step with one other party. If it fails, the run has failed: all others are told.
+    ///
+    /// # Errors
+    /// The step's, which names the party that caused it, as far as we know. [`Error::Bug`] if nobody has this seat.
+    pub fn with<T>(&mut self, seat: Seat, step: impl FnOnce(&mut Channel) -> Result<T>) -> Result<T> {
+        let at = self.place(seat)?;
+        step(&mut self.links[at].1).map_err(|error| self.fail_at(at, error))
+    }
+
+    /// A step that receives from one party and sends to another, or to the same. What is wrong with a message is its
+    /// sender's fault.
+    ///
+    /// # Errors
+    /// Those of [`Mesh::with`].
+    pub fn between<T>(
+        &mut self,
+        from: Seat,
+        to: Seat,
+        step: impl FnOnce(&mut Rx, &mut Tx) -> Result<T>,
+    ) -> Result<T> {
+        let (from, to) = (self.place(from)?, self.place(to)?);
+        let result = match self.links.get_disjoint_mut([from, to]) {
+            Ok([(_, from), (_, to)]) => step(&mut from.rx, &mut to.tx),
+            // They are the same.
+            Err(_) => {
+                let channel = &mut self.links[from].1;
+                step(&mut channel.rx, &mut channel.tx)
+            }
+        };
+        result.map_err(|error| {
+            let unsent = matches!(error, Error::Network(_)) && self.links[to].1.tx.failed;
+            self.fail_at(if unsent { to } else { from }, error)
+        })
+    }
+
+    /// Steps with all other parties at once, each on a thread of its own. Returns their results, ordered by seat. If
+    /// one fails, the run has failed: all others are told, and their steps end.
+    ///
+    /// # Errors
+    /// Those of [`Mesh::each_with`].
+    pub fn each<T: Send>(&mut self, step: impl Fn(Seat, &mut Channel) -> Result<T> + Sync) -> Result<Vec<T>> {
+        let inputs = self.seats().map(|seat| (seat, ())).collect();
+        self.each_with(inputs, |seat, (), channel| step(seat, channel))
+    }
+
+    /// Steps with each of these parties and what there is for it, all at once, each on a thread of its own. Returns
+    /// their results in the order of the inputs. If one fails, the run has failed: all parties are told, also those
+    /// without a step, and the other steps end.
+    ///
+    /// Steps may wait for each other at queues. One whose queue ended early never hides the reason for that.
+    ///
+    /// # Errors
+    /// That of the step which failed first, like [`Mesh::with`]. [`Error::Bug`] for a seat that nobody has, or that is
+    /// there twice.
+    pub fn each_with<I: Send, T: Send>(
+        &mut self,
+        inputs: Vec<(Seat, I)>,
+        step: impl Fn(Seat, I, &mut Channel) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        self.steps(inputs, &step)
+    }
+
+    /// [`Mesh::each_with`], compiled once for each kind of input and result.
+    fn steps<I: Send, T: Send>(
+        &mut self,
+        inputs: Vec<(Seat, I)>,
+        step: &(dyn Fn(Seat, I, &mut Channel) -> Result<T> + Sync),
+    ) -> Result<Vec<T>> {
+        let (mut order, mut waiting) = (Vec::new(), BTreeMap::new());
+        for (seat, input) in inputs {
+            let at = self.place(seat)?;
+            order.push(at);
+            if waiting.insert(at, input).is_some() {
+                return Err(Error::bug(format!("two steps with {seat} at once")));
+            }
+        }
+        let stoppers = self.links.iter().map(|(seat, channel)| (*seat, channel.stopper()));
+        let (report, reports) = mpsc::channel();
+        let mut steps = Steps {
+            running: stoppers.enumerate().collect(),
+            reports,
+            results: BTreeMap::new(),
+            causes: BTreeMap::new(),
+            first: None,
+            follows: None,
+        };
+        let begins = Moment::now();
+        thread::scope(|scope| {
+            for (at, (seat, channel)) in self.links.iter_mut().enumerate() {
+                let Some(input) = waiting.remove(&at) else { continue };
+                let seat = *seat;
+                let (done, refused) = (report.clone(), report.clone());
+                let run = move || {
+                    begins.reach();
+                    let result = caught("a step with another party", || step(seat, input, channel));
+                    let result = result.map(|result| (result, Moment::now()));
+                    // The receiver waits for all reports.
+                    let _ = done.send((at, result.map_err(|error| Cause::of(seat, channel, error))));
+                };
+                if let Err(e) = threads::start(scope, run) {
+                    let _ = refused.send((at, Err(Cause::from(e))));
+                }
+            }
+            drop(report);
+            steps.watch();
+        });
+        let Steps { mut results, causes, first, .. } = steps;
+        match first {
+            None => {
+                let result = |at| {
+                    let (result, ends): (T, Moment) = results.remove(at)?;
+                    ends.reach();
+                    Some(result)
+                };
+                let results = order.iter().map(result).collect::<Option<Vec<_>>>();
+                results.ok_or_else(|| Error::Bug("a step ended without a result".into()))
+            }
+            Some(first) => Err(self.fail(causes, first)),
+        }
+    }
+
+    /// Ends the run: tells all others if it has failed for a reason of our own, and closes the channels, within little
+    /// more than 3 seconds.
+    ///
+    /// # Errors
+    /// That of `result`.
+    pub fn finish<T>(self, result: Result<T>) -> Result<T> {
+        // If a step has failed, they were told already, and this tells nobody.
+        let cause = result.as_ref().err().map(|error| Cause::from(error.clone()));
+        leave(self.links.into_iter().map(|(_, channel)| channel).collect(), cause.as_ref());
+        result
+    }
+
+    /// Where the channel to this party is.
+    fn place(&self, seat: Seat) -> Result<usize> {
+        let place = self.seats().position(|other| other == seat);
+        place.ok_or_else(|| Error::bug(format!("a step with {seat}, to which there is no connection")))
+    }
+
+    /// Gives up on everybody, because a step failed with this link.
+    fn fail_at(&mut self, at: usize, error: Error) -> Error {
+        let (seat, channel) = &mut self.links[at];
+        let cause = Cause::of(*seat, channel, error);
+        self.fail(BTreeMap::from([(at, cause)]), at)
+    }
+
+    /// Gives up on everybody, because steps with these links have failed, the one with `first` before all others.
+    fn fail(&mut self, causes: BTreeMap<usize, Cause>, first: usize) -> Error {
+        let mut links: Vec<_> = self.links.iter_mut().map(|(seat, channel)| (*seat, channel)).collect();
+        let cause = Cause::find(&mut links, causes, first);
+        cause.tell(self.links.iter().map(|(_, channel)| channel));
+        cause.error
+    }
+}
+
+/// The numbers of parties, in their order.
+fn numbers() -> impl Iterator<Item = NonZeroU8> {
+    (1..=u8::MAX).filter_map(NonZeroU8::new)
+}
+
+/// Channels within this process among the parties of these names, at most [`Mesh::MOST`]: of each party those to all
+/// others, ordered by seat.
+pub fn channels_among(names: Names) -> Vec<Vec<(Seat, Channel)>> {
+    let mut all: Vec<Vec<(Seat, Channel)>> = (0..names.count()).map(|_| Vec::new()).collect();
+    for (at, number) in (0..all.len()).zip(numbers()) {
+        let (earlier, rest) = all.split_at_mut(at);
+        let Some(own) = rest.first_mut() else { break };
+        for (other, peer) in earlier.iter_mut().zip(numbers()) {
+            let (here, there) = Channel::pair();
+            let end = |links: &mut Vec<_>, mut channel: Channel, peer, ours| {
+                channel.join(Link { peer, ours, names: names.clone() });
+                links.push((Seat::numbered(peer), channel));
+            };
+            end(own, here, peer, number);
+            end(other, there, number, peer);
+        }
+    }
+    all
+}
+
+/// Several steps at once.
+struct Steps<T> {
+    /// The links whose steps have neither ended nor been stopped, and those without a step that were not told anything:
+    /// with whom, and what stops them.
+    running: BTreeMap<usize, (Seat, Stopper)>,
+    /// How each ended.
+    reports: Receiver<(usize, Result<T, Cause>)>,
+    results: BTreeMap<usize, T>,
+    /// Why those failed that we did not stop.
+    causes: BTreeMap<usize, Cause>,
+    /// Which failed first.
+    first: Option<usize>,
+    /// The first that failed only because another had ended.
+    follows: Option<(usize, Cause)>,
+}
+
+impl<T> Steps<T> {
+    /// Waits until all have ended. The first error stops the others. If it is an accusation, the step with the accused
+    /// party may go on for a moment: what it says takes precedence.
+    fn watch(&mut self) {
+        let mut until: Option<Instant> = None;
+        loop {
+            let report = match until {
+                None => self.reports.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(until) => self.reports.recv_timeout(until.saturating_duration_since(Instant::now())),
+            };
+            match report {
+                Ok((at, result)) => {
+                    if self.note(at, result) {
+                        until = Some(Instant::now() + GRACE);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.stop(None);
+                    until = None;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        // There is no other reason: it is a defect.
+        if self.first.is_none()
+            && let Some((at, cause)) = self.follows.take()
+        {
+            self.first = Some(at);
+            self.causes.insert(at, cause);
+        }
+    }
+
+    /// Notes how a step ended. Returns whether it is the first to fail.
+    fn note(&mut self, at: usize, result: Result<T, Cause>) -> bool {
+        let stopped = self.running.remove(&at).is_none();
+        match result {
+            Ok(value) => {
+                self.results.insert(at, value);
+                false
+            }
+            // Our stop is the reason.
+            Err(_) if stopped => false,
+            // The reason comes from another step.
+            Err(cause) if queue::weight(&cause.error) == 0 => {
+                self.follows.get_or_insert((at, cause));
+                false
+            }
+            Err(cause) => {
+                let accused = cause.accused();
+                self.causes.insert(at, cause);
+                let first = self.first.is_none();
+                if first {
+                    self.first = Some(at);
+                    self.stop(accused);
+                }
+                first
+            }
+        }
+    }
+
+    /// Gives up on all but the party that was accused. They learn of the first error.
+    fn stop(&mut self, accused: Option<NonZeroU8>) {
+        let Some(cause) = self.first.and_then(|first| self.causes.get(&first)) else { return };
+        self.running.retain(|_, (seat, stopper)| {
+            let stays = accused.is_some() && seat.number() == accused;
+            if !stays {
+                stopper.give_up(&cause.error, cause.culprit);
+            }
+            stays
+        });
+    }
+}
+
+/// Why a run ends.
+pub struct Cause {
+    /// The error.
+    pub error: Error,
+    /// The number of the party whose failure it is; `None` if it is our own.
+    pub culprit: Option<NonZeroU8>,
+    /// Whether all that we know is that another party accused it.
+    heard: bool,
+}
+
+impl From<Error> for Cause {
+    fn from(error: Error) -> Cause {
+        let culprit = error.seat().and_then(Seat::number);
+        Cause { error, culprit, heard: false }
+    }
+}
+
+impl Cause {
+    /// An error that is the failure of the party with this number.
+    pub fn failure_of(number: NonZeroU8, error: Error) -> Cause {
+        Cause { error, culprit: Some(number), heard: false }
+    }
+
+    /// The cause of an error in a step with the party at this seat, as far as the channel to it shows it.
+    pub fn of(seat: Seat, channel: &mut Channel, error: Error) -> Cause {
+        let error = channel.explain(error);
+        let error = if error.seat() == Some(Seat::PEER) { error.by(seat) } else { error };
+        let gave_up = error.fault() == Some(Fault::GaveUp);
+        let accused = channel.accuses().filter(|_| gave_up);
+        let own = match &error {
+            Error::Network(_) => seat.number(),
+            error => error.seat().and_then(Seat::number),
+        };
+        Cause { error, culprit: accused.or(own), heard: accused.is_some() }
+    }
+
+    /// The cause behind these failures, of which that of the link `first` came first: from the party that accuses to
+    /// the one that it accuses, as long as that one has failed us or has left as well. Who only accuses back says
+    /// nothing new: a party that we were told of has often heard that from the same party.
+    pub fn find(
+        links: &mut [(Seat, &mut Channel)],
+        mut causes: BTreeMap<usize, Cause>,
+        first: usize,
+    ) -> Cause {
+        let until = Instant::now() + GRACE;
+        let mut found = Cause::from(Error::Bug("a step failed without an error".into()));
+        let (mut next, mut asked) = (Some(first), Vec::new());
+        while let Some(at) = next {
+            asked.push(at);
+            let (seat, channel) = &mut links[at];
+            let seen = causes.remove(&at);
+            let seen = seen.or_else(|| channel.departed(until).map(|error| Cause::of(*seat, channel, error)));
+            let Some(cause) = seen else { break };
+            let accused = cause.accused();
+            next =
+                accused.and_then(|number| links.iter().position(|(seat, _)| seat.number() == Some(number)));
+            if next.is_some_and(|next| asked.contains(&next)) {
+                break;
+            }
+            found = cause;
+        }
+        found
+    }
+
+    /// The number of the party that another one accuses, if that is all we know.
+    fn accused(&self) -> Option<NonZeroU8> {
+        self.culprit.filter(|_| self.heard)
+    }
+
+    /// Gives up on all of these.
+    fn tell<'a>(&self, channels: impl IntoIterator<Item = &'a Channel>) {
+        let stoppers = channels.into_iter().map(Channel::stopper);
+        stoppers.for_each(|stopper| stopper.give_up(&self.error, self.culprit));
+    }
+}
+
+/// Closes the channels, all at once, after telling the cause, if any.
+pub fn leave(channels: Vec<Channel>, cause: Option<&Cause>) {
+    if let Some(cause) = cause {
+        cause.tell(&channels);
+    }
+    thread::scope(|scope| {
+        for channel in channels {
+            // Without a thread the connection ends at once.
+            let _ = thread::Builder::new().spawn_scoped(scope, move || channel.close());
+        }
+    });
+}
+
+#[cfg(test)]
+#[path = "mesh_tests.rs"]
+mod tests;

@@ -1,0 +1,672 @@
+//! The channel between two parties: typed frames over a duplex connection.
+//!
+//! A protocol declares its messages as constants ([`Message`]: tag, element type, a name that appears in
+//! errors). It receives them with a length computed from public parameters. A frame is its tag (2 bytes), the
+//! length of its body (4 bytes), both little-endian, and the body. A frame with an unexpected tag or length is
+//! an error before its body is read: nothing the peer sends sizes an allocation or bounds a loop.
+//!
+//! In a run of several parties each has a channel to each other one. They end together ([`Mesh`]).
+//!
+//! Byte counts, progress and cancellation live here, so that protocols contain only arithmetic.
+
+mod abort;
+mod account;
+pub(crate) mod clock;
+mod emulate;
+pub mod mesh;
+mod pipe;
+pub(crate) mod queue;
+mod record;
+mod stream;
+mod version;
+mod wire;
+
+pub use account::Account;
+pub use account::{MessageBytes, StageTime};
+pub use emulate::Network;
+pub use mesh::Mesh;
+pub use record::{Recording, replay};
+pub use stream::{ByteStream, Counted, TICK, Timeouts, WireCount, over};
+pub use version::versions;
+#[cfg(any(test, feature = "test-util"))]
+pub use version::{PREAMBLE, preamble};
+pub use wire::Wire;
+
+use crate::course::Course;
+use crate::error::{Error, Fault, Reason, Result, Seat};
+use crate::threads;
+pub use abort::{Link, Names};
+use clock::Moment;
+pub(crate) use pipe::CAPACITY;
+use pipe::{End, Pipe, PipeSink, PipeSource, Who};
+use std::marker::PhantomData;
+use std::num::NonZeroU8;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The version of everything sent over the wire. Only equal versions interoperate.
+pub const PROTOCOL_VERSION: u16 = 3;
+
+/// A message of a protocol: its tag on the wire, the type of its elements, and its name, in words.
+/// `Message<[u8]>` carries plain bytes.
+#[derive(Debug)]
+pub struct Message<T: ?Sized> {
+    tag: u16,
+    name: &'static str,
+    element: PhantomData<fn() -> Box<T>>,
+}
+
+impl<T: ?Sized> Clone for Message<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: ?Sized> Copy for Message<T> {}
+
+impl<T: ?Sized> Message<T> {
+    /// Declares a message. The tag is unique within the program, from 1 to 65,279.
+    pub const fn new(tag: u16, name: &'static str) -> Self {
+        Message { tag, name, element: PhantomData }
+    }
+}
+
+/// Signals that the sender is alive. Empty; allowed between any two frames; not counted.
+const HEARTBEAT: u16 = 0xff00;
+/// Heartbeats allowed beyond twice the number that is due; equivalent to nine hours. While this machine sleeps
+/// its clock may stop, and everything the peer sent arrives at once when it wakes.
+const HEARTBEATS_AT_ONCE: u128 = 1 << 16;
+/// Signals that the sender gives up. One byte: the reason. In a mesh a second one: because of which party.
+const ABORT: u16 = 0xff01;
+
+/// Bytes of a frame before its body.
+pub const HEADER: usize = 6;
+
+fn header(tag: u16, len: usize) -> Result<[u8; HEADER]> {
+    let len = u32::try_from(len).map_err(|_| Error::bug(format!("a frame of {len} bytes")))?;
+    let ([a, b], [c, d, e, f]) = (tag.to_le_bytes(), len.to_le_bytes());
+    Ok([a, b, c, d, e, f])
+}
+
+/// Where frames go: the sending side of a transport.
+pub trait Sink: Send {
+    /// Sends one whole frame; blocks while the transport is full.
+    fn send(&mut self, frame: Vec<u8>) -> Result<()>;
+}
+
+/// Where bytes come from: the receiving side of a transport.
+pub trait Source: Send {
+    /// Fills `out`, blocking until the deadline, if there is one.
+    fn recv(&mut self, out: &mut [u8], deadline: Option<Instant>) -> Result<()>;
+}
+
+/// Receives the progress of a run. Its methods are called from several threads.
+pub trait Observer: Send + Sync {
+    /// What is computed is settled: so many stages follow, and the run is expected to go like this.
+    fn begins(&self, _stages: usize, _course: &Course) {}
+    /// A stage begins that transfers about `total` units over the channel, in both directions together.
+    fn stage(&self, name: &'static str, unit: Unit, total: usize);
+    /// Another `amount` of this unit was transferred, in a frame of so many bytes. Ignore units other than the stage's.
+    fn advance(&self, unit: Unit, amount: usize, bytes: usize);
+}
+
+/// The unit in which a stage's progress is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Elements of typed messages.
+    Items,
+    /// Bytes of plain messages.
+    Bytes,
+}
+
+/// The sending half of a channel.
+pub struct Tx {
+    sink: Box<dyn Sink>,
+    /// The channel's.
+    account: Account,
+    observer: Option<Arc<dyn Observer>>,
+    /// Whether a frame could not be sent.
+    failed: bool,
+}
+
+impl Tx {
+    /// Sends a frame of elements.
+    pub fn send<T: Wire>(&mut self, message: Message<T>, elements: &[T]) -> Result<()> {
+        let mut frame = Vec::with_capacity(HEADER + elements.len() * T::SIZE);
+        frame.extend_from_slice(&header(message.tag, elements.len() * T::SIZE)?);
+        elements.iter().for_each(|e| e.put(&mut frame));
+        self.send_frame((message.tag, message.name), frame, (Unit::Items, elements.len()))
+    }
+
+    /// Sends a frame of plain bytes.
+    pub fn send_bytes(&mut self, message: Message<[u8]>, bytes: &[u8]) -> Result<()> {
+        let mut frame = Vec::with_capacity(HEADER + bytes.len());
+        frame.extend_from_slice(&header(message.tag, bytes.len())?);
+        frame.extend_from_slice(bytes);
+        self.send_frame((message.tag, message.name), frame, (Unit::Bytes, bytes.len()))
+    }
+
+    fn send_frame(
+        &mut self,
+        message: (u16, &'static str),
+        frame: Vec<u8>,
+        (unit, amount): (Unit, usize),
+    ) -> Result<()> {
+        let bytes = frame.len();
+        self.account.sent(message, bytes);
+        self.sink.send(frame).inspect_err(|_| self.failed = true)?;
+        if let Some(observer) = &self.observer {
+            observer.advance(unit, amount, bytes);
+        }
+        Ok(())
+    }
+}
+
+/// The receiving half of a channel.
+pub struct Rx {
+    source: Box<dyn Source>,
+    recording: Option<Recording>,
+    /// How long to wait for a frame from a peer that is alive.
+    patience: Option<Duration>,
+    /// When the channel was created, and the peer's heartbeats since then.
+    began: Instant,
+    heartbeats: u64,
+    /// The channel's.
+    account: Account,
+    observer: Option<Arc<dyn Observer>>,
+    who: Who,
+    /// Where we are in a mesh, if we are in one.
+    link: Option<Link>,
+    /// The number of the party that the peer accused when it gave up.
+    accuses: Option<NonZeroU8>,
+}
+
+impl Rx {
+    /// Receives a frame of exactly `n` elements, where `n` follows from public parameters. A value that is not
+    /// canonically encoded is an error.
+    pub fn recv<T: Wire>(&mut self, message: Message<T>, n: usize) -> Result<Vec<T>> {
+        let body = self.recv_frame(message.tag, message.name, n * T::SIZE, n * T::SIZE)?;
+        let mut elements = Vec::with_capacity(n);
+        for (i, bytes) in body.chunks_exact(T::SIZE).enumerate() {
+            elements.push(T::get(bytes).map_err(|what| {
+                self.misbehaves(format!("element {i} of its message \"{}\" is {what}", message.name))
+            })?);
+        }
+        if let Some(observer) = &self.observer {
+            observer.advance(Unit::Items, n, HEADER + n * T::SIZE);
+        }
+        Ok(elements)
+    }
+
+    /// Receives a frame of exactly `len` bytes.
+    pub fn recv_bytes(&mut self, message: Message<[u8]>, len: usize) -> Result<Vec<u8>> {
+        self.recv_bytes_between(message, len, len)
+    }
+
+    /// Receives a frame of at most `max` bytes, where `max` follows from public parameters.
+    pub fn recv_bounded(&mut self, message: Message<[u8]>, max: usize) -> Result<Vec<u8>> {
+        self.recv_bytes_between(message, 0, max)
+    }
+
+    fn recv_bytes_between(&mut self, message: Message<[u8]>, min: usize, max: usize) -> Result<Vec<u8>> {
+        let body = self.recv_frame(message.tag, message.name, min, max)?;
+        if let Some(observer) = &self.observer {
+            observer.advance(Unit::Bytes, body.len(), HEADER + body.len());
+        }
+        Ok(body)
+    }
+
+    /// The peer's fault.
+    fn misbehaves(&self, what: String) -> Error {
+        let seat = self.link.as_ref().map_or(Seat::PEER, |link| Seat::numbered(link.peer));
+        Error::misbehaves(what).by(seat)
+    }
+
+    /// The number of bytes with which the peer gives up.
+    fn words(&self) -> usize {
+        if self.link.is_some() { 2 } else { 1 }
+    }
+
+    /// The error that these words of a peer that gives up cause on our side.
+    fn told(&mut self, words: [u8; 2]) -> Error {
+        let Some(link) = &self.link else { return Reason::told(words[0]) };
+        let (error, accuses) = link.told(words);
+        self.accuses = accuses;
+        error
+    }
+
+    /// Reads to the end of the stream, looking for an abort, until then at most.
+    fn last_words(&mut self, until: Instant) -> Option<Error> {
+        let mut waste = [0u8; 4096];
+        while Instant::now() < until {
+            let mut head = [0u8; HEADER];
+            self.source.recv(&mut head, Some(until)).ok()?;
+            let [a, b, c, d, e, f] = head;
+            let mut left = u32::from_le_bytes([c, d, e, f]) as usize;
+            if u16::from_le_bytes([a, b]) == ABORT && left == self.words() {
+                let mut words = [0u8; 2];
+                self.source.recv(&mut words[..left], Some(until)).ok()?;
+                return Some(self.told(words));
+            }
+            // The peer chose this length: the time bounds the loop, even if more data keeps arriving.
+            while left > 0 && Instant::now() < until {
+                let n = left.min(waste.len());
+                self.source.recv(&mut waste[..n], Some(until)).ok()?;
+                left -= n;
+            }
+        }
+        None
+    }
+
+    /// Counts a heartbeat: otherwise a flood of them could keep us busy for as long as our patience lasts. The
+    /// count starts with the channel, because heartbeats legitimately accumulate while we do not read.
+    fn heartbeat(&mut self) -> Result<()> {
+        self.heartbeats += 1;
+        let time = self.began.elapsed();
+        let due = time.as_millis() / stream::HEARTBEAT_EVERY.as_millis();
+        match u128::from(self.heartbeats) <= HEARTBEATS_AT_ONCE + 2 * due {
+            true => Ok(()),
+            false => Err(self.misbehaves(format!(
+                "it sent {} heartbeats in {} seconds, at most {due} were due",
+                self.heartbeats,
+                time.as_secs()
+            ))),
+        }
+    }
+
+    fn recv_frame(&mut self, tag: u16, name: &'static str, min: usize, max: usize) -> Result<Vec<u8>> {
+        let mut head = [0u8; HEADER];
+        // Heartbeats do not extend the deadline: a peer must make progress, not only be alive.
+        let deadline = self.patience.and_then(|patience| Instant::now().checked_add(patience));
+        let (got, len) = loop {
+            self.source.recv(&mut head, deadline)?;
+            let [a, b, c, d, e, f] = head;
+            let (got, len) = (u16::from_le_bytes([a, b]), u32::from_le_bytes([c, d, e, f]) as usize);
+            if got == HEARTBEAT && len == 0 {
+                self.heartbeat()?;
+                match (self.patience, deadline) {
+                    (Some(patience), Some(deadline)) if Instant::now() > deadline => {
+                        return Err(End::Stalled(patience).error(&self.who));
+                    }
+                    _ => continue,
+                }
+            }
+            if got == ABORT && len == self.words() {
+                let mut words = [0u8; 2];
+                self.source.recv(&mut words[..len], deadline)?;
+                return Err(self.told(words));
+            }
+            break (got, len);
+        };
+        let expected = || match min == max {
+            true => format!("message {tag:#x} \"{name}\" of {max} bytes was expected"),
+            false => format!("message {tag:#x} \"{name}\" of {min} to {max} bytes was expected"),
+        };
+        if got != tag || len < min || len > max {
+            return Err(self.misbehaves(format!("{}, message {got:#x} of {len} bytes came", expected())));
+        }
+        let mut body = vec![0u8; len];
+        self.source.recv(&mut body, deadline)?;
+        self.account.received((tag, name), HEADER + len);
+        if let Some(recording) = &mut self.recording {
+            recording.write(&head)?;
+            recording.write(&body)?;
+        }
+        Ok(body)
+    }
+}
+
+/// A connection to the peer.
+pub struct Channel {
+    /// The sending half.
+    pub tx: Tx,
+    /// The receiving half.
+    pub rx: Rx,
+    ends: Ends,
+    /// Threads that must finish before the program may exit.
+    pumps: Vec<std::thread::JoinHandle<()>>,
+}
+
+/// The two pipes of a channel, for ending them from outside, and whether that was done on request.
+#[derive(Clone, Default)]
+struct Ends {
+    incoming: Option<Arc<Pipe>>,
+    outgoing: Option<Arc<Pipe>>,
+    /// In a mesh, the number of the party at the other end.
+    peer: Option<NonZeroU8>,
+    /// Whether the run was stopped from this side. The pipes do not tell: each ends for the first reason it is given, and
+    /// the peer may hear of ours, and leave, before the second one has ended.
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Ends {
+    /// Ends both, after telling the peer the reason and, in a mesh, the party whose failure it is.
+    fn stop(&self, why: &End, reason: Reason, culprit: Option<NonZeroU8>) {
+        if let Some(pipe) = &self.outgoing {
+            let words = [reason.code(), culprit.map_or(0, NonZeroU8::get)];
+            let words = if self.peer.is_some() { &words[..] } else { &words[..1] };
+            let frame = header(ABORT, words.len()).map(|h| [&h[..], words].concat()).ok();
+            pipe.end_with(why.clone(), frame);
+        }
+        if let Some(pipe) = &self.incoming {
+            pipe.end(why.clone());
+        }
+    }
+
+    /// Gives up because of this error.
+    fn give_up(&self, error: &Error) {
+        match self.peer {
+            None => self.stop(&End::GaveUp, Reason::of(error), None),
+            // An error about another party is about the one at the other end, if it names no other.
+            Some(peer) => self.give_up_for(error, error.seat().map(|seat| seat.number().unwrap_or(peer))),
+        }
+    }
+
+    /// Gives up because of this error, which is the failure of that party of a mesh.
+    fn give_up_for(&self, error: &Error, culprit: Option<NonZeroU8>) {
+        self.stop(&End::GaveUp, Reason::in_mesh(error), culprit);
+    }
+}
+
+/// Stops a run from outside, for instance on Ctrl-C.
+#[derive(Clone)]
+pub struct Canceller(Vec<Ends>);
+
+impl Canceller {
+    /// Tells the peer, and makes every blocked operation on the channel return [`Error::Cancelled`].
+    pub fn cancel(&self) {
+        // All of them first: in a mesh, who is told can tell the others, and they can leave, before we tell them.
+        self.0.iter().for_each(|ends| ends.cancelled.store(true, Ordering::SeqCst));
+        self.0.iter().for_each(|ends| ends.stop(&End::Cancelled, Reason::Cancelled, None));
+    }
+}
+
+/// Stops all of these.
+impl FromIterator<Canceller> for Canceller {
+    fn from_iter<I: IntoIterator<Item = Canceller>>(all: I) -> Canceller {
+        Canceller(all.into_iter().flat_map(|canceller| canceller.0).collect())
+    }
+}
+
+/// Gives up on a channel of a mesh while another thread uses it.
+#[derive(Clone)]
+pub struct Stopper(Ends);
+
+impl Stopper {
+    /// Tells the peer that we give up because of `error`, the failure of the party with the number `culprit`, if it is
+    /// that of another party. Nothing can be sent or received afterwards, except what came before.
+    pub fn give_up(&self, error: &Error, culprit: Option<NonZeroU8>) {
+        self.0.give_up_for(error, culprit);
+    }
+}
+
+impl Channel {
+    fn from_pipes(incoming: Arc<Pipe>, outgoing: Arc<Pipe>) -> Channel {
+        let who = Who::default();
+        let mut channel = Channel::from_halves(
+            Box::new(PipeSink { pipe: outgoing.clone(), who: who.clone() }),
+            Box::new(PipeSource::new(incoming.clone(), who.clone())),
+        );
+        channel.rx.who = who;
+        channel.ends = Ends { incoming: Some(incoming), outgoing: Some(outgoing), ..Ends::default() };
+        channel
+    }
+
+    /// A channel over any transport, for tests that tamper with frames and for replays. It cannot be cancelled.
+    pub fn from_halves(sink: Box<dyn Sink>, source: Box<dyn Source>) -> Channel {
+        let account = Account::default();
+        Channel {
+            tx: Tx { sink, account: account.clone(), observer: None, failed: false },
+            rx: Rx {
+                source,
+                recording: None,
+                patience: None,
+                began: Instant::now(),
+                heartbeats: 0,
+                account,
+                observer: None,
+                who: Who::default(),
+                link: None,
+                accuses: None,
+            },
+            ends: Ends::default(),
+            pumps: Vec::new(),
+        }
+    }
+
+    /// Two connected in-memory channels. Each direction is bounded to 1 MiB, so that a protocol that deadlocks
+    /// over a network does so here.
+    pub fn pair() -> (Channel, Channel) {
+        let (a, b) = (Pipe::new(), Pipe::new());
+        (Channel::from_pipes(a.clone(), b.clone()), Channel::from_pipes(b, a))
+    }
+
+    /// The two halves of the transport, so that a test can interpose its own.
+    pub fn into_halves(self) -> (Box<dyn Sink>, Box<dyn Source>) {
+        (self.tx.sink, self.rx.source)
+    }
+
+    /// Makes this a channel of a mesh: messages name the party at its other end, and whoever gives up says because of
+    /// whom. Both ends must do this, before anything is sent.
+    pub fn join(&mut self, link: Link) {
+        self.rx.who.set(link.names.full(link.peer));
+        self.ends.peer = Some(link.peer);
+        self.rx.link = Some(link);
+    }
+
+    /// Gives up on a peer that is alive but sends or accepts no frame for this long.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.rx.patience = Some(patience);
+        for pipe in [&self.ends.incoming, &self.ends.outgoing].into_iter().flatten() {
+            pipe.set_patience(patience);
+        }
+    }
+
+    /// Waits for such a peer no longer than this, if it was longer. Returns how long it was.
+    pub fn limit_patience(&mut self, at_most: Duration) -> Duration {
+        let before = self.rx.patience.unwrap_or(Duration::MAX);
+        self.set_patience(before.min(at_most));
+        before
+    }
+
+    /// Waits for such a peer at least so long, if not for ever.
+    pub(crate) fn be_patient(&mut self, at_least: Duration) {
+        if let Some(patience) = self.rx.patience {
+            self.set_patience(patience.max(at_least));
+        }
+    }
+
+    /// Reports progress to `observer` from now on.
+    pub fn observe(&mut self, observer: Arc<dyn Observer>) {
+        self.tx.observer = Some(observer.clone());
+        self.rx.observer = Some(observer);
+    }
+
+    /// Announces how many stages follow, and how the run is expected to go.
+    pub fn begins(&self, stages: usize, course: &Course) {
+        if let Some(observer) = &self.tx.observer {
+            observer.begins(stages, course);
+        }
+    }
+
+    /// Announces a stage that transfers about `total` units over the channel, in both directions together.
+    pub fn stage(&self, name: &'static str, unit: Unit, total: usize) {
+        self.account().begin(name);
+        if let Some(observer) = &self.tx.observer {
+            observer.stage(name, unit, total);
+        }
+    }
+
+    /// The bytes of messages and the time of stages of this channel.
+    pub fn account(&self) -> &Account {
+        &self.tx.account
+    }
+
+    /// Writes every frame received from now on to `recording`.
+    pub fn record(&mut self, recording: Recording) {
+        self.rx.recording = Some(recording);
+    }
+
+    /// Bytes of all frames sent, including headers, excluding the transport's overhead.
+    pub fn bytes_sent(&self) -> u64 {
+        self.account().bytes().0
+    }
+
+    /// Bytes of all frames received, including headers, excluding the transport's overhead.
+    pub fn bytes_received(&self) -> u64 {
+        self.account().bytes().1
+    }
+
+    /// Replaces a network error by the reason that the peer gave before it left, if it gave one; or by ours, if we were
+    /// stopped: a peer that leaves, or gives up, because of that does not change why we ended.
+    pub fn explain(&mut self, error: Error) -> Error {
+        let stopped = self.ends.cancelled.load(Ordering::SeqCst);
+        match error {
+            Error::Network(_) | Error::Peer { fault: Fault::GaveUp, .. } if stopped => Error::Cancelled,
+            Error::Network(_) => self.rx.last_words(Instant::now() + stream::EXPLAIN_WITHIN).unwrap_or(error),
+            _ => error,
+        }
+    }
+
+    /// The number of the party of a mesh that the peer accused when it gave up, unless that is ours.
+    pub(crate) fn accuses(&self) -> Option<NonZeroU8> {
+        self.rx.accuses
+    }
+
+    /// Why the peer has left, if it has: what it said, or else how the connection ended. Waits for that until then at
+    /// most, and discards everything else that comes.
+    pub fn departed(&mut self, until: Instant) -> Option<Error> {
+        let words = self.rx.last_words(until);
+        words.or_else(|| match self.ends.incoming.as_ref()?.ended()? {
+            end @ (End::Closed | End::Idle(_) | End::Broken(_)) => Some(end.error(&self.rx.who)),
+            // Our side ended it.
+            End::Stalled(_) | End::Cancelled | End::GaveUp => None,
+        })
+    }
+
+    /// A handle for stopping the run from another thread.
+    pub fn canceller(&self) -> Canceller {
+        Canceller(vec![self.ends.clone()])
+    }
+
+    /// A handle for giving up a run of a mesh from another thread.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.ends.clone())
+    }
+
+    /// Fails if the channel has ended, so that nothing is committed to a run that cannot continue. A channel
+    /// from [`Channel::from_halves`] cannot tell.
+    pub fn alive(&self) -> Result<()> {
+        // A cancellation takes precedence over everything else.
+        if self.ends.cancelled.load(Ordering::SeqCst) {
+            return Err(Error::Cancelled);
+        }
+        let pipes = [&self.ends.outgoing, &self.ends.incoming];
+        match pipes.into_iter().flatten().find_map(|pipe| pipe.ended()) {
+            Some(end) => Err(end.error(&self.rx.who)),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the peer that we give up because of `error`. Nothing can be sent afterwards.
+    pub fn abort(&self, error: &Error) {
+        self.ends.give_up(error);
+    }
+
+    /// Closes the channel gracefully: waits until everything sent has left this program and the peer has closed
+    /// too, for little more than 3 seconds at most. The socket is closed when this returns.
+    pub fn close(self) {
+        let Channel { tx, rx, pumps, .. } = self;
+        drop((tx, rx));
+        // The threads give up by themselves after the 3 seconds, at most two ticks late.
+        stream::wait(&pumps, Instant::now() + stream::CLOSE_WITHIN + 10 * stream::TICK);
+    }
+
+    /// Runs `produce` and `consume` concurrently, for steps in which both directions flow at once, or one flows
+    /// while the other half computes. The first to fail, or to panic, stops the other. Returns its error, unless that
+    /// is only a consequence of the other's.
+    pub fn duplex<A: Send, B>(
+        &mut self,
+        produce: impl FnOnce(&mut Tx) -> Result<A> + Send,
+        consume: impl FnOnce(&mut Rx) -> Result<B>,
+    ) -> Result<(A, B)> {
+        let (mut produce, mut consume) = (Some(produce), Some(consume));
+        let (mut a, mut b) = (None, None);
+        self.halves(
+            &mut |tx| {
+                a = produce.take().map(|produce| produce(tx)).transpose()?;
+                Ok(())
+            },
+            &mut |rx| {
+                b = consume.take().map(|consume| consume(rx)).transpose()?;
+                Ok(())
+            },
+        )?;
+        a.zip(b).ok_or_else(|| Error::Bug("half of a duplex step has no result".into()))
+    }
+
+    /// [`Channel::duplex`], compiled once for all of its callers.
+    fn halves(
+        &mut self,
+        produce: &mut (dyn FnMut(&mut Tx) -> Result<()> + Send),
+        consume: &mut dyn FnMut(&mut Rx) -> Result<()>,
+    ) -> Result<()> {
+        let (tx, rx, ends) = (&mut self.tx, &mut self.rx, &self.ends);
+        let first: Mutex<Option<Error>> = Mutex::new(None);
+        let note = |error: Error, stop: bool| {
+            let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
+            let weight = queue::weight(&error);
+            // A consequence means that the other half has ended. Its error says why to stop.
+            if stop && weight > 0 {
+                ends.give_up(&error);
+            }
+            if first.as_ref().is_none_or(|first| queue::weight(first) < weight) {
+                *first = Some(error);
+            }
+        };
+        let begins = Moment::now();
+        let (sent, received) = std::thread::scope(|scope| -> Result<_> {
+            // If sending fails because the peer has left, the other half may still read the peer's last messages.
+            let producer = threads::start(scope, || {
+                begins.reach();
+                let sent = caught("half of a duplex step", || produce(tx)).map_err(|e| {
+                    let stop = !matches!(e, Error::Network(_));
+                    note(e, stop)
+                });
+                (sent, Moment::now())
+            })?;
+            let received = caught("half of a duplex step", || consume(rx)).map_err(|e| note(e, true));
+            Ok((producer.join(), received))
+        })?;
+        match (sent, received) {
+            (Ok((Ok(()), ends)), Ok(())) => {
+                ends.reach();
+                Ok(())
+            }
+            _ => Err(first
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner)
+                .unwrap_or_else(|| Error::Bug("half of a duplex step failed silently".into()))),
+        }
+    }
+}
+
+/// Runs a step on a thread of its own, called `what` in messages. A panic becomes an error like any other, so that it
+/// stops those that wait for the step.
+pub(crate) fn caught<T>(what: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
+    // Unwind-safe: all that the step leaves behind are channels that are abandoned.
+    catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
+        let words = panic.downcast_ref::<String>().map(String::as_str);
+        let words = words.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Err(Error::bug(format!("{what} panicked: {words}")))
+    })
+}
+
+/// Splits `n` elements into frames of `frame` elements. Returns the number of elements of each frame.
+pub fn frames(n: usize, frame: usize) -> impl ExactSizeIterator<Item = usize> {
+    (0..n.div_ceil(frame)).map(move |i| frame.min(n - i * frame))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,712 @@
+//! Errors, classified by whose fault they are. Every message names the cause and the next step.
+
+use crate::spelling::{command, plain, unmarked};
+use std::num::NonZeroU8;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+use std::{fmt, io};
+
+/// The result type of this library.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, and whose fault it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A defect of our input data or of a prepared half. Of the data, at most the size was sent.
+    Input(Box<InputError>),
+    /// Wrong use on our side: options, identity file, addresses.
+    Usage(Description),
+    /// Our result could not be written.
+    Output(Description),
+    /// Our own limits or policy forbid what the peer agreed to. Of the data, at most the size was sent.
+    Refused(Description),
+    /// We and another party were asked for different things; nothing but the requests was exchanged.
+    Disagreement(Vec<Difference>),
+    /// Another party of the run broke the protocol, gave up, or is not the party that we expect.
+    Peer {
+        /// Which party.
+        who: Seat,
+        /// The kind of fault.
+        fault: Fault,
+        /// What it did, and what to do next.
+        what: String,
+        /// Why it gave up, as it says, if it did.
+        reason: Option<Reason>,
+    },
+    /// The connection was refused, closed or cut off, or timed out.
+    Network(Description),
+    /// Our side was asked to stop.
+    Cancelled,
+    /// A defect in veilset.
+    Bug(Description),
+}
+
+/// What happened and what to do next, in sentences, with the error of the operating system beneath it, if there is one.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Description {
+    text: String,
+    marked: String,
+    cause: Option<Cause>,
+}
+
+impl fmt::Debug for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Description").field("text", &self.text).field("cause", &self.cause).finish()
+    }
+}
+
+impl Deref for Description {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Description {
+    /// The text with the marks of [`crate::spelling`], for front ends and for other messages that it becomes part of.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn marked(&self) -> &str {
+        &self.marked
+    }
+}
+
+impl<T: Into<String>> From<T> for Description {
+    fn from(text: T) -> Description {
+        let marked = text.into();
+        Description { text: plain(&marked), marked, cause: None }
+    }
+}
+
+/// An error of the operating system. Two are equal if their kinds and texts are.
+#[derive(Debug, Clone)]
+struct Cause(Arc<io::Error>);
+
+impl PartialEq for Cause {
+    fn eq(&self, other: &Cause) -> bool {
+        self.0.kind() == other.0.kind() && self.0.to_string() == other.0.to_string()
+    }
+}
+
+impl Eq for Cause {}
+
+impl From<&io::Error> for Cause {
+    fn from(e: &io::Error) -> Cause {
+        let copy = match e.raw_os_error() {
+            Some(code) => io::Error::from_raw_os_error(code),
+            None => io::Error::new(e.kind(), e.to_string()),
+        };
+        Cause(Arc::new(copy))
+    }
+}
+
+/// A party of the run other than ours. It is displayed as "the peer" in a run of two, and otherwise as "party 3", for
+/// instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seat(Which);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Which {
+    Peer,
+    Numbered(NonZeroU8),
+    Somebody,
+}
+
+impl Seat {
+    /// The other party in a run of two.
+    pub const PEER: Seat = Seat(Which::Peer);
+    /// One of the others in a run of several; nobody can say which.
+    pub const SOMEBODY: Seat = Seat(Which::Somebody);
+
+    /// A party in a run of several. Numbers start at 1 and are the same for all parties.
+    pub const fn numbered(number: NonZeroU8) -> Seat {
+        Seat(Which::Numbered(number))
+    }
+
+    /// Its number; `None` in a run of two, and of somebody.
+    pub const fn number(self) -> Option<NonZeroU8> {
+        match self.0 {
+            Which::Numbered(number) => Some(number),
+            Which::Peer | Which::Somebody => None,
+        }
+    }
+}
+
+impl From<Option<NonZeroU8>> for Seat {
+    fn from(number: Option<NonZeroU8>) -> Seat {
+        number.map_or(Seat::PEER, Seat::numbered)
+    }
+}
+
+impl From<Seat> for Option<NonZeroU8> {
+    fn from(seat: Seat) -> Self {
+        seat.number()
+    }
+}
+
+impl fmt::Display for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Which::Peer => f.write_str("the peer"),
+            Which::Numbered(number) => write!(f, "party {number}"),
+            Which::Somebody => f.write_str("one of the other parties"),
+        }
+    }
+}
+
+/// What another party did that ended the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fault {
+    /// It sent something that no party following the protocol would send.
+    Misbehaved,
+    /// It announced that it stops, for reasons of its own. That does not break the protocol.
+    GaveUp,
+    /// It is not the party that we expect, or does not expect us. Do not blame the expected party for anything that it
+    /// does.
+    Stranger,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: &[Fault] = &[Fault::Misbehaved, Fault::GaveUp, Fault::Stranger];
+
+    /// A name for logs: one word, stable across versions.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Fault::Misbehaved => "misbehaved",
+            Fault::GaveUp => "gave-up",
+            Fault::Stranger => "stranger",
+        }
+    }
+}
+
+/// Why another party gave up, as it says. It tells the kind of reason, and nothing of its data or its policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Its user stopped it.
+    Cancelled,
+    /// Its input or options are wrong.
+    Input,
+    /// It was asked for something else than we were.
+    Disagreement,
+    /// It found messages of ours, or of another party, wrong.
+    Messages,
+    /// Its connection with us or with another party failed.
+    Network,
+    /// It could not write its result or log.
+    Output,
+    /// Its program has a defect.
+    Bug,
+    /// Its policy or its limits refuse the run.
+    Refused,
+    /// It was told that another party gave up.
+    Told,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Reason; 9] = [
+        Reason::Cancelled,
+        Reason::Input,
+        Reason::Disagreement,
+        Reason::Messages,
+        Reason::Network,
+        Reason::Output,
+        Reason::Bug,
+        Reason::Refused,
+        Reason::Told,
+    ];
+
+    /// A name for programs: one word, stable across versions.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reason::Cancelled => "cancelled",
+            Reason::Input => "input",
+            Reason::Disagreement => "disagreement",
+            Reason::Messages => "messages",
+            Reason::Network => "network",
+            Reason::Output => "output",
+            Reason::Bug => "bug",
+            Reason::Refused => "refused",
+            Reason::Told => "told",
+        }
+    }
+}
+
+/// Whose fault an error is, and so who can do something about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Culprit {
+    /// Our side: its data, its options, its disk, its limits, or a request to stop.
+    Us,
+    /// Another party of the run broke the protocol or gave up.
+    Peer(Seat),
+    /// Somebody who is not the party that we expect.
+    Stranger,
+    /// No single party: they ask for different things, or the network failed.
+    Nobody,
+    /// veilset has a defect.
+    Veilset,
+}
+
+/// A defect of the input data, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InputError {
+    /// The file as the user named it; `-` is standard input.
+    pub file: String,
+    /// Where in the file the row is.
+    pub row: Option<Place>,
+    /// The column's name.
+    pub column: Option<String>,
+    /// What is wrong. It may have the marks of [`crate::spelling`], in place of which the message has backquotes.
+    pub what: String,
+    /// What to do next, with such marks.
+    pub next: String,
+    cause: Option<Cause>,
+}
+
+/// The position of a row in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The line on which it starts, counted from 1, including the header.
+    Line(u64),
+    /// Its number, counted from 1, in a file that has no lines.
+    Row(u64),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Line(n) => write!(f, "line {n}"),
+            Place::Row(n) => write!(f, "row {n}"),
+        }
+    }
+}
+
+/// One point on which we differ from another party.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// The other party.
+    pub who: Seat,
+    /// The key of the term in which they differ, stable across versions: "max_row".
+    pub term: &'static str,
+    /// The term's name in messages: one of our settings ([`crate::spelling`]), or a description.
+    pub what: &'static str,
+    /// Our value.
+    pub ours: String,
+    /// Its value.
+    pub theirs: String,
+}
+
+impl Difference {
+    /// A difference from the party at this seat.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn new(
+        who: Seat,
+        term: &'static str,
+        what: &'static str,
+        ours: String,
+        theirs: String,
+    ) -> Difference {
+        Difference { who, term, what, ours, theirs }
+    }
+}
+
+impl Error {
+    /// Wrong use on our side: `text` says what to do instead.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn usage(text: impl Into<String>) -> Self {
+        Error::Usage(text.into().into())
+    }
+
+    /// Something of ours could not be written: `text` says what, why, and what to do next.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn output(text: impl Into<String>) -> Self {
+        Error::Output(text.into().into())
+    }
+
+    /// We refuse the run: `text` says why, and what would have to change.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn refused(text: impl Into<String>) -> Self {
+        Error::Refused(text.into().into())
+    }
+
+    /// The connection failed: `text` says how, and what to do next.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn network(text: impl Into<String>) -> Self {
+        Error::Network(text.into().into())
+    }
+
+    /// A defect in veilset, as `text` describes it.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn bug(text: impl Into<String>) -> Self {
+        Error::Bug(text.into().into())
+    }
+
+    /// The same error, with the error of the operating system beneath it.
+    #[must_use]
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn because(mut self, cause: &io::Error) -> Self {
+        let place = match &mut self {
+            Error::Input(e) => &mut e.cause,
+            Error::Usage(d) | Error::Output(d) | Error::Refused(d) | Error::Network(d) | Error::Bug(d) => {
+                &mut d.cause
+            }
+            Error::Disagreement(_) | Error::Peer { .. } | Error::Cancelled => return self,
+        };
+        *place = Some(cause.into());
+        self
+    }
+
+    /// The same error about another party, the connection, a policy, a disk or a defect, with another sentence.
+    #[must_use]
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn and(mut self, sentence: &str) -> Self {
+        match &mut self {
+            Error::Peer { what, .. } => *what = format!("{what}. {sentence}"),
+            Error::Network(d) | Error::Refused(d) | Error::Output(d) | Error::Bug(d) => {
+                d.marked = format!("{}. {sentence}", d.marked);
+                d.text = plain(&d.marked);
+            }
+            Error::Input(_) | Error::Usage(_) | Error::Disagreement(_) | Error::Cancelled => {}
+        }
+        self
+    }
+
+    /// The peer sent something that veilset cannot have sent; `what` describes it.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn misbehaves(what: impl fmt::Display) -> Self {
+        let next = concat!(
+            "It runs another program or misbehaves: compare what ",
+            command!("--version"),
+            " prints there and here"
+        );
+        Error::peer(Fault::Misbehaved, format!("{what}. {next}"))
+    }
+
+    /// The same, where the peer must not know that we noticed, because that depends on our secrets.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn misbehaves_unseen(what: impl fmt::Display) -> Self {
+        let next = "It runs another program or misbehaves. Whether this was noticed can tell it something \
+                    about your data: do not tell any other party, and do not run with it again before you know why";
+        Error::peer(Fault::Misbehaved, format!("{what}. {next}"))
+    }
+
+    /// The peer announced that it stops; `what` says why, as far as it told us.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn gave_up(reason: Option<Reason>, what: impl fmt::Display) -> Self {
+        let what = format!("{what}. Ask the other party for the cause, then run again");
+        Error::Peer { who: Seat::PEER, fault: Fault::GaveUp, what, reason }
+    }
+
+    /// The peer is not the one that we expect, or does not expect us; `what` says what it showed, and what to do next.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn stranger(what: impl fmt::Display) -> Self {
+        Error::peer(Fault::Stranger, what)
+    }
+
+    /// An error about the peer; `what` must say what to do next.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn peer(fault: Fault, what: impl fmt::Display) -> Self {
+        Error::Peer { who: Seat::PEER, fault, what: what.to_string(), reason: None }
+    }
+
+    /// The same error, attributed to the party at this seat if it is about another party.
+    #[must_use]
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn by(mut self, seat: Seat) -> Self {
+        match &mut self {
+            Error::Peer { who, .. } => *who = seat,
+            Error::Disagreement(differences) => differences.iter_mut().for_each(|d| d.who = seat),
+            _ => {}
+        }
+        self
+    }
+
+    /// The seat of the other party that the error is about, if it is about one party.
+    pub fn seat(&self) -> Option<Seat> {
+        match self.seats()[..] {
+            [seat] => Some(seat),
+            _ => None,
+        }
+    }
+
+    /// The seats of all other parties that the error is about.
+    pub fn seats(&self) -> Vec<Seat> {
+        match self {
+            Error::Peer { who, .. } => vec![*who],
+            Error::Disagreement(differences) => {
+                let mut seats: Vec<_> = differences.iter().map(|difference| difference.who).collect();
+                seats.sort_unstable();
+                seats.dedup();
+                seats
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whose fault it is.
+    ///
+    /// ```
+    /// use veilset::error::Culprit;
+    /// use veilset::{Keys, Options};
+    ///
+    /// let error = Keys::new(["ann", ""]).unwrap_err();
+    /// assert_eq!(error.culprit(), Culprit::Us);
+    /// assert_eq!(error.to_string(), "the keys, row 2: the key is empty. Leave it out, or accept empty keys (KeysBuilder::keep_empty)");
+    /// ```
+    pub const fn culprit(&self) -> Culprit {
+        match self {
+            Error::Input(_) | Error::Usage(_) | Error::Output(_) | Error::Refused(_) | Error::Cancelled => {
+                Culprit::Us
+            }
+            Error::Peer { fault: Fault::Stranger, .. } => Culprit::Stranger,
+            Error::Peer { who, .. } => Culprit::Peer(*who),
+            Error::Disagreement(_) | Error::Network(_) => Culprit::Nobody,
+            Error::Bug(_) => Culprit::Veilset,
+        }
+    }
+
+    /// The fault of the other party that the error is about, if any.
+    pub const fn fault(&self) -> Option<Fault> {
+        match self {
+            Error::Peer { fault, .. } => Some(*fault),
+            _ => None,
+        }
+    }
+
+    /// Why the other party gave up, as it says, if it did.
+    pub const fn reason(&self) -> Option<Reason> {
+        match self {
+            Error::Peer { reason, .. } => *reason,
+            _ => None,
+        }
+    }
+
+    /// The error of this library that a reader or writer wrapped in an I/O error with [`std::io::Error::other`].
+    pub fn carried_by(e: &std::io::Error) -> Option<Error> {
+        e.get_ref().and_then(|e| e.downcast_ref::<Error>()).cloned()
+    }
+
+    /// The kind of the error, for logs: one word, stable across versions.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Error::Input(_) => "input",
+            Error::Usage(_) => "usage",
+            Error::Output(_) => "output",
+            Error::Refused(_) => "refused",
+            Error::Disagreement(_) => "disagreement",
+            Error::Peer { .. } => "peer",
+            Error::Network(_) => "network",
+            Error::Cancelled => "cancelled",
+            Error::Bug(_) => "bug",
+        }
+    }
+
+    /// An input error about a whole file.
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn input(file: impl AsRef<Path>, what: impl Into<String>, next: impl Into<String>) -> Self {
+        Error::Input(Box::new(InputError {
+            file: file.as_ref().display().to_string(),
+            row: None,
+            column: None,
+            what: what.into(),
+            next: next.into(),
+            cause: None,
+        }))
+    }
+
+    /// The same error, located at a row.
+    #[must_use]
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn at(mut self, row: Place) -> Self {
+        if let Error::Input(e) = &mut self {
+            e.row = Some(row);
+        }
+        self
+    }
+
+    /// The same error, located at a column.
+    #[must_use]
+    #[cfg_attr(not(feature = "unstable"), doc(hidden))]
+    pub fn at_column(mut self, column: impl Into<String>) -> Self {
+        if let Error::Input(e) = &mut self {
+            e.column = Some(column.into());
+        }
+        self
+    }
+}
+
+/// The message, with backquotes for the marks of [`crate::spelling`].
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&plain(&self.marked()))
+    }
+}
+
+impl Error {
+    /// The message for a front end, in which the names of settings and commands are marked ([`crate::spelling`]).
+    pub fn marked(&self) -> String {
+        match self {
+            Error::Input(e) => {
+                let row = e.row.map(|row| format!(", {row}")).unwrap_or_default();
+                let column = e.column.as_ref().map(|column| format!(", column \"{}\"", unmarked(column)));
+                format!("{}{row}{}: {}. {}", unmarked(&e.file), column.unwrap_or_default(), e.what, e.next)
+            }
+            Error::Usage(d) | Error::Output(d) | Error::Refused(d) => d.marked.clone(),
+            Error::Disagreement(differences) => differing(differences),
+            Error::Peer { who, what, .. } => format!("{who}: {what}"),
+            Error::Network(d) => format!("network: {}", d.marked),
+            Error::Cancelled => "stopped on request".into(),
+            Error::Bug(d) => {
+                format!("this is a defect in veilset, please report it (see SECURITY.md): {}", d.marked)
+            }
+        }
+    }
+}
+
+/// What differs, and whose it is. What several parties have alike is said once.
+fn differing(differences: &[Difference]) -> String {
+    // In a run of two there is one other party, and it has no number.
+    let two = differences.iter().all(|difference| difference.who == Seat::PEER);
+    let (sides, whom) = if two { ("two sides", "the other party") } else { ("parties", "all parties") };
+    let mut text = format!("the {sides} ask for different things:");
+    let mut rest: Vec<_> = differences.iter().collect();
+    while let Some(first) = rest.first().copied() {
+        let like = |d: &Difference| d.what == first.what && d.ours == first.ours && d.theirs == first.theirs;
+        let who: Vec<_> = rest.extract_if(.., |d| like(d)).map(|d| d.who.to_string()).collect();
+        let whose = match who.split_last() {
+            Some((last, others)) if !others.is_empty() => format!("that of {} and {last}", others.join(", ")),
+            _ => format!("{}'s", first.who),
+        };
+        let (ours, theirs) = (unmarked(&first.ours), unmarked(&first.theirs));
+        text += &format!("\n  {}: ours is {ours}, {whose} is {theirs}", first.what);
+    }
+    text + &format!("\nSettle with {whom} which value it should be; nothing of the data was sent.")
+}
+
+impl std::error::Error for Error {
+    /// The error of the operating system beneath it, if there is one: an [`io::Error`]. Messages have its text already.
+    ///
+    /// ```
+    /// use std::error::Error;
+    /// use std::io::{self, ErrorKind};
+    ///
+    /// let error = veilset::Identity::load("no-such-file.pem").unwrap_err();
+    /// let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()).unwrap();
+    /// assert_eq!(cause.kind(), ErrorKind::NotFound);
+    /// ```
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let cause = match self {
+            Error::Input(e) => e.cause.as_ref(),
+            Error::Usage(d) | Error::Output(d) | Error::Refused(d) | Error::Network(d) | Error::Bug(d) => {
+                d.cause.as_ref()
+            }
+            Error::Disagreement(_) | Error::Peer { .. } | Error::Cancelled => None,
+        };
+        cause.map(|Cause(cause)| &**cause as _)
+    }
+}
+
+/// Number of characters of the peer's text that we show to our user.
+const SHOWN: usize = 160;
+
+/// Text from the peer, shortened and escaped for a terminal. Marks are escaped too. What its side has escaped looks as ours does, so quotes and
+/// backslashes are not escaped again.
+pub fn shown(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars().take(SHOWN) {
+        match c {
+            '"' | '\'' | '\\' => escaped.push(c),
+            c => escaped.extend(c.escape_debug()),
+        }
+    }
+    if text.chars().nth(SHOWN).is_some() {
+        escaped.push_str("...");
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_error_names_file_row_column_and_next_step() {
+        let e = Error::input("a.csv", "the key is empty", "Fill it in").at(Place::Line(7)).at_column("mail");
+        assert_eq!(e.to_string(), "a.csv, line 7, column \"mail\": the key is empty. Fill it in");
+        let e = Error::input("a.parquet", "the key is empty", "Fill it in").at(Place::Row(7));
+        assert_eq!(e.to_string(), "a.parquet, row 7: the key is empty. Fill it in");
+    }
+
+    #[test]
+    fn text_of_a_peer_is_escaped_once() {
+        let cases = [
+            (r#""c,\"d\"", "it's", "a\\b""#, r#""c,\"d\"", "it's", "a\\b""#),
+            ("\u{1b}[2J\n", "\\u{1b}[2J\\n"),
+            ("\u{202e}\t", "\\u{202e}\\t"),
+            ("\u{fdd0}key\u{fdd1}", "\\u{fdd0}key\\u{fdd1}"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(shown(text), expected);
+        }
+        assert_eq!(shown(&"a".repeat(SHOWN + 1)), "a".repeat(SHOWN) + "...");
+    }
+
+    #[test]
+    fn an_error_about_another_party_names_its_seat() {
+        let three = Seat::numbered(NonZeroU8::new(3).unwrap());
+        let error = Error::peer(Fault::GaveUp, "it stopped");
+        assert_eq!((error.to_string(), error.seat()), ("the peer: it stopped".into(), Some(Seat::PEER)));
+        let error = error.by(three);
+        assert_eq!((error.to_string(), error.seat()), ("party 3: it stopped".into(), Some(three)));
+        assert_eq!((Error::Cancelled.by(three).seat(), Seat::PEER.number()), (None, None));
+    }
+
+    #[test]
+    fn an_error_keeps_what_the_operating_system_said() {
+        use std::error::Error as _;
+        let source = |error: &Error| Some(error.source()?.downcast_ref::<io::Error>()?.kind());
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        for error in [Error::output("x"), Error::network("x"), Error::usage("x"), Error::input("a", "b", "c")]
+        {
+            assert_eq!(source(&error), None);
+            let because = error.clone().because(&full);
+            assert_eq!(source(&because), Some(io::ErrorKind::StorageFull));
+            assert_eq!(error.to_string(), because.to_string());
+            assert!(error != because && because == error.because(&full));
+        }
+        assert_eq!(Error::Cancelled.because(&full), Error::Cancelled);
+        // A code of the operating system stays what it is.
+        let code = io::Error::from_raw_os_error(13);
+        let because = Error::output("x").because(&code);
+        assert_eq!(because.source().unwrap().to_string(), code.to_string());
+    }
+
+    #[test]
+    fn a_disagreement_shows_both_values() {
+        let e = Error::Disagreement(vec![Difference {
+            who: Seat::PEER,
+            term: "operation",
+            what: "operation",
+            ours: "union".into(),
+            theirs: "count".into(),
+        }]);
+        assert!(e.to_string().contains("operation: ours is union, the peer's is count"));
+        let three = Seat::numbered(NonZeroU8::new(3).unwrap());
+        let e = e.by(three);
+        assert!(e.to_string().contains("ours is union, party 3's is count"));
+        assert_eq!(e.seat(), Some(three));
+    }
+}

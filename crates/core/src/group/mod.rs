@@ -1,0 +1,138 @@
+//! The groups in which the protocols work: this file defines what they provide, the others how.
+
+pub mod curve25519;
+pub mod encoding;
+pub mod p256;
+pub mod raised;
+pub mod ristretto255;
+
+use crate::channel::Wire;
+use crate::hash::ItemHash;
+use crate::rng::Prng;
+use crate::work::Primitive;
+use curve25519::Curve25519;
+use p256::{P256, P256Compressed};
+use ristretto255::Ristretto255;
+use zeroize::Zeroize;
+
+/// A group with a hash of items into it, and the commutative weak PRF F_k(H(x)) = H(x)^k (CZZDL 5.2). Functions
+/// take batches: the kernels work on many points at once, and threads share them.
+///
+/// Security: decisional Diffie-Hellman in the group, H a random oracle into it.
+pub trait Group: Copy + Default + Send + Sync + 'static {
+    /// The name as typed.
+    const NAME: &'static str;
+    /// The assumption that the PRF rests on, for reports.
+    const ASSUMPTION: &'static str;
+    /// Bytes that [`Group::map_and_raise`] and [`Group::raise`] hold for each point, in addition to arguments and
+    /// results.
+    const ROOM: usize;
+    /// What a multiplication counts as.
+    const MULTIPLICATION: Primitive;
+    /// A description of the points that [`Group::raise`] rejects.
+    const UNFIT: &'static str;
+    /// A key of the PRF.
+    type Key: Key;
+    /// A value of the PRF.
+    type Point: Point;
+
+    /// F_k(H(x)) for the hash of each item or dummy.
+    ///
+    /// # Errors
+    /// If an item hashes to an unfit point, which happens with negligible probability.
+    fn map_and_raise(hashes: &[ItemHash], key: &Self::Key) -> Result<Vec<Self::Point>, Unfit>;
+
+    /// F_k(P) for each point.
+    ///
+    /// # Errors
+    /// If a point is unfit: its multiples would reveal nothing about the key, or it is not an element of the
+    /// group. Whether a point is unfit is public.
+    fn raise(points: &[Self::Point], key: &Self::Key) -> Result<Vec<Self::Point>, Unfit>;
+}
+
+/// A key of a PRF: secret, and zeroed on drop.
+pub trait Key: Sized + Send + Sync {
+    /// Its length in bytes.
+    const BYTES: usize;
+
+    /// Draws a fresh key.
+    fn random(rng: &mut Prng) -> Self;
+
+    /// Draws a fresh key and its inverse. Applying both leaves a value of the PRF unchanged.
+    fn with_inverse(rng: &mut Prng) -> (Self, Self);
+
+    /// The key's bytes. Keep them where nobody else can read them.
+    fn as_bytes(&self) -> &[u8];
+
+    /// Restores one of our keys from its bytes; `None` if the length is wrong.
+    fn of_ours(bytes: &[u8]) -> Option<Self>;
+}
+
+/// A point as it is sent. Its length is given by [`Wire`], and equal points have equal encodings.
+pub trait Point: Wire + AsRef<[u8]> + Copy + Eq + Zeroize + Send + Sync {
+    /// Restores one of our points from its bytes; `None` if the length is wrong.
+    fn of_ours(bytes: &[u8]) -> Option<Self>;
+}
+
+/// A point that no honest party sends ([`Group::UNFIT`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unfit;
+
+/// Something that is done in a group whose name only is known ([`with`]).
+pub trait InGroup {
+    /// What it returns.
+    type Output;
+    /// Does it.
+    fn run<G: Group>(self) -> Self::Output;
+}
+
+/// Does `work` in the group of this name, if there is one. This is where names become types, for all groups.
+pub fn with<W: InGroup>(name: &str, work: W) -> Option<W::Output> {
+    Some(match name {
+        Curve25519::NAME => work.run::<Curve25519>(),
+        P256::NAME => work.run::<P256>(),
+        P256Compressed::NAME => work.run::<P256Compressed>(),
+        Ristretto255::NAME => work.run::<Ristretto255>(),
+        _ => return None,
+    })
+}
+
+/// What is public about a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Its name ([`Group::NAME`]).
+    pub name: &'static str,
+    /// The length of a key in bytes.
+    pub key: usize,
+    /// The length of a point in bytes.
+    pub point: usize,
+    /// Bytes for each point while it is computed ([`Group::ROOM`]).
+    pub room: usize,
+    /// What is assumed of it ([`Group::ASSUMPTION`]).
+    pub assumption: &'static str,
+    /// What a multiplication counts as ([`Group::MULTIPLICATION`]).
+    pub multiplication: Primitive,
+}
+
+/// What is public about the group of this name, if there is one.
+pub fn facts(name: &str) -> Option<Facts> {
+    struct Read;
+    impl InGroup for Read {
+        type Output = Facts;
+        fn run<G: Group>(self) -> Facts {
+            let (key, point) = (G::Key::BYTES, G::Point::SIZE);
+            Facts {
+                name: G::NAME,
+                key,
+                point,
+                room: G::ROOM,
+                assumption: G::ASSUMPTION,
+                multiplication: G::MULTIPLICATION,
+            }
+        }
+    }
+    with(name, Read)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,314 @@
+//! A set as it takes part in a protocol: 32 uniform bytes for each item, and for each dummy that pads it.
+//!
+//! It is made before the peer is met. Hashing, which comes with the [`ItemSet`], is the one thing whose time depends on the
+//! lengths of the items, and padding the one whose time depends on the number of dummies: done later, a peer could take the
+//! time of both.
+//!
+//! A protocol may raise the set to a key of a PRF: [`crate::group::raised`]. Key and points may have been computed before,
+//! in the offline half of a session ([`crate::artefact`]).
+
+use crate::error::{Error, Result};
+use crate::group::raised::Offline;
+use crate::hash::ItemHash;
+use crate::item::{ItemSet, Items, hashes_of};
+use crate::rng::Prng;
+use crate::secret::Secrets;
+use rayon::prelude::*;
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+/// A set, hashed, and padded if so wished (KRTW19 2.5).
+///
+/// Dummies have hashes and are no items, so they are in a domain of their own. Which kind an operation takes is said by
+/// [`crate::operations::Operation::dummies`]; [`crate::protocols::run`], the only way into an operation, refuses a set
+/// that is padded with the other kind.
+pub struct Hashed<'a> {
+    items: Cow<'a, Items>,
+    /// Of the items, then of the dummies.
+    hashes: Hashes<'a>,
+    /// The kind of dummies that pad it, of which there may be 0.
+    dummies: Option<Dummies>,
+    /// How many listed dummies were inserted behind these. They are public and hashed when they are needed: their
+    /// number is the peer's word.
+    inserted: usize,
+    /// What was computed before, if it was.
+    offline: Option<Offline>,
+    /// The identifiers of its items and dummies, if a run of `id` made any.
+    identifiers: OnceLock<Box<Hashed<'static>>>,
+}
+
+enum Hashes<'a> {
+    /// Those of a set without dummies.
+    OfSet(&'a [ItemHash]),
+    Own(Secrets<ItemHash>),
+}
+
+/// What a set is padded with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dummies {
+    /// Random hashes: they match nothing, and nobody can guess and count them.
+    Random,
+    /// The first hashes of a public list. The peer inserts in its own set as many as this one can have, and they match:
+    /// so it neither gets them nor learns how many there are.
+    Listed,
+}
+
+/// Hashes that a task copies, or dummies that it makes.
+const BATCH: usize = 1 << 9;
+
+impl<'a> Hashed<'a> {
+    /// The set without dummies, and with the hashes that it has.
+    pub fn new(set: &'a ItemSet) -> Self {
+        Self::of(Cow::Borrowed(&**set), Hashes::OfSet(set.hashes()), None)
+    }
+
+    fn of(items: Cow<'a, Items>, hashes: Hashes<'a>, dummies: Option<Dummies>) -> Self {
+        Hashed { items, hashes, dummies, inserted: 0, offline: None, identifiers: OnceLock::new() }
+    }
+
+    /// The set filled up to `size`, no less than it has, with random dummies. Takes 32 bytes of memory for each item and
+    /// dummy, beside what the set has.
+    pub fn padded(items: &'a ItemSet, size: usize, rng: &mut Prng) -> Self {
+        Self::with_dummies(items, Dummies::Random, size, |dummies| {
+            dummies.iter_mut().for_each(|dummy| *dummy = ItemHash::random(rng));
+        })
+    }
+
+    fn with_dummies(
+        items: &'a ItemSet,
+        kind: Dummies,
+        size: usize,
+        fill: impl FnOnce(&mut [ItemHash]),
+    ) -> Self {
+        let mut hashes = Secrets::zeros(size.max(items.len()));
+        let (own, dummies) = hashes.split_at_mut(items.len());
+        own.copy_from_slice(items.hashes());
+        fill(dummies);
+        Self::of(Cow::Borrowed(&**items), Hashes::Own(hashes), Some(kind))
+    }
+
+    /// The set filled up to `size`, no less than it has, with listed dummies. Takes 32 bytes of memory for each item and
+    /// dummy, beside what the set has.
+    pub fn padded_from_list(items: &'a ItemSet, size: usize) -> Self {
+        // At once: how many there are is ours to hide, and later it would show in the time of every frame.
+        Self::with_dummies(items, Dummies::Listed, size, |dummies| {
+            let listed = ItemHash::listed();
+            dummies.par_iter_mut().enumerate().for_each(|(i, dummy)| *dummy = listed(i));
+        })
+    }
+
+    /// A set of these items, or of what takes their places, and of their hashes, filled up to `size`, no less than there
+    /// are. As many dummies are computed whatever the set has, because a peer waits for them.
+    pub fn part(
+        items: Items,
+        own: &[ItemHash],
+        kind: Dummies,
+        size: usize,
+        rng: &mut Prng,
+    ) -> Hashed<'static> {
+        let mut dummies = Secrets::zeros(size);
+        match kind {
+            Dummies::Random => dummies.iter_mut().for_each(|dummy| *dummy = ItemHash::random(rng)),
+            Dummies::Listed => {
+                let listed = ItemHash::listed();
+                dummies.par_iter_mut().enumerate().for_each(|(i, dummy)| *dummy = listed(i));
+            }
+        }
+        // Hashes of the set or, in the place of further ones, dummies.
+        let mut hashes = Secrets::zeros(size);
+        for (at, hash) in hashes.iter_mut().enumerate() {
+            *hash = own.get(at).copied().unwrap_or_else(|| dummies[at - own.len()]);
+        }
+        Hashed::of(Cow::Owned(items), Hashes::Own(hashes), Some(kind))
+    }
+
+    /// Puts the first `n` listed dummies behind all others, those that the peer's set may have.
+    pub fn insert_listed(&mut self, n: usize) {
+        self.inserted = n;
+    }
+
+    /// How many listed dummies were inserted for those of the peer's set.
+    pub fn inserted(&self) -> usize {
+        self.inserted
+    }
+
+    /// The kind of dummies that pad it; none if it is not padded.
+    pub fn dummies(&self) -> Option<Dummies> {
+        self.dummies
+    }
+
+    /// The items, without dummies.
+    pub fn items(&self) -> &Items {
+        &self.items
+    }
+
+    /// The size of the set in the protocol: items, dummies, and those that were inserted.
+    pub fn len(&self) -> usize {
+        self.announced() + self.inserted
+    }
+
+    /// The size that the peer is told: items, and the dummies that pad them.
+    pub fn announced(&self) -> usize {
+        self.own().len()
+    }
+
+    /// Whether it has neither.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The hashes of the items and dummies at these positions, each below `len()`.
+    pub fn hashes(&self, positions: &[u32]) -> Secrets<ItemHash> {
+        let (dummy, own) = (ItemHash::listed(), self.own());
+        let mut hashes = Secrets::zeros(positions.len());
+        let batches = hashes.par_chunks_mut(BATCH).zip(positions.par_chunks(BATCH));
+        batches.for_each(|(hashes, positions)| {
+            hashes.iter_mut().zip(positions).for_each(|(hash, &i)| {
+                *hash = match own.get(i as usize) {
+                    Some(hash) => *hash,
+                    None => dummy(i as usize - own.len()),
+                };
+            });
+        });
+        hashes
+    }
+
+    /// The hash of an item, or of a dummy that was not inserted.
+    pub fn hash(&self, i: usize) -> &ItemHash {
+        &self.own()[i]
+    }
+
+    /// The hashes of the items, then of the dummies that were not inserted.
+    pub fn own(&self) -> &[ItemHash] {
+        match &self.hashes {
+            Hashes::OfSet(hashes) => hashes,
+            Hashes::Own(hashes) => hashes,
+        }
+    }
+
+    /// Whether these items are all different, and none is in the set. Takes 32 bytes of memory for each.
+    pub fn all_new(&self, items: &Items) -> bool {
+        let mut new = hashes_of(items);
+        new.par_sort_unstable_by_key(|hash| *hash.as_bytes());
+        let is_new =
+            |hash: &ItemHash| new.binary_search_by_key(hash.as_bytes(), |hash| *hash.as_bytes()).is_err();
+        let different = new.windows(2).all(|two| two[0].as_bytes() != two[1].as_bytes());
+        let ours = &self.own()[..self.items.len()];
+        different && ours.par_iter().all(is_new)
+    }
+
+    /// Keeps the set of the identifiers of its items and dummies for as long as the set itself, because a sealed result
+    /// refers to it.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] if it has identifiers already: they are of one run.
+    pub(crate) fn identify(&self, identifiers: ItemSet) -> Result<&Hashed<'static>> {
+        let again = || Error::Bug("a set that has identifiers from another run".into());
+        let mut new = Some(identifiers);
+        let kept = self.identifiers.get_or_init(|| {
+            let (items, hashes) = new.take().unwrap_or_default().into_parts();
+            Box::new(Hashed::of(Cow::Owned(items), Hashes::Own(hashes), None))
+        });
+        if new.is_none() { Ok(kept) } else { Err(again()) }
+    }
+
+    /// Takes over what was computed before, for as many items and dummies as there are.
+    pub fn take_over(&mut self, offline: Offline) {
+        self.offline = Some(offline);
+    }
+
+    /// What was computed before, if it was.
+    pub(crate) fn offline(&self) -> Option<&Offline> {
+        self.offline.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn identifiers_are_of_one_run_and_have_hashes_of_their_own() {
+        let set: ItemSet = ["a"].iter().collect();
+        let hashed = Hashed::new(&set);
+        let some = |id: &str| [id].iter().collect::<ItemSet>();
+        let identified = hashed.identify(some("1")).unwrap();
+        assert!(identified.items() == &*some("1") && *identified.hash(0) == ItemHash::of_item(b"1"));
+        assert!(matches!(hashed.identify(some("2")), Err(Error::Bug(_))));
+    }
+
+    #[test]
+    fn a_part_has_items_of_the_set_and_dummies_of_its_own() {
+        let set: ItemSet = (0..4).map(|i| format!("item {i}")).collect();
+        let whole = Hashed::new(&set);
+        let mut rng = Prng::from_seed(&[2; 32]);
+        for kind in [Dummies::Random, Dummies::Listed] {
+            let mut make = |set: &Items, own| Hashed::part(set.clone(), own, kind, 9, &mut rng);
+            let (part, again) = (make(&set, whole.own()), make(&set, whole.own()));
+            assert_eq!((part.announced(), part.dummies(), part.items()), (9, Some(kind), &*set));
+            assert!(part.own()[..4] == *whole.own());
+            assert_eq!(part.own()[4..] == again.own()[4..], kind == Dummies::Listed);
+            let none = ItemSet::default();
+            let listed = Hashed::padded_from_list(&none, 5);
+            assert_eq!(part.own()[4..] == *listed.own(), kind == Dummies::Listed);
+            assert_eq!(make(&none, &[]).announced(), 9);
+            let public: HashSet<ItemHash> = (0..300).map(ItemHash::listed()).collect();
+            assert!(part.own()[4..].iter().all(|dummy| public.contains(dummy) == (kind == Dummies::Listed)));
+        }
+    }
+
+    #[test]
+    fn new_items_are_all_different_and_not_in_the_set() {
+        let list = |items: &[&str]| items.iter().collect::<Items>();
+        let set: ItemSet = ["a", "b"].iter().collect();
+        let mut rng = Prng::from_seed(&[3; 32]);
+        // The items of a part may be elsewhere; its hashes are what counts.
+        let part = Hashed::part(list(&["1", "2"]), set.hashes(), Dummies::Listed, 5, &mut rng);
+        for hashed in [Hashed::new(&set), Hashed::padded(&set, 5, &mut rng), part] {
+            // (items, whether all are new)
+            for (items, new) in [
+                (&[][..], true),
+                (&["c"], true),
+                (&["c", "ab", ""], true),
+                (&["b"], false),
+                (&["c", "a", "d"], false),
+                (&["c", "d", "c"], false),
+            ] {
+                assert_eq!(hashed.all_new(&list(items)), new, "{items:?}");
+            }
+        }
+        let none = ItemSet::default();
+        assert!(Hashed::new(&none).all_new(&list(&["a"])) && !Hashed::new(&none).all_new(&list(&["a", "a"])));
+    }
+
+    #[test]
+    fn items_and_dummies_have_hashes_of_their_own() {
+        let set: ItemSet = ["a", "b", ""].iter().collect();
+        let all =
+            |h: &Hashed<'_>| -> Vec<ItemHash> { h.hashes(&(0..h.len() as u32).collect::<Vec<_>>()).to_vec() };
+        let mut rng = Prng::from_seed(&[1; 32]);
+        let plain = Hashed::new(&set);
+        let random = Hashed::padded(&set, 9, &mut rng);
+        let again = Hashed::padded(&set, 9, &mut rng);
+        let listed = Hashed::padded_from_list(&set, 9);
+        assert_eq!([plain.len(), random.len(), listed.len()], [3, 9, 9]);
+        for other in [&random, &again, &listed] {
+            assert_eq!(all(other)[..3], all(&plain)[..]);
+            assert!(other.items() == &*set);
+        }
+        let mut different: HashSet<ItemHash> = all(&plain).into_iter().collect();
+        for padded in [&random, &again, &listed] {
+            different.extend(&all(padded)[3..]);
+        }
+        assert_eq!(different.len(), 3 + 3 * 6);
+        // Nobody can guess those that match nothing.
+        let list: HashSet<ItemHash> = (0..300).map(ItemHash::listed()).collect();
+        assert!([&random, &again].iter().all(|padded| all(padded).iter().all(|hash| !list.contains(hash))));
+        // The list is the same whoever has it, wherever it begins.
+        let none = ItemSet::default();
+        let mut receiver = Hashed::padded(&none, 4, &mut rng);
+        receiver.insert_listed(6);
+        assert_eq!(all(&receiver)[4..], all(&listed)[3..]);
+    }
+}

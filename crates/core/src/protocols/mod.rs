@@ -1,0 +1,596 @@
+//! The protocols, each described by one static entry. How each one works is in the files named after the papers'
+//! figures ([`crate::operations`] and below).
+//!
+//! An entry says what the protocol offers, assumes and costs, and how to run it. All other code consults the entry and
+//! never asks which protocol it is. To add a protocol, add a file here and a line to [`ALL`].
+//!
+//! All of them run through [`run`], which checks that the parts of a task belong together. The roles themselves are not
+//! public: with the wrong dummies in a set, they would silently give wrong results.
+//!
+//! All of them have the same errors: [`Error::Peer`] if a message is not the expected one or the peer gave up,
+//! [`Error::Network`] if the connection ended or stalled, [`Error::Cancelled`] if we were stopped, and [`Error::Bug`]
+//! for arguments that do not belong together. Errors that only the result reveals are in [`Sealed`].
+
+mod cm20;
+pub(crate) mod cwprf;
+mod dc17;
+mod deviating;
+pub(crate) mod dh_psi;
+mod krtw19;
+mod offer;
+mod osn;
+mod poprf;
+mod several;
+mod sigma;
+mod sigma_ahe;
+mod sigma_dh;
+#[cfg(feature = "fhe")]
+mod sigma_fhe;
+mod vole;
+
+pub use crate::assumption::Assumption;
+pub use cm20::CM20;
+pub use cwprf::CWPRF;
+pub use dc17::under_cipher;
+pub use dc17::{DC17, allow_short_moduli};
+pub use dh_psi::DH_PSI;
+pub use krtw19::{KRTW19, KRTW19_PLAIN};
+pub use offer::{Choice, Offer, Unasked};
+pub use osn::OSN;
+pub use poprf::POPRF;
+pub use several::{MPSI, MPSI_CA, MPSU};
+pub use sigma_ahe::SIGMA_AHE;
+pub use sigma_dh::SIGMA_DH;
+#[cfg(feature = "fhe")]
+pub use sigma_fhe::SIGMA_FHE;
+pub use vole::VOLE;
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::group::{self, InGroup};
+use crate::hashed::Dummies;
+use crate::many::Many;
+use crate::operations::cost::{Cost, Deal, Memory, held_for_tags, tags_and_rows};
+use crate::operations::{
+    Announced, Learned, Operation, Role, Sealed, Task, Terms, UNION, intersect, multiparty,
+};
+use crate::oprf::Oprf;
+use crate::params::MAX_SET;
+use crate::spelling::{GROUP, PAD_TO, PROTOCOL};
+use crate::work::{Primitive, Step, Work};
+use std::fmt;
+
+/// All protocols of two parties that this program is built with, in the order shown to users.
+pub static ALL: [&Protocol; BUILT] = [
+    &CWPRF,
+    &DH_PSI,
+    &CM20,
+    &VOLE,
+    &KRTW19,
+    &KRTW19_PLAIN,
+    &OSN,
+    &POPRF,
+    &SIGMA_DH,
+    &SIGMA_AHE,
+    #[cfg(feature = "fhe")]
+    &SIGMA_FHE,
+    &DC17,
+];
+
+const BUILT: usize = 11 + cfg!(feature = "fhe") as usize;
+
+/// All protocols of several parties, one for each operation that they compute.
+pub static SEVERAL: [&Protocol; 3] = [&MPSU, &MPSI, &MPSI_CA];
+
+/// Protocols that this program is not built with, and the feature that each takes.
+const NOT_BUILT: &[(&str, &str)] = &[
+    #[cfg(not(feature = "fhe"))]
+    ("sigma-fhe", "fhe"),
+];
+
+/// The names of the groups that protocols work in.
+pub mod groups {
+    use crate::group::Group;
+    use crate::group::curve25519::Curve25519;
+    use crate::group::p256;
+    use crate::group::ristretto255::Ristretto255;
+
+    /// Curve25519, abscissae only ([`crate::group::curve25519`]).
+    pub const CURVE25519: &str = Curve25519::NAME;
+    /// P-256, points of 64 bytes ([`crate::group::p256`]).
+    pub const P256: &str = p256::P256::NAME;
+    /// P-256, abscissae of 32 bytes ([`crate::group::p256`]).
+    pub const P256_COMPRESSED: &str = p256::P256Compressed::NAME;
+    /// ristretto255 ([`crate::group::ristretto255`]).
+    pub const RISTRETTO255: &str = Ristretto255::NAME;
+
+    /// Paillier's encryption with moduli of 1024 bits. For benchmarks only ([`super::allow_short_moduli`]).
+    pub const PAILLIER_1024: &str = "paillier1024";
+    /// Paillier's encryption with moduli of 2048 bits, in place of a group ([`crate::ahe::paillier`]).
+    pub const PAILLIER_2048: &str = "paillier2048";
+    /// The same with 3072 bits.
+    pub const PAILLIER_3072: &str = "paillier3072";
+
+    /// All groups, in the order shown to users.
+    pub const ALL: [&str; 4] = [CURVE25519, P256, P256_COMPRESSED, RISTRETTO255];
+
+    /// The group of this name, by its own constant.
+    ///
+    /// # Errors
+    /// A sentence that says that the name is unknown, and which names there are.
+    pub fn named(name: &str) -> Result<&'static str, String> {
+        let none = || format!("\"{name}\" is not a group: {}", ALL.join(", "));
+        ALL.into_iter().find(|group| *group == name).ok_or_else(none)
+    }
+
+    /// The encryptions of `dc17`, in the order shown to users: the name that users type, and the choice that it stands for.
+    pub const CIPHERS: [(&str, &str); 3] =
+        [("elgamal", RISTRETTO255), (PAILLIER_2048, PAILLIER_2048), (PAILLIER_3072, PAILLIER_3072)];
+
+    /// The encryption of this name.
+    ///
+    /// # Errors
+    /// A sentence that says that the name is unknown, and which names there are.
+    pub fn cipher(name: &str) -> Result<&'static str, String> {
+        let none =
+            || format!("\"{name}\" is not an encryption: {}", CIPHERS.map(|(name, _)| name).join(", "));
+        CIPHERS.into_iter().find(|(typed, _)| *typed == name).map(|(_, group)| group).ok_or_else(none)
+    }
+
+    /// The groups in which halves of runs can be prepared.
+    pub fn prepared() -> Vec<&'static str> {
+        let prepares = |group: &str| {
+            super::ALL
+                .iter()
+                .any(|p| p.groups.contains(&group) && p.offers.iter().any(|offer| offer.prepares))
+        };
+        ALL.into_iter().filter(|group| prepares(group)).collect()
+    }
+}
+
+/// A protocol: how operations are computed. Two are equal if they have the same name.
+pub struct Protocol {
+    /// The name as typed.
+    pub name: &'static str,
+    /// What it is built from, in one line.
+    pub summary: &'static str,
+    /// When to take it, in a few words.
+    pub when: &'static str,
+    /// The groups it can work in, the default first. Protocols from OT extension use theirs for the base OTs only.
+    pub groups: &'static [&'static str],
+    /// Further choices in place of a group: encryptions that work in none, which are slower.
+    pub ciphers: &'static [&'static str],
+    /// The operations it computes, each once.
+    pub offers: &'static [Offer],
+    /// What it rests on in the group of this name.
+    rests_on: fn(&str) -> &'static [Assumption],
+    /// What is known of the speed of a machine from runs of it ([`crate::speed`]).
+    pub probes: &'static [Probe],
+    /// The assumptions behind the secrecy under these terms, in the group of this name, in sentences. What an operation
+    /// assumes in addition is in [`Protocol::assumes`].
+    assumptions: fn(&Terms, &str) -> Vec<&'static str>,
+    /// How it runs, and what that costs.
+    runs: Runs,
+}
+
+/// A run by which a primitive is timed, those before it in [`Primitive::ALL`] being known.
+#[derive(Debug, Clone, Copy)]
+pub struct Probe {
+    /// The primitive.
+    pub primitive: Primitive,
+    /// What is computed, and in which group.
+    pub operation: &'static Operation,
+    /// The name of the group.
+    pub group: &'static str,
+    /// Items of each party.
+    pub items: usize,
+    /// The party that is timed.
+    pub role: Role,
+}
+
+/// How a protocol runs.
+enum Runs {
+    /// Between two parties.
+    Two {
+        /// [`Protocol::stages`], except for an operation over a union.
+        stages: fn(&Operation, &Terms) -> usize,
+        /// [`Protocol::cost`], except for an operation over a union.
+        cost: fn(&Deal) -> Result<Cost>,
+        /// Runs one party of an offered operation, except for one over a union. The last argument is the size of the
+        /// peer's set in the protocol.
+        run: Run,
+    },
+    /// Among several parties. The leader is the receiver, and all others are senders. The last arguments are the bounds
+    /// on all sets, in the order of the parties.
+    Several {
+        /// [`Protocol::cost_of_several`].
+        cost: fn(&Terms, &[usize]) -> Result<multiparty::Cost>,
+        /// Runs one party.
+        run: RunOfSeveral,
+    },
+}
+
+type Run = for<'a> fn(&Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learned>>;
+type RunOfSeveral = for<'a> fn(&Task<'a>, &mut Many, &[usize]) -> Result<Sealed<'a, Learned>>;
+
+/// The protocol of this name.
+///
+/// # Errors
+/// A sentence that says that the name is unknown, and which names there are.
+pub fn named(name: &str) -> Result<&'static Protocol, String> {
+    let found = ALL.into_iter().chain(SEVERAL).find(|p| p.name == name);
+    found.ok_or_else(|| match NOT_BUILT.iter().find(|(other, _)| *other == name) {
+        Some((_, feature)) => {
+            format!("this program is built without {name}: build it with the feature {feature}, or use another protocol")
+        }
+        None => {
+            let several = SEVERAL.map(|p| p.name).join(", ");
+            format!("\"{name}\" is not a protocol: {}; of several parties: {several}", names(|_| true))
+        }
+    })
+}
+
+/// The names of protocols that this program is not built with. [`named`] says of them which feature they take.
+pub fn not_built() -> impl Iterator<Item = &'static str> {
+    NOT_BUILT.iter().map(|(name, _)| *name)
+}
+
+/// The protocol to use where the user named none. If that is asked for, it is one that withstands a malicious sender, or
+/// that reveals the count to the sender; otherwise the first in order. For intersect that is dh-psi: it sends less than dh,
+/// and a receiver that deviates can test fewer guesses; both compute as much.
+pub fn default_for(operation: &Operation, terms: &Terms) -> &'static Protocol {
+    let first = |wanted: fn(&Offer) -> bool| ALL.into_iter().find(|p| p.offer(operation).is_some_and(wanted));
+    let withstands = if terms.malicious_sender { first(|offer| offer.malicious_sender) } else { None };
+    let reveals = if terms.reveal_count { first(|offer| offer.reveals_count) } else { None };
+    // A test says that each operation has one.
+    withstands.or(reveals).or_else(|| first(|offer| offer.order == 0)).unwrap_or(&CWPRF)
+}
+
+/// The protocol that computes the operation from a filter that was made in advance, if there is one.
+pub fn filtering(operation: &Operation) -> Option<&'static Protocol> {
+    ALL.into_iter().find(|p| p.offer(operation).is_some_and(|offer| offer.filters))
+}
+
+/// The protocol of several parties that computes the operation, if there is one.
+pub fn of_several(operation: &Operation) -> Option<&'static Protocol> {
+    SEVERAL.into_iter().find(|p| p.computes(operation))
+}
+
+/// The names of the protocols of two parties for which `wanted` holds.
+pub fn names(wanted: impl Fn(&Protocol) -> bool) -> String {
+    let names: Vec<&str> = ALL.into_iter().filter(|p| wanted(p)).map(|p| p.name).collect();
+    names.join(", ")
+}
+
+impl Protocol {
+    /// Its offer for the operation, if it computes it.
+    pub fn offer(&self, operation: &Operation) -> Option<&'static Offer> {
+        self.offers.iter().find(|offer| offer.operation == operation)
+    }
+
+    /// The assumptions behind the secrecy of an operation under these terms, in the group of this name, in sentences.
+    pub fn assumes(&self, operation: &Operation, terms: &Terms, group: &str) -> Vec<&'static str> {
+        let mut all = (self.assumptions)(terms, group);
+        all.extend(operation.over_union.iter().flat_map(|over| over.assumptions));
+        all
+    }
+
+    /// Whether it is for several parties; otherwise it is for two.
+    pub const fn is_of_several(&self) -> bool {
+        matches!(self.runs, Runs::Several { .. })
+    }
+
+    /// The number of stages that a run of two announces to a [`crate::channel::Observer`], in either role.
+    pub fn stages(&self, operation: &Operation, terms: &Terms) -> usize {
+        match (&self.runs, &operation.over_union) {
+            (Runs::Two { stages, .. }, Some(over)) => over.stages + stages(&UNION, terms),
+            (Runs::Two { stages, .. }, None) => stages(operation, terms),
+            (Runs::Several { .. }, _) => 0,
+        }
+    }
+
+    /// What a run of two costs.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for sets that are too large for it.
+    pub fn cost(&self, deal: &Deal) -> Result<Cost> {
+        let Runs::Two { cost, .. } = self.runs else { return Err(self.not_of(2)) };
+        let (receiver, sender) = self.sizes(deal);
+        self.check_sizes(deal.operation, [receiver, sender]).map_err(Error::usage)?;
+        let mut cost = match &deal.operation.over_union {
+            Some(over) => (over.cost)(deal, cost(&(over.union)(deal))?),
+            None => cost(deal)?,
+        };
+        // Before all else both hash their items.
+        if let Some(first) = cost.steps.first_mut() {
+            let own = [deal.receiver, deal.sender].map(|all| Work::of(Primitive::Item, all.size));
+            first.work = [0, 1].map(|i| first.work[i] + own[i]);
+        }
+        Ok(cost)
+    }
+
+    /// What a run of several costs, with these bounds on their sets.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for sets that are too large for it.
+    pub fn cost_of_several(&self, terms: &Terms, bounds: &[usize]) -> Result<multiparty::Cost> {
+        match self.runs {
+            Runs::Several { cost, .. } => cost(terms, bounds),
+            Runs::Two { .. } => Err(self.not_of(bounds.len())),
+        }
+    }
+
+    fn not_of(&self, parties: usize) -> Error {
+        Error::bug(format!("{self} in a run of {parties} parties"))
+    }
+
+    /// Whether it computes the operation.
+    pub fn computes(&self, operation: &Operation) -> bool {
+        self.offer(operation).is_some()
+    }
+
+    /// The group it works in by default.
+    pub const fn group(&self) -> &'static str {
+        self.groups[0]
+    }
+
+    /// What it can work in, the default first: groups, then ciphers.
+    pub fn works_in(&self) -> impl Iterator<Item = &'static str> {
+        let for_benchmarks = !self.ciphers.is_empty() && dc17::short_moduli();
+        let short = for_benchmarks.then_some(groups::PAILLIER_1024);
+        self.groups.iter().chain(self.ciphers).copied().chain(short)
+    }
+
+    /// Each way to run it in a group, its default first.
+    pub fn choices(&'static self) -> impl Iterator<Item = Choice> {
+        self.groups.iter().map(move |group| Choice { protocol: self, group })
+    }
+
+    /// What is public about one of its groups.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a group that it does not work in.
+    fn facts(&self, group: &str) -> Result<group::Facts> {
+        let found = self.groups.iter().find(|name| **name == group).and_then(|name| group::facts(name));
+        found.ok_or_else(|| self.refuse_group(group))
+    }
+
+    /// Does `work` in one of its groups.
+    ///
+    /// # Errors
+    /// Those of the work, and [`Error::Usage`] for a group that it does not work in.
+    fn within<T, W: InGroup<Output = Result<T>>>(&self, group: &str, work: W) -> Result<T> {
+        self.facts(group)?;
+        group::with(group, work).unwrap_or_else(|| Err(self.refuse_group(group)))
+    }
+
+    /// The error for a group that it does not work in.
+    pub fn refuse_group(&self, group: &str) -> Error {
+        Error::usage(format!(
+            "{self} does not work in {group}. Omit {GROUP}, or use one of its own: {}",
+            self.works_in().collect::<Vec<_>>().join(", ")
+        ))
+    }
+
+    /// Checks that the receiver's and the sender's set are not larger than its offer for the operation allows.
+    ///
+    /// # Errors
+    /// A sentence that says what is allowed, and which protocols take these sizes.
+    pub fn check_sizes(&self, operation: &Operation, sizes: [usize; 2]) -> Result<(), String> {
+        let Some(offer) = self.offer(operation) else { return Ok(()) };
+        // What is more than any protocol takes is refused elsewhere.
+        if offer.takes(sizes) || offer.largest == [MAX_SET; 2] {
+            return Ok(());
+        }
+        let instead = names(|protocol| {
+            let other = protocol.offer(operation);
+            other.is_some_and(|other| other.reveals_count == offer.reveals_count && other.takes(sizes))
+        });
+        let [of_receiver, of_sender] = offer.largest;
+        let all = ["receiver", "sender"].into_iter().zip(sizes).zip(offer.largest);
+        let over = all
+            .filter(|((_, size), most)| size > most)
+            .map(|((who, size), _)| format!("the {who} has {size}"));
+        Err(format!(
+            "{operation} by {self} is for at most {of_receiver} items of the receiver and {of_sender} of the sender, and \
+             {}; dummies count, and those that the receiver inserts. Use another {PROTOCOL} ({instead}) or smaller values \
+             for {PAD_TO}",
+            over.collect::<Vec<_>>().join(" and ")
+        ))
+    }
+
+    /// The sizes of the receiver's and the sender's set in the protocol: the announced sizes, and for the receiver the
+    /// dummies that it inserts.
+    pub fn sizes(&self, deal: &Deal) -> (usize, usize) {
+        (deal.receiver.size + self.inserted(deal.operation, deal.sender), deal.sender.size)
+    }
+
+    /// The number of listed dummies that the receiver inserts into its set: as many as the sender's set can have, if
+    /// this protocol requires them.
+    pub fn inserted(&self, operation: &Operation, sender: Announced) -> usize {
+        let inserts = self.offer(operation).is_some_and(|offer| offer.inserts_list);
+        if inserts && sender.padded { sender.size } else { 0 }
+    }
+}
+
+impl PartialEq for Protocol {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Protocol {}
+
+impl fmt::Debug for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Runs one party. `peer` is what the peer announced of its set.
+///
+/// # Errors
+/// In addition to those of the protocols, [`Error::Usage`] for sets larger than [`MAX_SET`] and for a group that is
+/// not one of the protocol's. [`Error::Bug`] for a set that is padded with dummies of the wrong kind, or lacks the
+/// listed ones that the peer's set asks for ([`Protocol::inserted`]).
+pub fn run<'a>(
+    protocol: &'static Protocol,
+    task: &Task<'a>,
+    cx: &mut Context,
+    peer: Announced,
+) -> Result<Sealed<'a, Learned>> {
+    let Runs::Two { run, .. } = &protocol.runs else { return Err(protocol.not_of(2)) };
+    let n = protocol.check(task, peer)?;
+    match &task.operation.over_union {
+        Some(over) => (over.run)(run, task, cx, n),
+        None => run(task, cx, n),
+    }
+}
+
+/// Runs one party of several. `bounds` are those on the sets of all parties, in their order. The set of the task has as
+/// many items and random dummies as its bound, or fewer.
+///
+/// # Errors
+/// In addition to those of the protocols, [`Error::Usage`] for bounds larger than [`MAX_SET`], and for a group that is
+/// not the protocol's. [`Error::Bug`] for a task whose parts do not belong together.
+pub fn run_of_several<'a>(
+    protocol: &'static Protocol,
+    task: &Task<'a>,
+    many: &mut Many,
+    bounds: &[usize],
+) -> Result<Sealed<'a, Learned>> {
+    let Runs::Several { run, .. } = &protocol.runs else { return Err(protocol.not_of(bounds.len())) };
+    let Task { operation, role, group, set, terms, .. } = *task;
+    if let Some(largest) = bounds.iter().find(|bound| **bound > MAX_SET) {
+        return Err(Error::usage(format!("a set of {largest} items: {MAX_SET} is the most")));
+    }
+    if !protocol.groups.contains(&group) {
+        return Err(protocol.refuse_group(group));
+    }
+    let fits = bounds.get(many.me).is_some_and(|bound| set.len() <= *bound)
+        && bounds.len() == many.parties()
+        && set.dummies().is_none_or(|dummies| dummies == Dummies::Random)
+        && (role == Role::Receiver) == (many.me == 0)
+        && terms.several
+        && protocol.computes(operation);
+    match fits {
+        true => run(task, many, bounds),
+        false => Err(Error::bug(format!("{operation} by {protocol} as the {role}, party {}", many.me + 1))),
+    }
+}
+
+impl Protocol {
+    /// Refuses a task whose parts do not belong together. Returns the size of the peer's set in the protocol.
+    fn check(&self, task: &Task, peer: Announced) -> Result<usize> {
+        let Some(offer) = self.offer(task.operation) else {
+            return Err(Error::bug(format!("{} by {self}", task.operation)));
+        };
+        if !self.works_in().any(|name| name == task.group) {
+            return Err(self.refuse_group(task.group));
+        }
+        self.check_dummies(task, peer)?;
+        let ours = Announced { size: task.set.announced(), padded: task.set.dummies().is_some() };
+        let inserted = if task.role == Role::Sender { self.inserted(task.operation, ours) } else { 0 };
+        let n = peer.size + inserted;
+        let largest = n.max(task.set.len());
+        if largest > MAX_SET {
+            return Err(Error::usage(format!("a set of {largest} items: {MAX_SET} is the most")));
+        }
+        let sizes = if task.role == Role::Receiver { [task.set.len(), n] } else { [n, task.set.len()] };
+        self.check_sizes(task.operation, sizes).map_err(Error::usage)?;
+        let payloads =
+            if task.terms.payload && task.role == Role::Sender { task.set.items().len() } else { 0 };
+        if task.terms.malicious_sender && !offer.malicious_sender {
+            return Err(Error::bug(format!("{self} against a malicious sender")));
+        }
+        if task.terms.reveal_count != offer.reveals_count {
+            return Err(Error::bug(format!(
+                "{} by {self}, in which the sender {} how many items match",
+                task.operation,
+                if offer.reveals_count { "would learn unasked" } else { "cannot learn" }
+            )));
+        }
+        match task.payloads.len() == payloads {
+            true => Ok(n),
+            false => Err(Error::Bug("payloads that do not belong to the items".into())),
+        }
+    }
+
+    /// Refuses dummies that would give wrong results. A union's receiver must have the sender's dummies, or they would
+    /// be among the new items; everywhere else dummies must not match.
+    fn check_dummies(&self, task: &Task, peer: Announced) -> Result<()> {
+        let Task { operation, role, set, .. } = *task;
+        let (kind, due) = (operation.dummies(role), self.inserted(operation, peer));
+        let due = if role == Role::Receiver { due } else { 0 };
+        if set.dummies().is_some_and(|dummies| dummies != kind) {
+            return Err(Error::bug(format!(
+                "the {role} of {operation} by {self} pads with dummies of another kind: {}",
+                match kind {
+                    Dummies::Random => "random ones (Hashed::padded)",
+                    Dummies::Listed => "those of the public list (Hashed::padded_from_list)",
+                }
+            )));
+        }
+        match set.inserted() == due {
+            true => Ok(()),
+            false => Err(Error::bug(format!(
+                "the {role} of {operation} by {self} inserts {due} listed dummies for a peer's set of {} \
+                 (Hashed::insert_listed, Protocol::inserted), not {}",
+                peer.size,
+                set.inserted()
+            ))),
+        }
+    }
+}
+
+/// Runs one party of an intersection over an OPRF. The peer's set has `n` items in the protocol.
+fn over_oprf<'a>(
+    task: &Task<'a>,
+    protocol: &impl Oprf,
+    cx: &mut Context,
+    n: usize,
+) -> Result<Sealed<'a, Learned>> {
+    let Task { set, payloads, ref terms, .. } = *task;
+    Ok(match task.role {
+        Role::Receiver => intersect::oprf::receiver(protocol, cx, set, n, terms)?.map(Learned::Matching),
+        Role::Sender => {
+            let found = intersect::oprf::sender(protocol, cx, set, payloads, n, terms)?;
+            Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching)))
+        }
+    })
+}
+
+/// The cost of an intersection over an OPRF of this cost: then come the tags, and the bits if both get the result.
+fn cost_over_oprf(deal: &Deal, (n_y, n_x): (usize, usize), oprf: crate::oprf::Cost) -> Result<Cost> {
+    let coding = intersect::oprf::coding(&deal.terms, n_x, n_y)?;
+    let tags = Step::both(Work::of(Primitive::Tag, n_x)).sends(0, tags_and_rows(deal, n_x, coding));
+    let rounds = oprf.rounds + usize::from(n_x > 0) * (1 + usize::from(deal.terms.both));
+    let for_tags = held_for_tags(deal, (n_y, n_x), coding);
+    let values = [n_y, n_x].map(|n| 32 * n);
+    let memory = [0, 1].map(|i| Memory {
+        held: oprf.held[i].max(values[i] + for_tags[i]) as u64,
+        each_thread: oprf.each_thread[i] as u64,
+    });
+    let steps = [oprf.steps, vec![tags, deal.sent_on()]].concat();
+    Ok(Cost { steps, rounds, memory })
+}
+
+/// An assumption of all protocols, unless run against a malicious sender.
+const SEMI_HONEST: &str =
+    "both parties follow the protocol (semi-honest): nothing binds a party to its true set or choices";
+/// An assumption of all protocols from OT.
+const BASE_OTS: &str = "decisional Diffie-Hellman on ristretto255, for the base OTs";
+
+/// The assumption that a PRF in the group of this name rests on.
+fn in_group(group: &str) -> &'static str {
+    group::facts(group).map_or("decisional Diffie-Hellman in the group", |facts| facts.assumption)
+}
+
+#[cfg(test)]
+mod tests;

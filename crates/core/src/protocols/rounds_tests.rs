@@ -1,0 +1,111 @@
+//! The rounds that the entries state are those that protocols take.
+
+use super::*;
+use crate::hash::SessionId;
+use crate::hashed::Hashed;
+use crate::item::{ItemSet, Items};
+use crate::membership::rpmt::{Binning, Comparison};
+use crate::operations::union::bins;
+use crate::rng::Prng;
+use crate::testing::{Rounds, SEEDS};
+use crate::testing::{is_krtw19, kinds};
+use veilset_testing::Draw;
+
+/// Items of a sender that take more frames of bins than it may be ahead.
+const MANY_FRAMES: usize = 17_000;
+
+/// A run of sets of these sizes, the receiver's first.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    operation: &'static Operation,
+    choice: Choice,
+    terms: Terms,
+    sizes: [usize; 2],
+}
+
+impl Case {
+    fn stated(&self) -> usize {
+        let [receiver, sender] = self.sizes.map(|size| Announced { size, padded: false });
+        let Case { operation, choice: Choice { protocol, group }, terms, .. } = *self;
+        protocol.cost(&Deal { operation, terms, group, receiver, sender }).unwrap().rounds
+    }
+
+    fn taken(&self) -> usize {
+        let Case { operation, choice: Choice { protocol, group }, terms, sizes: [n_y, n_x] } = *self;
+        let (counted, channels) = Rounds::pair();
+        let set = |range: std::ops::Range<usize>| -> ItemSet { range.map(|i| i.to_string()).collect() };
+        let sets = [set(0..n_y), set(n_y / 2..n_y / 2 + n_x)];
+        let payloads: Items = (0..if terms.payload { n_x } else { 0 }).map(|_| "payload").collect();
+        let values = vec![1; if operation.uses.has_values(Role::Sender, &terms) { n_x } else { 0 }];
+        let party = |(i, mut ch): (usize, crate::channel::Channel)| {
+            let role = Role::ALL[i];
+            let sends = role == Role::Sender;
+            let task = Task {
+                operation,
+                role,
+                group,
+                set: &Hashed::new(&sets[i]),
+                values: if sends { &values } else { &[] },
+                payloads: if sends { &payloads } else { const { &Items::new() } },
+                terms,
+                filter: None,
+            };
+            let mut rng = Prng::from_seed(&SEEDS[i]);
+            let mut cx = Context::new(&mut ch, &SessionId::of([1; 32]), &mut rng);
+            run(protocol, &task, &mut cx, Announced { size: self.sizes[1 - i], padded: false }).map(drop)
+        };
+        std::thread::scope(|s| {
+            let party = &party;
+            let parties = channels.into_iter().enumerate().map(|side| s.spawn(move || party(side)));
+            let ends: Vec<_> = parties.collect::<Vec<_>>().into_iter().map(|t| t.join().unwrap()).collect();
+            assert!(ends.iter().all(Result::is_ok), "{self:?}: {ends:?}");
+        });
+        counted.count()
+    }
+
+    /// What is wrong with what is stated, if something is.
+    fn wrong(&self) -> Option<String> {
+        let (stated, taken) = (self.stated(), self.taken());
+        (taken != stated).then(|| format!("{self:?}: {stated} rounds are stated, it takes {taken}"))
+    }
+}
+
+#[test]
+fn rounds_are_as_counted() {
+    let (mut small, mut large) = (Vec::new(), Vec::new());
+    for (operation, choice, terms) in kinds() {
+        let (protocol, case) = (choice.protocol, |sizes| Case { operation, choice, terms, sizes });
+        small.push(case([5, 4]));
+        // Those in bins take longest, and have no message that an empty set leaves out.
+        let plain = !terms.payload && !terms.malicious_sender;
+        if plain && (!is_krtw19(protocol) || terms.both && protocol == &KRTW19) {
+            small.extend([[0, 4], [5, 0], [0, 0]].map(case));
+        }
+        // Several frames of points, tags, rows and columns; by vole the code instead of OTs alone; and more frames of
+        // bins than S may be ahead.
+        if plain && !terms.both {
+            match is_krtw19(protocol) {
+                true if protocol == &KRTW19 => large.push(case([100, MANY_FRAMES])),
+                // Its distributed OPRF is two of RR22 with the code.
+                false if operation == &ID && protocol == &CWPRF => large.push(case([9000, 8500])),
+                false if operation == &INTERSECT || operation == &UNION && protocol == &OSN => {
+                    let sizes = [9000, 8500];
+                    let takes = protocol.offer(operation).unwrap().takes(sizes);
+                    large.push(case(if takes { sizes } else { [20, 8500] }));
+                }
+                _ => {}
+            }
+        }
+    }
+    let beside = bins::beside(&large[0].terms);
+    let in_bins = |n| Binning::new(Comparison::Private, 100, n, beside).unwrap().rounds();
+    assert!(in_bins(MANY_FRAMES) > in_bins(4));
+    // The first tier draws one for each protocol of each operation and how many are empty, and some of many items.
+    let mut draw = Draw::new("rounds");
+    let small = draw.of_each(1, small, |Case { operation, choice, sizes, .. }| {
+        (operation.name, choice.protocol.name, sizes.map(|n| n == 0))
+    });
+    let large = draw.some(2, large);
+    let wrong: Vec<String> = small.iter().chain(&large).filter_map(Case::wrong).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
