@@ -1,5 +1,5 @@
 //! Times equality with shared output, each party on one thread, on 2^20 strings of 64 bits or as many as asked for:
-//! `cargo bench -p veilset --bench equality -- 1048576`.
+//! `cargo bench -p veilset-core --features hazmat --bench equality -- 1048576`.
 
 use std::time::Instant;
 use veilset_core::channel::Channel;

@@ -1,5 +1,5 @@
 //! Times random OTs, each party on one thread, for every depth of the trees and both security levels:
-//! `cargo bench -p veilset --bench random_ot`.
+//! `cargo bench -p veilset-core --features hazmat --bench random_ot`.
 
 use std::time::{Duration, Instant};
 use veilset_core::channel::{Channel, frames};

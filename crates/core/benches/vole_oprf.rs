@@ -1,5 +1,5 @@
 //! Times the VOLE-based OPRF and its parts, each on one thread, on 2^20 items a side or as many as asked for:
-//! `cargo bench -p veilset --bench vole_oprf -- 1048576`.
+//! `cargo bench -p veilset-core --features hazmat --bench vole_oprf -- 1048576`.
 
 use std::time::Instant;
 use veilset_core::channel::Channel;

@@ -459,12 +459,11 @@ impl Error {
     /// Whose fault it is.
     ///
     /// ```
-    /// use veilset::error::Culprit;
-    /// use veilset::{Keys, Options};
+    /// # use veilset_core as veilset;
+    /// use veilset::error::{Culprit, Error};
     ///
-    /// let error = Keys::new(["ann", ""]).unwrap_err();
-    /// assert_eq!(error.culprit(), Culprit::Us);
-    /// assert_eq!(error.to_string(), "the keys, row 2: the key is empty. Leave it out, or accept empty keys (KeysBuilder::keep_empty)");
+    /// assert_eq!(Error::usage("a key is empty. Leave it out").culprit(), Culprit::Us);
+    /// assert_eq!(Error::network("the peer does not answer").culprit(), Culprit::Nobody);
     /// ```
     pub const fn culprit(&self) -> Culprit {
         match self {
@@ -603,7 +602,9 @@ impl std::error::Error for Error {
     /// use std::error::Error;
     /// use std::io::{self, ErrorKind};
     ///
-    /// let error = veilset::Identity::load("no-such-file.pem").unwrap_err();
+    /// # use veilset_core as veilset;
+    /// let why = io::Error::from(ErrorKind::NotFound);
+    /// let error = veilset::error::Error::usage("ann.pem is missing").because(&why);
     /// let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()).unwrap();
     /// assert_eq!(cause.kind(), ErrorKind::NotFound);
     /// ```

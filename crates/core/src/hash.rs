@@ -3,7 +3,7 @@
 //! Every use of a hash has a domain: its own name and the session id. So a value of one session or purpose means
 //! nothing in another. The one exception is the hash of items ([`crate::item`]), whose tag holds the protocol
 //! version but no session id. A party can then hash, and compute `F_k(H(x))`, before it meets its peer
-//! ([`crate::artefact`]). There the key separates sessions, on one condition: a key, and everything computed under
+//! (`veilset::artefact`). There the key separates sessions, on one condition: a key, and everything computed under
 //! it, is used in one session only, and discarded even if that session fails. If it were used twice, the messages of
 //! both sessions could be joined item by item.
 
@@ -15,8 +15,8 @@ use veilset_kernels::hash::keyed_hash;
 use zeroize::{Zeroize, optimization_barrier};
 
 /// Identifies a session: a hash of everything the two sides agreed on, of both identities and of the TLS connection.
-/// It is not secret, but no two sessions may share one, so nobody chooses its bytes. [`crate::session::agree`] makes
-/// it, or [`crate::session::introduce`] on a channel that the caller brings. Where a protocol runs more than once,
+/// It is not secret, but no two sessions may share one, so nobody chooses its bytes. `veilset::session::agree` makes
+/// it, or `veilset::session::introduce` on a channel that the caller brings. Where a protocol runs more than once,
 /// [`part`] makes the id of a part of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionId([u8; 32]);

@@ -5,7 +5,7 @@
 //! time of both.
 //!
 //! A protocol may raise the set to a key of a PRF: [`crate::group::raised`]. Key and points may have been computed before,
-//! in the offline half of a session ([`crate::artefact`]).
+//! in the offline half of a session (`veilset::artefact`).
 
 use crate::error::{Error, Result};
 use crate::group::raised::Offline;

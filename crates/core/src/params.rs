@@ -20,7 +20,7 @@ pub const LAMBDA: u32 = 40;
 /// The largest set: 2^28 items. Up to here tags fit in 96 bits.
 pub const MAX_SET: usize = 1 << 28;
 
-/// With fewer items, a set asks about each of them, and is refused by whoever has not allowed it ([`crate::governance::gate`]).
+/// With fewer items, a set asks about each of them, and is refused by whoever has not allowed it (`veilset::governance::gate`).
 /// It is a bound for the careless: whoever wants to ask about a few items fills a set up with others, and nobody sees that.
 pub const SMALL_SET: usize = 10;
 

@@ -188,7 +188,7 @@ pub enum Named<'a> {
 /// Replaces what `text` names with what `spelled` returns for it.
 ///
 /// ```
-/// use veilset::spelling::{MAX_ROW, MODULUS, Named, spell, to_type};
+/// use veilset_core::spelling::{MAX_ROW, MODULUS, Named, spell, to_type};
 ///
 /// let text = format!("{MAX_ROW} is 64. Use {}, and see {}", MODULUS.with(128), to_type("--help"));
 /// let program = |named: Named<'_>| match named {

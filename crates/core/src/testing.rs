@@ -11,10 +11,11 @@ use crate::group::curve25519::{Curve25519, Key, map_and_raise};
 use crate::group::raised::Offline;
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
-use crate::item::ItemSet;
+use crate::item::{ItemSet, Items};
 use crate::many::{Many, seat};
+use crate::operations::intersect::dh_psi;
 use crate::operations::sum::Modulus;
-use crate::operations::{ALL, Operation, Rows, Terms};
+use crate::operations::{ALL, Confirmed, Operation, Rows, Terms};
 use crate::params::LAMBDA;
 use crate::protocols::{self, CM20, Choice, DC17, KRTW19, KRTW19_PLAIN, Protocol};
 use crate::rng::Prng;
@@ -379,7 +380,7 @@ pub fn run_meshes<T: Send>(
     results.collect()
 }
 
-/// A transport that counts the rounds of what goes over it, by logical clocks ([`crate::channel::clock`]). Both parties must
+/// A transport that counts the rounds of what goes over it, by logical clocks (`channel/clock.rs`). Both parties must
 /// run on threads that begin with them.
 pub struct Rounds(Arc<Mutex<Moment>>);
 
@@ -435,4 +436,21 @@ impl Source for Stamped {
         }
         Ok(())
     }
+}
+
+/// The receiver of dh-psi over Curve25519, by itself: the positions of the matches.
+pub fn dh_psi_receiver(cx: &mut Context, y: &Hashed, n_x: usize, terms: &Terms) -> Result<Vec<u32>> {
+    let matching = dh_psi::receiver::<Curve25519>(cx, y, n_x, terms)?;
+    matching.open(Confirmed::for_tests()).map(|matching| matching.positions)
+}
+
+/// The sender of dh-psi over Curve25519, by itself.
+pub fn dh_psi_sender(
+    cx: &mut Context,
+    x: &Hashed,
+    payloads: &Items,
+    n_y: usize,
+    terms: &Terms,
+) -> Result<()> {
+    dh_psi::sender::<Curve25519>(cx, x, payloads, n_y, terms).map(|_| ())
 }

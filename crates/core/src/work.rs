@@ -1,5 +1,5 @@
 //! What parties compute and send: the units in which costs are counted. A primitive is an operation that a machine does at
-//! a speed of its own ([`crate::speed`]).
+//! a speed of its own (`veilset::speed`).
 
 use std::fmt;
 use std::iter::Sum;

@@ -61,7 +61,7 @@ fn expected(operation: &'static Operation, protocol: &'static Protocol, items: u
     protocol.cost(&deal).map_or(f64::INFINITY, |cost| Prediction::of(&cost, 0, &setting).seconds)
 }
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/planner_course_recorded.json");
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/course_recorded.json");
 
 struct Record {
     began: Instant,

@@ -35,7 +35,7 @@ impl Recorded {
 }
 
 fn all() -> Vec<Recorded> {
-    serde_json::from_str(include_str!("planner_course_recorded.json")).unwrap()
+    serde_json::from_str(include_str!("course_recorded.json")).unwrap()
 }
 
 /// What is said to be left is at least half of what is left and at most twice as much, for all that is said from the third second on,

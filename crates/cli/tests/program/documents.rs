@@ -410,6 +410,7 @@ pages! {
     security "SECURITY.md",
     changelog "CHANGELOG.md",
     benchmarks "bench/README.md",
+    core "crates/core/README.md",
     kernels "crates/kernels/README.md",
     python_package "crates/python/README.md",
     fuzzing "fuzz/README.md",
@@ -532,7 +533,7 @@ fn links_lead_somewhere() {
 #[test]
 fn the_version_of_the_protocol_is_the_one_of_the_library() {
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
-    let library = read("crates/veilset/src/channel/mod.rs");
+    let library = read("crates/core/src/channel/mod.rs");
     let (_, version) = library.split_once("pub const PROTOCOL_VERSION: u16 = ").unwrap();
     let (version, _) = version.split_once(';').unwrap();
     let page = read("docs/reference/wire-protocol.md");

@@ -33,7 +33,7 @@ impl Mesh {
     /// The largest number of parties.
     pub const MOST: usize = 32;
 
-    /// Holds the channels of the party at the seat `ours`: those of [`crate::net::assemble`], in its order.
+    /// Holds the channels of the party at the seat `ours`: those of `veilset::net::assemble`, in its order.
     ///
     /// # Errors
     /// [`Error::Bug`] if they are not ordered by seat, or not of a mesh.

@@ -27,9 +27,7 @@ pub use emulate::Network;
 pub use mesh::Mesh;
 pub use record::{Recording, replay};
 pub use stream::{ByteStream, Counted, TICK, Timeouts, WireCount, over};
-pub use version::versions;
-#[cfg(any(test, feature = "test-util"))]
-pub use version::{PREAMBLE, preamble};
+pub use version::{PREAMBLE, preamble, versions};
 pub use wire::Wire;
 
 use crate::course::Course;

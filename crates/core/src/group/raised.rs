@@ -1,5 +1,5 @@
 //! A set under a key of a PRF: F_k(H(x)) of its items and dummies. The values are computed on demand, or offline
-//! before the peer is met ([`crate::artefact`]). A protocol does not see the difference.
+//! before the peer is met (`veilset::artefact`). A protocol does not see the difference.
 
 use super::{Group, Key, Point, Unfit};
 use crate::channel::Wire;

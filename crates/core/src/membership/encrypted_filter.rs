@@ -2,7 +2,7 @@
 //! party adds up, for each of its own items, the cells at the item's positions. That sum is 0 if the owner has the item,
 //! and otherwise the number of the item's positions that are empty in the owner's filter, at most k.
 //!
-//! A filter is made for one session, or in advance for many ([`Stored`], [`crate::artefact::filter`]). One that was made
+//! A filter is made for one session, or in advance for many ([`Stored`], `veilset::artefact::filter`). One that was made
 //! in advance is sent as any other, unless the other party has it already.
 //!
 //! Security: that of the encryption; nothing binds the owner to a set, and a filter that holds only zeros matches every

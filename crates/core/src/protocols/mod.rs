@@ -164,7 +164,7 @@ pub struct Protocol {
     pub offers: &'static [Offer],
     /// What it rests on in the group of this name.
     rests_on: fn(&str) -> &'static [Assumption],
-    /// What is known of the speed of a machine from runs of it ([`crate::speed`]).
+    /// What is known of the speed of a machine from runs of it (`veilset::speed`).
     pub probes: &'static [Probe],
     /// The assumptions behind the secrecy under these terms, in the group of this name, in sentences. What an operation
     /// assumes in addition is in [`Protocol::assumes`].

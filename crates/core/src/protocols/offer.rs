@@ -11,7 +11,7 @@ pub struct Offer {
     /// The operation.
     pub operation: &'static Operation,
     /// Its place among the offers for the operation, from 0: the one that shows least to a party that deviates comes first, and
-    /// of two that show as much the one that sends less. It decides where time does not ([`crate::planner::best`]), and 0 is
+    /// of two that show as much the one that sends less. It decides where time does not (`veilset::planner::best`), and 0 is
     /// used where nothing else is said.
     pub order: u8,
     /// Whether it may be picked where the user named no protocol.
@@ -25,11 +25,11 @@ pub struct Offer {
     /// Whether the receiver inserts the listed dummies that the sender's set may have ([`Operation::dummies`]), so that
     /// they match. Otherwise the protocol itself makes sure that they are not delivered.
     pub inserts_list: bool,
-    /// Whether it has preprocessing: half of a party's work before it meets the peer ([`crate::artefact`]).
+    /// Whether it has preprocessing: half of a party's work before it meets the peer (`veilset::artefact`).
     pub prepares: bool,
-    /// Whether the receiver's filter can be made in advance, for many runs ([`crate::artefact::filter`]).
+    /// Whether the receiver's filter can be made in advance, for many runs (`veilset::artefact::filter`).
     pub filters: bool,
-    /// Whether it can run in shards, whose results show no more than that of one run ([`crate::session::shards`]): its error
+    /// Whether it can run in shards, whose results show no more than that of one run (`veilset::session::shards`): its error
     /// follows from [`Terms::exponent`], and it hides which of the sender's rows are dummies. That a key-value store had to be
     /// encoded again shows in time only, with probability 2^-40 for each shard.
     pub shards: bool,

@@ -10,11 +10,11 @@ use crate::membership::Mqrpmt;
 use crate::membership::cwprf::{CwPrf, GolombTags};
 use crate::net::Connection;
 use crate::operations::intersect::dh_psi;
-use crate::operations::{COUNT, Confirmed, INTERSECT, Learned, Operation, Role, Rows, SUM, Terms};
+use crate::operations::{COUNT, INTERSECT, Learned, Operation, Role, Rows, SUM, Terms};
 use crate::protocols::{self, CM20, Choice, VOLE};
 use crate::session::run::{Outcome, Request, check, run, run_if};
 use crate::session::{Approval, Proposal};
-use crate::testing::{SEEDS, Shared, run_pair, split_frames, under};
+use crate::testing::{SEEDS, Shared, dh_psi_receiver, dh_psi_sender, run_pair, split_frames, under};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use veilset_testing::Draw;
@@ -184,15 +184,13 @@ fn under_the_same_key_all_bytes_are_the_same() {
                 if prepared {
                     under(&mut y, Key::with_inverse(&mut later(&SEEDS[0], n_y)));
                 }
-                dh_psi::receiver::<Curve25519>(cx, &y, n_x, &terms)?
-                    .open(Confirmed::for_tests())
-                    .map(|m| m.positions)
+                dh_psi_receiver(cx, &y, n_x, &terms)
             },
             |cx| {
                 if prepared {
                     under(&mut x, key(cx.rng));
                 }
-                dh_psi::sender::<Curve25519>(cx, &x, &payloads, n_y, &terms).map(|_| ())
+                dh_psi_sender(cx, &x, &payloads, n_y, &terms)
             },
         )
     };

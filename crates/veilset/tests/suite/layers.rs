@@ -102,7 +102,7 @@ fn modules_use_only_what_stands_above_them() {
 }
 
 /// Tests of a file stand at its end, up to 150 lines; longer ones in `FILE_tests.rs` beside it, and those of a folder's
-/// `mod.rs` in `tests.rs`, or in files that end in `_tests.rs`.
+/// `mod.rs` in `tests.rs`, or in files that end in `_tests.rs`. Several files of tests of one file begin with its name.
 #[test]
 fn tests_stand_where_one_looks_for_them() {
     let (mut inline, mut beside) = (0, 0);
@@ -110,9 +110,10 @@ fn tests_stand_where_one_looks_for_them() {
         let text = std::fs::read_to_string(&file).unwrap();
         let name = file.file_name().unwrap().to_str().unwrap();
         if let Some(owner) = name.strip_suffix("tests.rs") {
-            let owner = owner.strip_suffix('_').map(|owner| file.with_file_name(format!("{owner}.rs")));
+            let mut owners = owner.match_indices('_').map(|(end, _)| format!("{}.rs", &owner[..end]));
             let folder = file.with_file_name("mod.rs");
-            assert!(folder.exists() || owner.is_some_and(|o| o.exists()), "{}: of what?", file.display());
+            let owned = folder.exists() || owners.any(|owner| file.with_file_name(owner).exists());
+            assert!(owned, "{}: of what?", file.display());
             beside += 1;
         } else if let Some(at) = text.find("\nmod tests {").or_else(|| text.find("\npub(crate) mod tests {"))
         {

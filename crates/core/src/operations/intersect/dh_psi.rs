@@ -89,7 +89,7 @@ impl Derived {
 }
 
 /// Runs the receiver R with set `y`; the sender's set has `n_x` items.
-pub fn receiver<'a, G: Group>(
+pub(crate) fn receiver<'a, G: Group>(
     cx: &mut Context,
     y: &Hashed,
     n_x: usize,
@@ -128,7 +128,7 @@ pub fn receiver<'a, G: Group>(
 
 /// Runs the sender S with set `x` and, if agreed, a payload per item, none longer than a row. The receiver's set
 /// has `n_y` items. Returns the matches if both get them.
-pub fn sender<'a, G: Group>(
+pub(crate) fn sender<'a, G: Group>(
     cx: &mut Context,
     x: &Hashed,
     payloads: &Items,
