@@ -531,7 +531,7 @@ pub struct CommonArgs {
     #[arg(long, value_name = "A,..", value_delimiter = ',')]
     pub assume: Vec<Assumption>,
     /// The group that the protocol works in; the same on both sides [default: the protocol's first]
-    #[arg(long, value_parser = group(groups::ALL), long_help = group_help())]
+    #[arg(long, value_parser = group(groups::ALL.iter().copied()), long_help = group_help())]
     pub group: Option<&'static str>,
     /// Number of computing threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]

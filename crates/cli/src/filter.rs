@@ -173,7 +173,7 @@ fn file(output: &Path) -> Result<()> {
 
 /// The name that an encryption has as an option.
 pub fn cipher_name(cipher: &'static str) -> &'static str {
-    let named = groups::CIPHERS.into_iter().find(|(_, group)| *group == cipher);
+    let named = groups::CIPHERS.iter().find(|(_, group)| *group == cipher);
     named.map_or(cipher, |(name, _)| name)
 }
 

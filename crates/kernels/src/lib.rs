@@ -4,8 +4,8 @@
 //!
 //! * [`curve25519`]: x-only Elligator2 and the Montgomery ladder, in batches.
 //! * [`ristretto255`]: the group of RFC 9496, in batches.
-//! * [`p256`]: the map of RFC 9380 to P-256, and multiplication by aws-lc, in batches.
-//! * [`paillier`]: the encryption of Paillier on aws-lc's big integers, in batches.
+//! * `p256`: the map of RFC 9380 to P-256, and multiplication by aws-lc, in batches.
+//! * `paillier`: the encryption of Paillier on aws-lc's big integers, in batches.
 //! * [`aes`]: AES-128 under one key: blocks, counter mode, and a tweakable correlation-robust hash.
 //! * [`gf128`]: products in GF(2^128).
 //! * [`bytes`]: sums of strings of bytes.
@@ -20,10 +20,12 @@
 //! its field, has a `portable` module as its specification, and paths for x86-64 that are tested against it. This is
 //! the only crate of the workspace with `unsafe` code.
 //!
+//! The features `p256` and `paillier`, which are on by default, link aws-lc. Without them nothing but Rust is compiled.
+//!
 //! # Constant time
 //!
 //! No branch and no memory address depends on a scalar, a point, a field element, a message, an AES key or the data
-//! under it; only lengths show. [`paillier`] lists what else shows when a key is made. Multiplication of words, and of
+//! under it; only lengths show. `paillier` lists what else shows when a key is made. Multiplication of words, and of
 //! doubles that are 0 or at least 1 in size, is assumed to be constant-time, as it is on the processors in use. The
 //! tests in `tests/constant_time` look for secret-dependent branches and addresses in the compiled code, also in what
 //! aws-lc does for P-256 and for Paillier's encryption.
@@ -48,7 +50,9 @@ pub mod hash;
 pub mod memory;
 #[cfg(test)]
 mod oracle;
+#[cfg(feature = "p256")]
 pub mod p256;
+#[cfg(feature = "paillier")]
 pub mod paillier;
 pub mod polynomial;
 pub mod ristretto255;

@@ -48,7 +48,7 @@ pub struct BenchArgs {
     #[arg(long, value_parser = protocol())]
     pub protocol: Option<&'static Protocol>,
     /// The group that the protocol works in [default: the protocol's first]
-    #[arg(long, value_parser = group(groups::ALL))]
+    #[arg(long, value_parser = group(groups::ALL.iter().copied()))]
     pub group: Option<&'static str>,
     /// The encryption of dc17: elgamal, paillier2048 or paillier3072, and for comparison paillier1024, which is not secure
     /// [default: elgamal]
@@ -137,7 +137,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "A,..", value_delimiter = ',')]
     pub assume: Vec<Assumption>,
     /// The group that the protocol is to work in [default: the protocol's first]
-    #[arg(long, value_parser = group(groups::ALL))]
+    #[arg(long, value_parser = group(groups::ALL.iter().copied()))]
     pub group: Option<&'static str>,
     /// Protect the receiver from a malicious sender
     #[arg(long)]

@@ -69,7 +69,8 @@ pub(super) fn group(
 }
 
 pub(super) fn cipher() -> impl TypedValueParser<Value = &'static str> {
-    PossibleValuesParser::new(groups::CIPHERS.map(|(name, _)| name)).try_map(|name| groups::cipher(&name))
+    PossibleValuesParser::new(groups::CIPHERS.iter().map(|(name, _)| *name))
+        .try_map(|name| groups::cipher(&name))
 }
 
 /// The groups of each protocol, the default first.

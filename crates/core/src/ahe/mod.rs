@@ -16,6 +16,7 @@
 
 pub mod elgamal;
 pub mod joint;
+#[cfg(feature = "paillier")]
 pub mod paillier;
 pub mod shuffle;
 

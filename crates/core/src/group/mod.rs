@@ -2,6 +2,7 @@
 
 pub mod curve25519;
 pub mod encoding;
+#[cfg(feature = "p256")]
 pub mod p256;
 pub mod raised;
 pub mod ristretto255;
@@ -11,6 +12,7 @@ use crate::hash::ItemHash;
 use crate::rng::Prng;
 use crate::work::Primitive;
 use curve25519::Curve25519;
+#[cfg(feature = "p256")]
 use p256::{P256, P256Compressed};
 use ristretto255::Ristretto255;
 use zeroize::Zeroize;
@@ -90,7 +92,9 @@ pub trait InGroup {
 pub fn with<W: InGroup>(name: &str, work: W) -> Option<W::Output> {
     Some(match name {
         Curve25519::NAME => work.run::<Curve25519>(),
+        #[cfg(feature = "p256")]
         P256::NAME => work.run::<P256>(),
+        #[cfg(feature = "p256")]
         P256Compressed::NAME => work.run::<P256Compressed>(),
         Ristretto255::NAME => work.run::<Ristretto255>(),
         _ => return None,

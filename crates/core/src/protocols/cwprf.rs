@@ -19,7 +19,13 @@ pub static CWPRF: Protocol = Protocol {
     name: "dh",
     summary: "membership tests from Diffie-Hellman, and oblivious transfer of rows",
     when: "all operations on slow networks; can be prepared",
-    groups: &[groups::CURVE25519, groups::P256, groups::P256_COMPRESSED],
+    groups: &[
+        groups::CURVE25519,
+        #[cfg(feature = "p256")]
+        groups::P256,
+        #[cfg(feature = "p256")]
+        groups::P256_COMPRESSED,
+    ],
     ciphers: &[],
     offers: &[
         Offer {

@@ -1,7 +1,8 @@
 //! `dc17`: an encrypted, inverted Bloom filter (DC17).
 
-use super::{Assumption, Offer, Probe, Protocol, Runs, SEMI_HONEST, Unasked, groups};
+use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, Unasked, groups};
 use crate::ahe::elgamal::lists::ElGamal;
+#[cfg(feature = "paillier")]
 use crate::ahe::paillier::Paillier;
 use crate::ahe::{Cipher, Effort, Room};
 use crate::context::Context;
@@ -9,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::membership::encrypted_filter::{MOST_ITEMS, frame, head};
 use crate::operations::cost::{Cost, Deal, Memory, framed};
 use crate::operations::dc17::{Shape, count, filter, intersect, union};
-use crate::operations::{self, COUNT, INTERSECT, Learned, Operation, Role, Sealed, Task, Terms, UNION};
-use crate::work::{Primitive, Step, Work};
+use crate::operations::{self, COUNT, INTERSECT, Learned, Operation, Sealed, Task, Terms, UNION};
+use crate::work::{Step, Work};
 use std::sync::atomic::{AtomicBool, Ordering};
 use under_cipher::{UnderCipher, with_cipher};
 
@@ -20,7 +21,12 @@ pub static DC17: Protocol = Protocol {
     summary: "the receiver's encrypted Bloom filter, and homomorphic answers to it",
     when: "a receiver that encrypts its set once, for many partners",
     groups: &[groups::RISTRETTO255],
-    ciphers: &[groups::PAILLIER_2048, groups::PAILLIER_3072],
+    ciphers: &[
+        #[cfg(feature = "paillier")]
+        groups::PAILLIER_2048,
+        #[cfg(feature = "paillier")]
+        groups::PAILLIER_3072,
+    ],
     offers: &[
         offer(
             &INTERSECT,
@@ -34,13 +40,7 @@ pub static DC17: Protocol = Protocol {
         groups::RISTRETTO255 => &[Assumption::Ddh],
         _ => &[Assumption::Dcr],
     },
-    probes: &[Probe {
-        primitive: Primitive::Paillier,
-        operation: &COUNT,
-        group: groups::PAILLIER_2048,
-        items: 8,
-        role: Role::Receiver,
-    }],
+    probes: PROBES,
     assumptions: |_, group| {
         let of_cipher = match group {
             groups::PAILLIER_2048 => {
@@ -57,6 +57,17 @@ pub static DC17: Protocol = Protocol {
         run: |task, cx, n| with_cipher(task.group, RunOf { task, cx, n }),
     },
 };
+
+#[cfg(feature = "paillier")]
+const PROBES: &[super::Probe] = &[super::Probe {
+    primitive: crate::work::Primitive::Paillier,
+    operation: &COUNT,
+    group: groups::PAILLIER_2048,
+    items: 8,
+    role: operations::Role::Receiver,
+}];
+#[cfg(not(feature = "paillier"))]
+const PROBES: &[super::Probe] = &[];
 
 static SHORT_MODULI: AtomicBool = AtomicBool::new(false);
 
@@ -101,8 +112,11 @@ pub mod under_cipher {
     pub fn with_cipher<W: UnderCipher>(name: &str, work: W) -> Result<W::Output> {
         match name {
             groups::RISTRETTO255 => work.run::<ElGamal>(),
+            #[cfg(feature = "paillier")]
             groups::PAILLIER_1024 => work.run::<Paillier<1024>>(),
+            #[cfg(feature = "paillier")]
             groups::PAILLIER_2048 => work.run::<Paillier<2048>>(),
+            #[cfg(feature = "paillier")]
             groups::PAILLIER_3072 => work.run::<Paillier<3072>>(),
             _ => Err(DC17.refuse_group(name)),
         }

@@ -19,7 +19,13 @@ pub static DH_PSI: Protocol = Protocol {
     name: "dh-psi",
     summary: "classic Diffie-Hellman private set intersection",
     when: "small sets, slow networks; can be prepared",
-    groups: &[groups::CURVE25519, groups::P256, groups::P256_COMPRESSED],
+    groups: &[
+        groups::CURVE25519,
+        #[cfg(feature = "p256")]
+        groups::P256,
+        #[cfg(feature = "p256")]
+        groups::P256_COMPRESSED,
+    ],
     ciphers: &[],
     offers: &[Offer { prepares: true, shards: true, ..Offer::of(&INTERSECT, 0, DEVIATING) }],
     rests_on: |_| &[Assumption::Ddh],

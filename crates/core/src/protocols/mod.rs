@@ -92,27 +92,35 @@ const NOT_BUILT: &[(&str, &str)] = &[
 pub mod groups {
     use crate::group::Group;
     use crate::group::curve25519::Curve25519;
-    use crate::group::p256;
     use crate::group::ristretto255::Ristretto255;
 
     /// Curve25519, abscissae only ([`crate::group::curve25519`]).
     pub const CURVE25519: &str = Curve25519::NAME;
-    /// P-256, points of 64 bytes ([`crate::group::p256`]).
-    pub const P256: &str = p256::P256::NAME;
-    /// P-256, abscissae of 32 bytes ([`crate::group::p256`]).
-    pub const P256_COMPRESSED: &str = p256::P256Compressed::NAME;
+    /// P-256, points of 64 bytes (`group/p256.rs`, with the feature `p256`).
+    #[cfg(feature = "p256")]
+    pub const P256: &str = crate::group::p256::P256::NAME;
+    /// P-256, abscissae of 32 bytes.
+    #[cfg(feature = "p256")]
+    pub const P256_COMPRESSED: &str = crate::group::p256::P256Compressed::NAME;
     /// ristretto255 ([`crate::group::ristretto255`]).
     pub const RISTRETTO255: &str = Ristretto255::NAME;
 
     /// Paillier's encryption with moduli of 1024 bits. For benchmarks only ([`super::allow_short_moduli`]).
     pub const PAILLIER_1024: &str = "paillier1024";
-    /// Paillier's encryption with moduli of 2048 bits, in place of a group ([`crate::ahe::paillier`]).
+    /// Paillier's encryption with moduli of 2048 bits, in place of a group (`ahe/paillier.rs`, with the feature `paillier`).
     pub const PAILLIER_2048: &str = "paillier2048";
     /// The same with 3072 bits.
     pub const PAILLIER_3072: &str = "paillier3072";
 
     /// All groups, in the order shown to users.
-    pub const ALL: [&str; 4] = [CURVE25519, P256, P256_COMPRESSED, RISTRETTO255];
+    pub const ALL: &[&str] = &[
+        CURVE25519,
+        #[cfg(feature = "p256")]
+        P256,
+        #[cfg(feature = "p256")]
+        P256_COMPRESSED,
+        RISTRETTO255,
+    ];
 
     /// The group of this name, by its own constant.
     ///
@@ -120,21 +128,30 @@ pub mod groups {
     /// A sentence that says that the name is unknown, and which names there are.
     pub fn named(name: &str) -> Result<&'static str, String> {
         let none = || format!("\"{name}\" is not a group: {}", ALL.join(", "));
-        ALL.into_iter().find(|group| *group == name).ok_or_else(none)
+        ALL.iter().copied().find(|group| *group == name).ok_or_else(none)
     }
 
     /// The encryptions of `dc17`, in the order shown to users: the name that users type, and the choice that it stands for.
-    pub const CIPHERS: [(&str, &str); 3] =
-        [("elgamal", RISTRETTO255), (PAILLIER_2048, PAILLIER_2048), (PAILLIER_3072, PAILLIER_3072)];
+    pub const CIPHERS: &[(&str, &str)] = &[
+        ("elgamal", RISTRETTO255),
+        #[cfg(feature = "paillier")]
+        (PAILLIER_2048, PAILLIER_2048),
+        #[cfg(feature = "paillier")]
+        (PAILLIER_3072, PAILLIER_3072),
+    ];
 
     /// The encryption of this name.
     ///
     /// # Errors
     /// A sentence that says that the name is unknown, and which names there are.
     pub fn cipher(name: &str) -> Result<&'static str, String> {
-        let none =
-            || format!("\"{name}\" is not an encryption: {}", CIPHERS.map(|(name, _)| name).join(", "));
-        CIPHERS.into_iter().find(|(typed, _)| *typed == name).map(|(_, group)| group).ok_or_else(none)
+        let none = || {
+            format!(
+                "\"{name}\" is not an encryption: {}",
+                CIPHERS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+            )
+        };
+        CIPHERS.iter().find(|(typed, _)| *typed == name).map(|(_, group)| *group).ok_or_else(none)
     }
 
     /// The groups in which halves of runs can be prepared.
@@ -144,7 +161,7 @@ pub mod groups {
                 .iter()
                 .any(|p| p.groups.contains(&group) && p.offers.iter().any(|offer| offer.prepares))
         };
-        ALL.into_iter().filter(|group| prepares(group)).collect()
+        ALL.iter().copied().filter(|group| prepares(group)).collect()
     }
 }
 

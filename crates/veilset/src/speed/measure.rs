@@ -64,7 +64,7 @@ pub fn measure(threads: usize, begins: &mut dyn FnMut(Primitive)) -> Result<Spee
     let speeds = Speeds::built_in(1);
     let mut bench = Bench { speeds, one: Threads::new(1)?, rng: Prng::from_os()?, runs: 0, begins };
     bench.items();
-    bench.points(groups::ALL)?;
+    bench.points(groups::ALL.iter().copied())?;
     bench.transfers()?;
     bench.stores()?;
     bench.comparisons()?;

@@ -255,7 +255,7 @@ impl Head {
         };
         let owner = words()?.parse().map_err(|_| damaged())?;
         let cipher = words()?;
-        let ciphers = groups::CIPHERS.into_iter().map(|(_, cipher)| cipher);
+        let ciphers = groups::CIPHERS.iter().map(|(_, cipher)| *cipher);
         let cipher = ciphers.into_iter().find(|name| **name == cipher).ok_or_else(damaged)?;
         let normalisation = words()?;
         let mut size = || Ok(usize::try_from(number(from)?).unwrap_or(usize::MAX));
