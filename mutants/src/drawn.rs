@@ -1,7 +1,7 @@
 //! Mutants from the syntax: an operator replaced, a statement deleted, a function that returns at once.
 
 use crate::Result;
-use crate::patch::{Edit, Sources, module};
+use crate::patch::{Edit, Sources, module, package};
 use crate::table::Judged;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -34,16 +34,11 @@ impl Candidate {
         Edit { file, start: range.start, end: range.end, switch, after, statement, name: self.describe() }
     }
 
-    /// The package whose unit tests are to notice.
-    pub fn package(&self) -> &'static str {
-        if self.file.starts_with("crates/kernels/") { "veilset-kernels" } else { "veilset" }
-    }
-
     /// The beginning of the names of its module's tests.
     pub fn module(&self) -> String {
         let module = module(&self.file);
         // The parts of a kernel are tested beside it.
-        match (self.package(), module.split_once("::")) {
+        match (&package(&self.file)[..], module.split_once("::")) {
             ("veilset-kernels", Some((kernel, _))) => format!("{kernel}::"),
             _ => module,
         }

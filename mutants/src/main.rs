@@ -28,7 +28,7 @@ const HELP: &str = "scripts/mutants [OPTIONS] [NAME...]
 Runs the mutants of mutants/*.toml, or those named (a name that ends in - or * stands for all that begin so), and
 prints those that no test noticed. Exit code 1 if there are any.
 
-  --check           only see whether every change finds its place in the source
+  --check           only see whether every change finds its place in the source, and its tests
   --sample N        N of them, drawn by the seed
   --survey          run all unit tests against each mutant and print which notice it, instead of those named
   --drawn N         draw N mutants from the syntax of the files given with --file, instead of the table
@@ -126,10 +126,14 @@ fn from_table(options: &Options) -> Result<bool> {
         println!("{} of {of} mutants, drawn by {}={}", mutants.len(), veilset_testing::SEED, options.seed);
     }
     let sources = patch::sources(&options.root)?;
-    let (mut edits, mut lost) = (Vec::new(), Vec::new());
+    let (mut edits, mut cases, mut lost) = (Vec::new(), Vec::new(), Vec::new());
     for (i, mutant) in mutants.iter().enumerate() {
         match mutant.edits(i + 1, &sources) {
             Ok(own) => edits.extend(own),
+            Err(why) => lost.push(why),
+        }
+        match mutant.cases(&sources) {
+            Ok(own) => cases.extend(own.into_iter().map(|case| (i, case))),
             Err(why) => lost.push(why),
         }
     }
@@ -139,11 +143,11 @@ fn from_table(options: &Options) -> Result<bool> {
     patch::check(&edits)?;
     patch::parse(&sources, &edits)?;
     if options.check {
-        println!("{} mutants, each with its place in the source", mutants.len());
+        println!("{} mutants, each with its place in the source and its tests", mutants.len());
         return Ok(true);
     }
     let copy = patch::write(&options.root, &sources, &edits)?;
-    let packages: Vec<&str> = mutants.iter().map(|mutant| mutant.package.as_str()).collect();
+    let packages: Vec<&str> = mutants.iter().filter_map(|mutant| mutant.package.as_deref()).collect();
     let fhe = patch::of_fhe(&sources);
     let fhe = mutants.iter().any(|mutant| mutant.is_of(&fhe));
     let built = run::build(&copy, &packages, fhe, options.tier(&sources))?;
@@ -152,30 +156,26 @@ fn from_table(options: &Options) -> Result<bool> {
     })?;
     println!("{} mutants, built after {} s", mutants.len(), start.elapsed().as_secs());
     if options.survey {
-        let all = |mutant: &table::Mutant| Case::module(&mutant.package, "");
-        built.baseline(options.jobs, mutants.iter().map(all).collect())?;
+        built.baseline(options.jobs, mutants.iter().flat_map(table::Mutant::wide).collect())?;
         for (i, mutant) in mutants.iter().enumerate() {
-            let noticed = built.survey(&all(mutant), i + 1)?;
+            let mut noticed = Vec::new();
+            for case in mutant.wide() {
+                noticed.extend(built.survey(&case, i + 1)?);
+            }
             let names = noticed.iter().take(6).cloned().collect::<Vec<_>>().join(" ");
             println!("{}: {} tests notice: {names}", mutant.name, noticed.len());
         }
         return Ok(true);
     }
-    let case = |i: usize, test: &str| Case::test(&mutants[i].package, test);
-    let cases: Vec<(usize, &str)> = mutants
-        .iter()
-        .enumerate()
-        .flat_map(|(i, mutant)| mutant.tests.iter().map(move |test| (i, test.as_str())))
-        .collect();
-    let tests = built.baseline(options.jobs, cases.iter().map(|(i, test)| case(*i, test)).collect())?;
-    let verdicts = built.in_parallel(options.jobs, &cases, |(i, test)| built.verdict(&case(*i, test), i + 1));
+    let tests = built.baseline(options.jobs, cases.iter().map(|(_, case)| case.clone()).collect())?;
+    let verdicts = built.in_parallel(options.jobs, &cases, |(i, case)| built.verdict(case, i + 1));
     let mut survivors = String::new();
     let mut alive = std::collections::BTreeSet::new();
-    for ((i, test), verdict) in cases.iter().zip(&verdicts) {
+    for ((i, case), verdict) in cases.iter().zip(&verdicts) {
         if *verdict != run::Verdict::Failed {
             alive.insert(i);
             let table::Mutant { name, property, .. } = &mutants[*i];
-            let _ = writeln!(survivors, "  {name} ({property}): {verdict} by {test}");
+            let _ = writeln!(survivors, "  {name} ({property}): {verdict} by {case}");
         }
     }
     if !survivors.is_empty() {
@@ -191,8 +191,8 @@ fn from_table(options: &Options) -> Result<bool> {
     Ok(alive.is_empty())
 }
 
-/// Runs drawn mutants, each with the tests of its module, and those that survive with all unit tests of its crate and
-/// of the library.
+/// Runs drawn mutants, each with the tests of its module, and those that survive with all unit tests of its crate,
+/// and of those that are built on it.
 /// Whether all survivors were judged before.
 fn drawn(options: &Options) -> Result<bool> {
     let start = Instant::now();
@@ -231,21 +231,22 @@ fn drawn(options: &Options) -> Result<bool> {
         options.seed,
         start.elapsed().as_secs()
     );
-    // What is in a kernel may show in what is built on it.
+    // What is in one crate may show in what is built on it.
     let cases = |mutant: &drawn::Candidate| {
-        let package = mutant.package();
-        [Case::module(package, &mutant.module()), Case::module(package, ""), Case::module("veilset", "")]
+        let module = Case::module(&patch::package(mutant.file()), &mutant.module());
+        let whole = patch::noticing(mutant.file()).into_iter().map(|package| Case::module(&package, ""));
+        std::iter::once(module).chain(whole).collect::<Vec<_>>()
     };
     built.baseline(options.jobs, mutants.iter().flat_map(cases).collect())?;
     let numbers: Vec<usize> = (1..=mutants.len()).collect();
     let verdicts = built.in_parallel(options.jobs, &numbers, |&k| {
         let mutant = &mutants[k - 1];
-        let [module, rest @ ..] = cases(mutant);
-        let own = built.verdict(&module, k);
+        let cases = cases(mutant);
+        let own = built.verdict(&cases[0], k);
         let mut all = own;
-        for case in rest {
+        for case in &cases[1..] {
             if all == run::Verdict::Passed {
-                all = built.verdict(&case, k);
+                all = built.verdict(case, k);
             }
         }
         if all == run::Verdict::Passed && !judged.iter().any(|judged| mutant.is(judged)) {

@@ -63,6 +63,44 @@ pub fn module(file: &str) -> String {
     format!("{}::", inside.trim_end_matches(".rs").trim_end_matches("/mod").replace('/', "::"))
 }
 
+/// The package of a file.
+pub fn package(file: &str) -> String {
+    match file.split('/').nth(1).unwrap_or_default() {
+        "veilset" => "veilset".into(),
+        name => format!("veilset-{name}"),
+    }
+}
+
+/// Crates whose unit tests notice what breaks in those before them.
+const LAYERS: [&str; 3] = ["veilset-kernels", "veilset-core", "veilset"];
+
+/// The packages whose unit tests may notice a change in a file: its own first, then those that are built on it.
+pub fn noticing(file: &str) -> Vec<String> {
+    let own = package(file);
+    match LAYERS.iter().position(|layer| *layer == own) {
+        Some(at) => LAYERS[at..].iter().map(|layer| (*layer).into()).collect(),
+        None => vec![own],
+    }
+}
+
+/// The package that has this unit test, by the test's full path.
+pub fn home(test: &str, sources: &Sources) -> Result<String> {
+    let top = test.split("::").next().unwrap_or_default();
+    let function = format!("fn {}(", test.rsplit("::").next().unwrap_or_default());
+    // As a file, a folder, or a file of tests beside it.
+    let is_of = |file: &str| {
+        let inside = file.split_once("/src/").and_then(|(_, inside)| inside.strip_prefix(top));
+        inside.is_some_and(|rest| rest.starts_with(['.', '/', '_']))
+    };
+    let of = sources.iter().filter(|(file, text)| is_of(file) && text.contains(&function));
+    let found: BTreeSet<String> = of.map(|(file, _)| package(file)).collect();
+    match found.len() {
+        0 => Err(format!("no crate has the unit test {test}")),
+        1 => Ok(found.into_iter().collect()),
+        _ => Err(format!("several crates have the unit test {test}: {found:?}; say which with `package`")),
+    }
+}
+
 /// The modules that are built with the feature `fhe` only, as [`module`] names them.
 pub fn of_fhe(sources: &Sources) -> Vec<String> {
     let mut found = Vec::new();
@@ -213,7 +251,7 @@ fn patched(file: &str, text: &str, edits: &[Edit]) -> Patched {
 fn path(file: &str) -> &'static str {
     if file.starts_with("crates/kernels/") {
         "crate::mutants::on"
-    } else if file.starts_with("crates/veilset/") {
+    } else if ["crates/core/", "crates/veilset/"].iter().any(|crates| file.starts_with(crates)) {
         "veilset_kernels::mutants::on"
     } else {
         "veilset::mutants::on"
@@ -297,6 +335,8 @@ mod tests {
         ];
         assert!(check(&all).is_ok());
         let out = patched("crates/veilset/src/a.rs", text, &all);
+        let in_core = all.iter().map(|e| Edit { file: "crates/core/src/a.rs".into(), ..e.clone() });
+        assert_eq!(patched("crates/core/src/a.rs", text, &in_core.collect::<Vec<_>>()).text, out.text);
         let on = "veilset_kernels::mutants::on";
         assert_eq!(
             out.text,
@@ -306,6 +346,42 @@ mod tests {
             )
         );
         assert!(check(&[edit(0, 5, 1, "", false), edit(3, 7, 2, "", false)]).is_err());
+    }
+
+    #[test]
+    fn a_test_is_of_the_crate_where_it_stands() {
+        let file =
+            |name: &str, test: &str| (format!("crates/{name}"), format!("#[test]\nfn {test}() {{}}\n"));
+        let sources = Sources::from([
+            file("kernels/src/hash/mod.rs", "a"),
+            file("core/src/hash.rs", "b"),
+            file("core/src/hashed_tests.rs", "c"),
+            file("veilset/src/session/run_tests.rs", "d"),
+            file("core/src/twice.rs", "e"),
+            file("veilset/src/twice/e.rs", "e"),
+        ]);
+        let home = |test: &str| home(test, &sources);
+        assert_eq!(home("hash::tests::a"), Ok("veilset-kernels".into()));
+        assert_eq!(home("hash::tests::b"), Ok("veilset-core".into()));
+        assert_eq!(home("hashed::tests::c"), Ok("veilset-core".into()));
+        assert_eq!(home("session::run::tests::d"), Ok("veilset".into()));
+        for lost in ["hash::tests::c", "session::tests::b", "run::tests::d", "", "hash"] {
+            assert!(home(lost).unwrap_err().starts_with("no crate"), "{lost}");
+        }
+        assert!(home("twice::tests::e").unwrap_err().contains("several crates"));
+    }
+
+    #[test]
+    fn what_is_built_on_a_crate_may_notice_what_breaks_in_it() {
+        let all = ["veilset-kernels", "veilset-core", "veilset"];
+        for (file, packages) in [
+            ("crates/kernels/src/aes/mod.rs", &all[..]),
+            ("crates/core/src/ot/base.rs", &all[1..]),
+            ("crates/veilset/src/session/run.rs", &all[2..]),
+            ("crates/cli/src/book.rs", &["veilset-cli"]),
+        ] {
+            assert_eq!(noticing(file), packages);
+        }
     }
 
     #[test]

@@ -253,6 +253,7 @@ impl Built {
     fn run(&self, case: &Case, mutant: usize, most: Duration) -> Ran {
         let start = Instant::now();
         let (verdict, text) = match self.output(case, mutant, most) {
+            _ if !self.programs.contains_key(&case.package) => (Verdict::Missing, String::new()),
             Some((_, text)) if case.exact && !text.contains("running 1 test\n") => (Verdict::Missing, text),
             Some((true, text)) => (Verdict::Passed, text),
             Some((false, text)) => (Verdict::Failed, text),

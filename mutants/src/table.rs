@@ -1,8 +1,10 @@
 //! The table of mutants: named changes, each with what it breaks and the tests that must notice.
 
-use crate::patch::{Edit, Sources, module};
+use crate::patch::{Edit, Sources, home, module, noticing};
+use crate::run::Case;
 use crate::{Result, read};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
@@ -23,9 +25,8 @@ pub struct Mutant {
     pub property: String,
     /// The tests that must fail, by their full paths.
     pub tests: Vec<String>,
-    /// Where these are: a package, or a package and `--test NAME`.
-    #[serde(default = "library")]
-    pub package: String,
+    /// Where these are: a package, or a package and `--test NAME`. Without it, the package whose unit tests have them.
+    pub package: Option<String>,
     file: Option<String>,
     context: Option<String>,
     before: Option<String>,
@@ -43,10 +44,6 @@ struct Place {
     context: Option<String>,
     before: String,
     after: String,
-}
-
-fn library() -> String {
-    "veilset".into()
 }
 
 /// A drawn mutant that no test notices, and why it may live.
@@ -149,6 +146,25 @@ impl Mutant {
         modules.into_iter().any(|module| fhe.iter().any(|of| module.starts_with(of)))
     }
 
+    /// Its tests, each in the package that has it.
+    pub fn cases(&self, sources: &Sources) -> Result<Vec<Case>> {
+        let case = |test: &String| match &self.package {
+            Some(package) => Ok(Case::test(package, test)),
+            None => home(test, sources).map(|package| Case::test(&package, test)),
+        };
+        self.tests.iter().map(case).collect::<Result<_>>().map_err(|why| format!("{}: {why}", self.name))
+    }
+
+    /// All tests that may notice it.
+    pub fn wide(&self) -> Vec<Case> {
+        let files = self.file.iter().chain(self.edit.iter().map(|place| &place.file));
+        let packages: BTreeSet<String> = match &self.package {
+            Some(package) => [package.clone()].into(),
+            None => files.flat_map(|file| noticing(file)).collect(),
+        };
+        packages.iter().map(|package| Case::module(package, "")).collect()
+    }
+
     /// Its places in the sources; it is number `switch`.
     pub fn edits(&self, switch: usize, sources: &Sources) -> Result<Vec<Edit>> {
         let name = &self.name;
@@ -201,7 +217,6 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
 
     fn mutants() -> Vec<Mutant> {
         let mutant = |i| {

@@ -67,8 +67,7 @@ fn text(path: &Path) -> String {
     if !path.is_dir() {
         return std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
-    let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
-    entries
+    entries(path)
         .filter(|path| path.is_dir() || path.extension().is_some_and(|e| e == "rs"))
         .map(|path| text(&path))
         .collect()
@@ -83,9 +82,49 @@ fn tests(package: &str) -> String {
     text(&if target.is_dir() { target } else { target.with_extension("rs") })
 }
 
+/// What is directly in the folder `src` of a crate.
+struct Module {
+    krate: String,
+    /// The name of the file or folder.
+    name: String,
+    text: String,
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())
+}
+
+/// The modules of all crates, which have their unit tests.
+fn modules() -> Vec<Module> {
+    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_string();
+    let of_crate = |folder: PathBuf| {
+        let krate = name(&folder);
+        let sources =
+            entries(&folder.join("src")).filter(|path| path.is_dir() || name(path).ends_with(".rs"));
+        sources.map(move |path| Module { krate: krate.clone(), name: name(&path), text: text(&path) })
+    };
+    entries(&root().join("crates")).flat_map(of_crate).collect()
+}
+
+/// The crates that have a unit test, by its full path.
+fn homes<'a>(test: &str, modules: &'a [Module]) -> BTreeSet<&'a str> {
+    let (top, function) = (test.split("::").next().unwrap(), function(test));
+    let is_of = |module: &&Module| {
+        let rest = module.name.strip_prefix(top);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '_']))
+            && module.text.contains(&function)
+    };
+    modules.iter().filter(is_of).map(|module| module.krate.as_str()).collect()
+}
+
+/// How the function of a test begins.
+fn function(test: &str) -> String {
+    format!("fn {}(", test.rsplit("::").next().unwrap())
+}
+
 /// All mutants of the table.
 fn mutants() -> Vec<Mutant> {
-    let folder = std::fs::read_dir(root().join("mutants")).unwrap().map(|entry| entry.unwrap().path());
+    let folder = entries(&root().join("mutants"));
     let others = ["Cargo.toml", "judged.toml", "removed.toml"].map(|name| root().join("mutants").join(name));
     let tables =
         folder.filter(|path| path.extension().is_some_and(|e| e == "toml") && !others.contains(path));
@@ -99,6 +138,7 @@ fn every_mutant_has_its_place_in_the_source_and_its_tests() {
     let mutants = mutants();
     let (mut wrong, mut names) = (Vec::new(), BTreeSet::new());
     let (mut files, mut packages) = (BTreeMap::new(), BTreeMap::new());
+    let (modules, mut crates) = (modules(), BTreeSet::new());
     let mut changed: BTreeMap<&str, Vec<(&str, Range<usize>)>> = BTreeMap::new();
     for Mutant { name, tests: own_tests, package, own, edit } in &mutants {
         if !names.insert(name) {
@@ -115,13 +155,21 @@ fn every_mutant_has_its_place_in_the_source_and_its_tests() {
                 Err(why) => wrong.push(format!("{name}: {why}")),
             }
         }
-        let package = package.as_deref().unwrap_or("veilset");
-        let text = packages.entry(package).or_insert_with(|| tests(package));
         for test in own_tests {
-            let function = format!("fn {}(", test.rsplit("::").next().unwrap());
+            let there = match package {
+                Some(package) => {
+                    let text = packages.entry(package.as_str()).or_insert_with(|| tests(package));
+                    text.contains(&function(test))
+                }
+                None => {
+                    let homes = homes(test, &modules);
+                    crates.extend(homes.iter().copied());
+                    homes.len() == 1
+                }
+            };
             // The snapshot is blessed anew at every change of a protocol.
-            if !text.contains(&function) || test.contains("snapshot") {
-                wrong.push(format!("{name}: {test} is no test for it"));
+            if !there || test.contains("snapshot") {
+                wrong.push(format!("{name}: {test} is no test for it, or of several crates"));
             }
         }
     }
@@ -136,7 +184,8 @@ fn every_mutant_has_its_place_in_the_source_and_its_tests() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(mutants.len() > 1000 && packages.len() > 4, "{} {}", mutants.len(), packages.len());
+    assert!(mutants.len() > 1000 && packages.len() > 2, "{} {}", mutants.len(), packages.len());
+    assert_eq!(crates, BTreeSet::from(["core", "kernels", "veilset"]));
 }
 
 /// A property whose mutant was removed has another one, which must stay.
@@ -175,5 +224,31 @@ fn a_mutant_that_is_lost_is_found() {
     {
         let why = place(context, before).find(text).unwrap_err();
         assert!(why.contains(&format!("has {times} times")), "{why}");
+    }
+}
+
+#[test]
+fn a_unit_test_is_of_the_crate_where_it_stands() {
+    let module = |krate: &str, name: &str, test: &str| Module {
+        krate: krate.into(),
+        name: name.into(),
+        text: format!("#[test]\nfn {test}() {{}}\n"),
+    };
+    let modules = [
+        module("kernels", "hash", "a"),
+        module("core", "hash.rs", "b"),
+        module("core", "hashed.rs", "c"),
+        module("veilset", "trusted_tests.rs", "d"),
+        module("veilset", "hash", "b"),
+    ];
+    for (test, crates) in [
+        ("hash::tests::a", &["kernels"][..]),
+        ("hash::tests::b", &["core", "veilset"]),
+        ("hashed::tests::c", &["core"]),
+        ("hash::tests::c", &[]),
+        ("trusted::tests::d", &["veilset"]),
+        ("tests::d", &[]),
+    ] {
+        assert!(homes(test, &modules).into_iter().eq(crates.iter().copied()), "{test}");
     }
 }
