@@ -101,6 +101,14 @@ fn a_policy_that_cannot_be_understood_allows_nothing() {
     let more = ["--connect", "127.0.0.1:1"];
     run(&mut world.party(RECEIVER, "count", &file, &more))
         .bad(2, &["policy.toml cannot be used", "--policy"]);
+    // And one that cannot even be opened, for any user.
+    #[cfg(unix)]
+    {
+        std::fs::remove_dir(world.home("policy.toml")).unwrap();
+        std::os::unix::fs::symlink("policy.toml", world.home("policy.toml")).unwrap();
+        run(&mut world.party(RECEIVER, "count", &file, &more))
+            .bad(2, &["policy.toml cannot be used", "--policy"]);
+    }
 }
 
 #[test]
