@@ -35,6 +35,7 @@ mod resume;
 mod several;
 mod several_refused;
 mod share;
+mod shipped;
 mod signals;
 mod soak;
 mod terminal;
