@@ -25,6 +25,7 @@ use std::collections::VecDeque;
 use std::io::Read;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Instant;
+#[cfg(test)]
 use veilset_testing::Draw;
 
 /// The seeds of the two parties.
@@ -35,6 +36,7 @@ pub const ANY_SESSION: SessionId = SessionId::of([100; 32]);
 
 /// Sizes of the two sets that every protocol is tested at: none, one, unequal, around a frame, several. The first tier has
 /// one of those about frames.
+#[cfg(test)]
 pub fn sizes(frame: usize) -> Vec<(usize, usize)> {
     let small = [(0, 0), (0, 3), (3, 0), (1, 1), (1, 40), (57, 33)];
     let frames = [(frame - 1, 2), (3, frame + 1), (2 * frame + 1, 20)];

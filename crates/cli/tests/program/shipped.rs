@@ -23,7 +23,7 @@ fn the_program_and_the_package_have_nothing_that_is_for_tests() {
     }
     // The library has no seeded generator either. The program measures itself, with one.
     assert!(!tree(&["-p", "veilset"]).contains("hazmat"));
-    assert!(tree(&["-p", "veilset-core", "--features", "test-util"]).contains("veilset-testing"));
+    assert!(tree(&["-p", "veilset-cli"]).contains("hazmat"));
 }
 
 #[test]
