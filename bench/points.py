@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Compares what the planner predicts with what is measured, at points spread over operations, sizes and networks.
 
-    cargo build --release -p veilset-cli
-    RUSTFLAGS="--cfg veilset_without_avx512" cargo build --release -p veilset-cli --target-dir target/avx2
-    bench/points.py [--runs 3] [--avx2 target/avx2/release/veilset] [--built-in] [--results FILE] [POINT ...]
+    cargo build --release -p veilset-cli && cargo build --release -p veilset-dev
+    RUSTFLAGS="--cfg veilset_without_avx512" cargo build --release -p veilset-cli -p veilset-dev --target-dir target/avx2
+    bench/points.py [--runs 3] [--avx2 target/avx2/release] [--built-in] [--results FILE] [POINT ...]
 
-At each point `veilset plan` ranks the protocols, and `veilset bench` runs all of them that are predicted to take at most three
+At each point `veilset plan` ranks the protocols, and `veilset-dev bench` runs all of them that are predicted to take at most three
 times as long as the best. A prediction is right within a factor of 1.4, and a choice within 15% of the best that is measured.
 Both parties are processes on this machine, so the prediction is that for two which share its cores; the speeds are those that
 `veilset calibrate` measures first, with each program, or the built-in ones. It wants an idle machine, and takes half an hour.
@@ -23,7 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST_OFF, MOST_WORSE, WORTH_A_RUN = 1.4, 1.15, 3.0
-ROW = 17  # bytes of an encoded item of `veilset bench`
+ROW = 17  # bytes of an encoded item of `veilset-dev bench`
 
 # Operation, binary logarithms of the receiver's and of the sender's items, network, threads of a party, vectors.
 POINTS = [
@@ -80,7 +80,7 @@ def candidates(program, speeds, point):
 def measured(program, point, candidate):
     op, receiver, sender, net, threads, _ = point
     run = json.loads(answer(
-        program, "bench", "--json", "--op", op, "--protocol", candidate["protocol"], "--group", candidate["group"],
+        f"{program}-dev", "bench", "--json", "--op", op, "--protocol", candidate["protocol"], "--group", candidate["group"],
         "--n", str(1 << receiver), "--n-sender", str(1 << sender), "--net", net, "--threads", str(threads),
     ))
     return run["seconds"]
@@ -88,14 +88,14 @@ def measured(program, point, candidate):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--program", default=ROOT / "target/release/veilset", type=Path)
-    parser.add_argument("--avx2", type=Path, help="a program that does without AVX-512; without it, its points are left out")
+    parser.add_argument("--folder", default=ROOT / "target/release", type=Path, help="where veilset and veilset-dev are")
+    parser.add_argument("--avx2", type=Path, help="where those are that do without AVX-512; without it, its points are left out")
     parser.add_argument("--runs", type=int, default=3, help="runs of each protocol; the median counts")
     parser.add_argument("--built-in", action="store_true", help="predict by the built-in speeds")
     parser.add_argument("--results", type=Path, default=ROOT / "target/points.json", help="where runs are kept")
     parser.add_argument("points", nargs="*", type=int, help="the points to measure, from 0")
     args = parser.parse_args()
-    programs = {"avx512": str(args.program), "avx2": str(args.avx2) if args.avx2 else None}
+    programs = {"avx512": str(args.folder / "veilset"), "avx2": str(args.avx2 / "veilset") if args.avx2 else None}
     results = json.loads(args.results.read_text()) if args.results.exists() else {}
     chosen = [POINTS[i] for i in args.points] if args.points else POINTS
     chosen = [point for point in chosen if programs[point[-1]]]

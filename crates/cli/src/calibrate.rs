@@ -4,12 +4,10 @@ use crate::args::CalibrateArgs;
 use crate::party::sayer;
 use crate::print;
 use serde_json::{Map, Value};
-use std::path::{Path, PathBuf};
 use veilset::error::Result;
-use veilset::places::Folder;
-use veilset::speed::{self, Speeds};
-use veilset::spelling::SPEEDS;
+use veilset::speed;
 use veilset::work::Primitive;
+use veilset_app::speeds::file;
 
 /// Measures and keeps the speeds, and prints them.
 pub fn run(a: &CalibrateArgs) -> Result<()> {
@@ -31,26 +29,6 @@ pub fn run(a: &CalibrateArgs) -> Result<()> {
     }
     say(&format!("kept in {}", path.display()));
     Ok(())
-}
-
-/// The speeds of this machine on this many threads: measured, or built in until they are.
-pub fn speeds(path: Option<&Path>, threads: usize, say: &dyn Fn(&str)) -> Speeds {
-    let measured = file(path).ok().map(|path| speed::load(&path, threads));
-    match measured {
-        Some(Ok(Some(speeds))) => speeds,
-        Some(Err(why)) => {
-            say(&format!("{why}. Until then, built-in speeds choose the protocol"));
-            Speeds::built_in(threads)
-        }
-        _ => Speeds::built_in(threads),
-    }
-}
-
-fn file(path: Option<&Path>) -> Result<PathBuf> {
-    path.map_or_else(
-        || Folder::State.file_or("speeds.json", "the file of speeds", SPEEDS.marked()),
-        |path| Ok(path.into()),
-    )
 }
 
 /// A time in a unit that suits it.

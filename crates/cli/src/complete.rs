@@ -13,7 +13,7 @@ mod shell;
 
 pub use shell::{SCRIPTS, VARIABLE};
 
-use crate::{args, config};
+use crate::args;
 use clap_complete::engine::CompletionCandidate;
 use line::Typed;
 use shell::Shell;
@@ -25,6 +25,7 @@ use std::thread;
 use std::time::Duration;
 use veilset::operations;
 use veilset::paths::open_regular;
+use veilset_app::config;
 
 /// A file system that hangs keeps the shell waiting no longer than this.
 const PATIENCE: Duration = Duration::from_secs(2);

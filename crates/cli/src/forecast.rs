@@ -1,9 +1,7 @@
 //! `veilset plan`: what each protocol would take, and which one would be chosen.
 
 use crate::args::PlanArgs;
-use crate::calibrate::speeds;
 use crate::party::sayer;
-use crate::plan::threads;
 use crate::print;
 use serde_json::{Value, json};
 use veilset::channel::Network;
@@ -12,6 +10,8 @@ use veilset::operations::{Announced, Role, View};
 use veilset::planner::{self, Prediction, Preference, Prices, Setting, Wanted};
 use veilset::protocols::{self, Choice};
 use veilset::spelling::{ASSUME, GROUP, PARTIES, to_type};
+use veilset_app::plan::threads;
+use veilset_app::speeds::speeds;
 
 /// Prints the candidates, the best first.
 pub fn run(a: &PlanArgs) -> Result<()> {
@@ -23,7 +23,7 @@ pub fn run(a: &PlanArgs) -> Result<()> {
             to_type(format_args!("calibrate --speeds {}", path.display())),
         )));
     }
-    let ours = speeds(a.speeds.as_deref(), threads, &sayer(a.json));
+    let ours = speeds(a.speeds.as_deref(), threads, &mut sayer(a.json));
     let link = a.net.link.unwrap_or(Network::NONE);
     let prices = Prices { hour: a.dollars_per_hour, gigabyte: a.dollars_per_gigabyte };
     let setting = Setting { speeds: [ours; 2], link, prices, shared: a.shared_cores.map(usize::from) };

@@ -1,11 +1,11 @@
 //! `veilset identity new|show`.
 
 use crate::args::IdentityCommand;
-use crate::party::load_identity;
 use crate::print;
 use crate::terminal::warn;
 use veilset::error::Result;
 use veilset::net::Identity;
+use veilset_app::front::load_identity;
 
 pub fn run(command: &IdentityCommand) -> Result<()> {
     match command {
@@ -19,6 +19,8 @@ pub fn run(command: &IdentityCommand) -> Result<()> {
             );
             print(identity.fingerprint())
         }
-        IdentityCommand::Show { identity } => print(load_identity(identity.as_deref(), &warn)?.fingerprint()),
+        IdentityCommand::Show { identity } => {
+            print(load_identity(identity.as_deref(), &mut warn)?.fingerprint())
+        }
     }
 }

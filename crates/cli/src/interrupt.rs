@@ -24,6 +24,7 @@ use veilset::channel::Canceller;
 use veilset::error::{Error, Result};
 use veilset::table::remove_unfinished;
 use veilset::threads::none;
+use veilset_app::STOPPED;
 
 /// The signals that ask a program to stop, except those that it was started to ignore, for instance by `nohup`.
 pub fn signals() -> Vec<i32> {
@@ -37,9 +38,6 @@ fn ignored_from(status: &str) -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// The exit code of a program that was stopped.
-pub const STOPPED: u8 = 130;
-
 /// How long a stopped program may continue: alone, when a step takes milliseconds; and
 const ALONE: Duration = Duration::from_secs(1);
 /// with a peer, which must be told before the log is written.
@@ -52,6 +50,7 @@ pub fn survive_file_limits() -> Result<()> {
     signal_hook::flag::register(SIGXFSZ, Arc::default()).map(|_| ()).map_err(unwatched)
 }
 
+/// The error if signals cannot be watched for.
 pub fn unwatched(e: std::io::Error) -> Error {
     Error::bug(format!("cannot watch for signals: {e}"))
 }

@@ -1,28 +1,15 @@
 //! One party's run, from its file to its result.
 
-use crate::check;
-use crate::front::{Files, Ready, going_on, ready};
 use crate::interrupt::Interrupt;
-use crate::plan::PartyPlan;
+use crate::print;
 use crate::terminal::Terminal;
-use crate::{as_options, print};
 use std::io::Write;
-use std::path::Path;
 use veilset::error::{Error, Result};
-use veilset::job::{Facts, Job, Phase, Ran};
-use veilset::net::{Identity, Me};
-use veilset::spelling::THREADS;
-use veilset::table::Profile;
-use veilset::threads::Threads;
-
-/// Why a plan is carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// For its result.
-    Run,
-    /// To see whether it can be carried out, and at what cost.
-    Check,
-}
+use veilset::job::{Job, Ran};
+use veilset_app::check_text;
+use veilset_app::front::{Files, Purpose, Ready, going_on, ready};
+use veilset_app::plan::PartyPlan;
+use veilset_app::words::{about, as_options};
 
 /// Carries out the plan.
 pub fn run(plan: PartyPlan, purpose: Purpose) -> Result<()> {
@@ -32,15 +19,6 @@ pub fn run(plan: PartyPlan, purpose: Purpose) -> Result<()> {
             let _ = writeln!(std::io::stderr(), "{about}");
         }
     })
-}
-
-/// Says which parties of the list an error is about, unless it says that itself.
-pub fn about(me: &Me, error: &Error) -> Vec<String> {
-    let (text, seats) = (error.to_string(), error.seats());
-    // What differs may have the name too, and not as that of the party.
-    let says = |name: &str| !matches!(error, Error::Disagreement(_)) && text.contains(name);
-    let parties = me.others().filter(|party| seats.contains(&party.seat()) && !says(party.name()));
-    parties.map(|party| format!("{} of {} is {}", party.seat(), me.roster().source(), party.name())).collect()
 }
 
 fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
@@ -56,7 +34,7 @@ fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
             Purpose::Run => finish(party, files, &interrupt),
             Purpose::Check => {
                 let (checked, estimate) = party.check()?;
-                print(as_options(&check::text(&checked, &estimate, &plan)))
+                print(as_options(&check_text(&checked, &estimate, &plan)))
             }
         }
     })
@@ -140,53 +118,6 @@ fn done(job: &Job) -> String {
     }
 }
 
-/// The current phase, in words.
-pub fn words(phase: Phase, input: &str) -> String {
-    match phase {
-        Phase::Sorting => format!("sorting the keys of {input}"),
-        Phase::Preparing => format!("preparing the keys of {input}"),
-        _ => format!("reading {input}"),
-    }
-}
-
-/// Reports what was read; `repeated` says what becomes of rows with a repeated key.
-pub fn tell(facts: &Facts<'_>, repeated: &str, say: &dyn Fn(&str), warn: &dyn Fn(&str)) {
-    let s = |n: u64| if n == 1 { "" } else { "s" };
-    let &Facts { name: file, rows, items, duplicates, skipped, found, notes, profile, .. } = facts;
-    let columns = match found.to_string() {
-        none if none.is_empty() => none,
-        columns => columns + ", ",
-    };
-    let mut line = format!("{file}: {columns}{rows} row{}, {items} item{}", s(rows), s(items));
-    if duplicates > 0 {
-        line += &format!(", {duplicates} row{} with a repeated key {repeated}", s(duplicates));
-    }
-    if skipped > 0 {
-        line += &format!(", {skipped} row{} with an empty key omitted", s(skipped));
-    }
-    say(&line);
-    notes.iter().for_each(|note| warn(&note.text()));
-    if let Some(may_cost) = profile.and_then(Profile::text) {
-        say(&format!("{file}: {may_cost}"));
-    }
-}
-
-/// Says which columns the result will lack.
-pub fn tell_unread(facts: &Facts<'_>, warn: &dyn Fn(&str)) {
-    for unread in facts.unread {
-        let (file, name) = (facts.name, &unread.name);
-        warn(&format!(
-            "{file}, column \"{name}\": it will be missing from the result, because {}",
-            unread.what
-        ));
-    }
-}
-
-/// Starts the threads on which everything is computed.
-pub fn start_threads(threads: usize) -> Result<Threads> {
-    Threads::new(threads).map_err(|e| Error::usage(format!("{e} ({THREADS})")))
-}
-
 /// A function that prints a line for the user, unless the program is quiet.
 pub fn sayer(quiet: bool) -> impl Fn(&str) {
     move |line| {
@@ -195,12 +126,4 @@ pub fn sayer(quiet: bool) -> impl Fn(&str) {
             let _ = writeln!(std::io::stderr(), "{}", as_options(line));
         }
     }
-}
-
-/// Loads the identity; the default one if none is named. `warn` hears who could replace it.
-pub fn load_identity(path: Option<&Path>, warn: &dyn Fn(&str)) -> Result<Identity> {
-    let path = path.map_or_else(Identity::default_path, |path| Ok(path.into()))?;
-    let identity = Identity::load(&path)?;
-    identity.warning().into_iter().for_each(warn);
-    Ok(identity)
 }

@@ -1,14 +1,14 @@
 //! The program as a front end.
 
-use crate::as_options;
-use crate::front::Front;
 use crate::interrupt::Interrupt;
-use crate::party::{sayer, words};
+use crate::party::sayer;
 use crate::progress::{Life, Progress};
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use veilset::channel::{Canceller, Observer};
 use veilset::job::{InputTable, Phase};
+use veilset_app::front::Front;
+use veilset_app::words::{as_options, of_phase};
 
 /// Shows on standard error what goes on, and stops at signals.
 pub struct Terminal<'a> {
@@ -53,7 +53,7 @@ impl Front for Terminal<'_> {
     }
 
     fn phase(&self, phase: Option<Phase>) {
-        self.live(phase.map(|phase| words(phase, &self.input)));
+        self.live(phase.map(|phase| of_phase(phase, &self.input)));
     }
 
     fn read(&self, bytes: u64) {

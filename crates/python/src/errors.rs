@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use veilset::error::{Error, Place, Reason};
 use veilset::spelling::{Named, spell};
-use veilset_cli::exit_code;
+use veilset_app::exit_code;
 
 /// A text of the library or the program with settings as Python spells them, `max_row` and `modulus=128`, and functions in place
 /// of commands.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use veilset::channel::{Canceller, Observer, Unit};
 use veilset::course::{Course, Left};
 use veilset::job::Phase;
-use veilset_cli::front::Front;
+use veilset_app::front::Front;
 
 /// How long a run that was asked to stop may take: alone, when it ends at its next step; and
 const ALONE: Duration = Duration::from_secs(1);

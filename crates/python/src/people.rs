@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use veilset::error::Error;
 use veilset::net::Identity;
+use veilset_app::book::{self, Book, NewPeer, Peer};
 
 /// The path and the fingerprint of an identity, and a warning of its file; the default one if no path is given.
 #[pyfunction]
@@ -36,12 +37,17 @@ type Entry = (String, String, Option<String>);
 #[pyfunction]
 pub(crate) fn peers(py: Python<'_>, book: Option<PathBuf>) -> PyResult<(Vec<Entry>, Vec<String>)> {
     let mut warnings = Vec::new();
-    let peers = veilset_cli::peers(book.as_deref(), &mut warnings).map_err(|e| exception(py, &e, &[]))?;
-    Ok((peers, warnings.iter().map(|warning| as_python(warning)).collect()))
+    let book = Book::load(book.as_deref(), &mut warnings).map_err(|e| exception(py, &e, &[]))?;
+    let entry = |peer: Peer| (peer.name.unwrap_or_default(), peer.fingerprint.to_string(), peer.address);
+    Ok((book.peers().map(entry).collect(), in_python(&warnings)))
+}
+
+fn in_python(warnings: &[String]) -> Vec<String> {
+    warnings.iter().map(|warning| as_python(warning)).collect()
 }
 
 /// Gives a peer a name in the address book: its name, fingerprint and address. `identity` is ours, whose fingerprint is
-/// refused.
+/// refused. Returns warnings of files.
 #[pyfunction]
 pub(crate) fn add_peer(
     py: Python<'_>,
@@ -49,14 +55,18 @@ pub(crate) fn add_peer(
     identity: Option<PathBuf>,
     book: Option<PathBuf>,
     force: bool,
-) -> PyResult<()> {
+) -> PyResult<Vec<String>> {
     let (name, fingerprint, address) = peer;
-    let peer = veilset_cli::NewPeer { name, fingerprint, address, identity, book, force };
-    veilset_cli::add_peer(peer).map_err(|e| exception(py, &e, &[]))
+    let mut warnings = Vec::new();
+    let peer = NewPeer { name, fingerprint, address, identity, book, force };
+    book::add_peer(peer, &mut warnings).map_err(|e| exception(py, &e, &[]))?;
+    Ok(in_python(&warnings))
 }
 
-/// Removes a peer from the address book.
+/// Removes a peer from the address book. Returns warnings of its file.
 #[pyfunction]
-pub(crate) fn remove_peer(py: Python<'_>, name: String, book: Option<PathBuf>) -> PyResult<()> {
-    veilset_cli::remove_peer(name, book).map_err(|e| exception(py, &e, &[]))
+pub(crate) fn remove_peer(py: Python<'_>, name: &str, book: Option<PathBuf>) -> PyResult<Vec<String>> {
+    let mut warnings = Vec::new();
+    book::remove_peer(name, book.as_deref(), &mut warnings).map_err(|e| exception(py, &e, &[]))?;
+    Ok(in_python(&warnings))
 }

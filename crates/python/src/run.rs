@@ -24,9 +24,13 @@ use veilset::session::Proposal;
 use veilset::session::estimate::{Estimate, would_learn};
 use veilset::session::run::Checked;
 use veilset::table::{Batches, Table};
-use veilset_cli::front::{Files, Front, Ready, going_on, ready};
-use veilset_cli::make::{Made, make};
-use veilset_cli::{About, PartyPlan, Purpose, Value, about, check_text, make_plan, plan};
+use veilset_app::config::{Value, command};
+use veilset_app::front::{Files, Front, Purpose, Ready, going_on, ready};
+use veilset_app::guide::page as page_of_guide;
+use veilset_app::make::{Made, MakePlan, make};
+use veilset_app::plan::PartyPlan;
+use veilset_app::words::about;
+use veilset_app::{About, check_text, cipher_name};
 
 /// A run, from its beginning to its result. Its methods may be called from any thread.
 #[pyclass(frozen, module = "veilset._native")]
@@ -177,7 +181,7 @@ impl Run {
         frame: Option<&Bound<'_, PyAny>>,
         check: bool,
     ) -> PyResult<Run> {
-        let mut plan = plan(operation, &values(options)?).map_err(|e| exception(py, &e, &[]))?;
+        let mut plan = planned(operation, &values(options)?).map_err(|e| exception(py, &e, &[]))?;
         let frame = frame.map(batches).transpose()?;
         Run::start(frame.is_some(), move |link| {
             carry_out(&mut plan, load(frame, link), link, check).map_err(|error| {
@@ -196,7 +200,8 @@ impl Run {
         options: &Bound<'_, PyDict>,
         frame: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Run> {
-        let plan = make_plan(command, &values(options)?).map_err(|e| exception(py, &e, &[]))?;
+        let plan = self::command(command, &values(options)?).and_then(MakePlan::of);
+        let plan = plan.map_err(|e| exception(py, &e, &[]))?;
         let frame = frame.map(batches).transpose()?;
         Run::start(frame.is_some(), move |link| {
             make(&plan, read(frame, link), link).map(Done::Made).map_err(alone)
@@ -410,8 +415,13 @@ fn describe(about: &filter::About, to: &Bound<'_, PyDict>) -> PyResult<()> {
     to.set_item("queries", head.queries)?;
     to.set_item("key_columns", head.key_columns)?;
     to.set_item("normalisation", &head.normalisation)?;
-    to.set_item("cipher", veilset_cli::cipher_name(head.cipher))?;
+    to.set_item("cipher", cipher_name(head.cipher))?;
     to.set_item("digest", digest)
+}
+
+/// The plan for an operation with these options. A result that goes to no file stays in memory.
+pub(crate) fn planned(operation: &str, options: &[(String, Value)]) -> Result<PartyPlan> {
+    PartyPlan::of(command(operation, options)?, true)
 }
 
 /// The options, as they would be in a file.
@@ -451,12 +461,12 @@ pub(crate) fn options(commands: Vec<String>) -> Vec<Vec<Option_>> {
     let option = |About { name, help, default, flag, required }: About| {
         (as_name(&name), help_in_python(&help), default, flag, required)
     };
-    veilset_cli::options(&commands).into_iter().map(|of| of.into_iter().map(option).collect()).collect()
+    veilset_app::options(&commands).into_iter().map(|of| of.into_iter().map(option).collect()).collect()
 }
 
 /// A page of the guide; without one, the names and titles of all.
 #[pyfunction]
 #[pyo3(signature = (page = None))]
 pub(crate) fn guide(py: Python<'_>, page: Option<&str>) -> PyResult<String> {
-    veilset_cli::page(page).map_err(|e| exception(py, &e, &[]))
+    page_of_guide(page).map_err(|e| exception(py, &e, &[]))
 }

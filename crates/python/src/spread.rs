@@ -3,7 +3,7 @@
 use crate::errors::{exception, told};
 use crate::frame::{Frame, batches};
 use crate::link::Link;
-use crate::run::{Ended, Run, alone, carry_out, read, values};
+use crate::run::{Ended, Run, alone, carry_out, planned, read, values};
 use crate::stream::Stream;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -21,7 +21,8 @@ use veilset::session::workers::{Lane, Ticket};
 use veilset::spelling::PROXY;
 use veilset::stored::{Kept, Lanes, Part, Source, Spread, Sum, Workers};
 use veilset::table::Profile;
-use veilset_cli::{PartyPlan, Purpose, piece_plan, plan};
+use veilset_app::config::worker;
+use veilset_app::plan::WorkerPlan;
 
 const HASH: usize = 32;
 
@@ -163,7 +164,7 @@ pub(crate) fn run_lane(
 
 /// What a worker's shards come from and go to, in Python.
 struct Hands<'a> {
-    plan: &'a PartyPlan,
+    plan: &'a WorkerPlan,
     hands: &'a Py<PyAny>,
     /// What was raised there first.
     raised: Mutex<Option<PyErr>>,
@@ -225,17 +226,11 @@ impl Place {
 }
 
 /// The plan of a worker, with its threads started.
-fn begun(py: Python<'_>, operation: &str, options: &Bound<'_, PyDict>) -> PyResult<PartyPlan> {
-    let options = values(options)?;
-    let make = || {
-        let mut plan = piece_plan(operation, &options)?;
-        plan.begin(Purpose::Run)?;
-        Ok(plan)
-    };
-    make().map_err(|e: Error| exception(py, &e, &[]))
+fn begun(py: Python<'_>, operation: &str, options: &Bound<'_, PyDict>) -> PyResult<WorkerPlan> {
+    worker(operation, &values(options)?).and_then(WorkerPlan::of).map_err(|e| exception(py, &e, &[]))
 }
 
-fn data_of(plan: &PartyPlan, rows: Stream) -> Result<Data<'_>> {
+fn data_of(plan: &WorkerPlan, rows: Stream) -> Result<Data<'_>> {
     let link = Link::<()>::new();
     let table = read(Some(rows), &link)(&plan.job.source, plan.job.columns().as_deref(), &Watch::NONE)?;
     Data::of(&plan.job, table, &Watch::NONE)
@@ -296,7 +291,7 @@ pub(crate) fn agree(
     whole: Whole,
     crew: Py<PyAny>,
 ) -> PyResult<Run> {
-    let mut plan = plan(operation, &values(options)?).map_err(|e| exception(py, &e, &[]))?;
+    let mut plan = planned(operation, &values(options)?).map_err(|e| exception(py, &e, &[]))?;
     let link = Link::new();
     let rows = [whole.rows, whole.duplicates, whole.skipped];
     let profile = Profile::of_counts(whole.profile);

@@ -7,7 +7,10 @@
 //! not set, so the first tier gets to every case in time, and a test draws the same all day. Each failure of a test
 //! that draws shows it.
 
-#![allow(clippy::panic)]
+#![allow(clippy::panic, clippy::unwrap_used)]
+
+#[cfg(unix)]
+pub mod program;
 
 use std::collections::BTreeMap;
 use std::env;

@@ -2,10 +2,7 @@
 
 use super::line::Typed;
 use super::{path, small_text};
-use crate::args::KeyArgs;
-use crate::book::Book;
-use crate::columns::{self, Columns, Received};
-use crate::{config, guide, plan};
+use crate::guide;
 use clap::{Arg, Args, Command, FromArgMatches};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use std::any::TypeId;
@@ -15,6 +12,10 @@ use std::sync::Arc;
 use veilset::assumption::Assumption;
 use veilset::net::Listed;
 use veilset::table::{column_names, input_files};
+use veilset_app::book::{Book, Peer};
+use veilset_app::columns::{self, Columns, Received};
+use veilset_app::options::KeyArgs;
+use veilset_app::{config, parties, plan};
 
 /// The id of a candidate that stands for the names of files begins like this.
 const FILES: &str = "files of ";
@@ -125,16 +126,16 @@ fn table(typed: &Typed) -> Option<Vec<String>> {
 /// The peers in the address book.
 fn peers(typed: &Typed) -> Option<Vec<Offer>> {
     let book = typed.first("book").map(path).or_else(Book::default_path)?;
-    let peers = Book::parse(&small_text(&book)?, Some(book)).ok()?.peers();
-    let help = |fingerprint: String, address: Option<String>| match address {
-        Some(address) => format!("{fingerprint} at {address}"),
-        None => fingerprint,
+    let book = Book::parse(&small_text(&book)?, Some(book)).ok()?;
+    let offer = |Peer { name, fingerprint, address }: Peer| {
+        let at = address.map(|address| format!(" at {address}")).unwrap_or_default();
+        Some((name?, Some(format!("{fingerprint}{at}"))))
     };
-    Some(peers.into_iter().map(|(name, print, address)| (name, Some(help(print, address)))).collect())
+    Some(book.peers().filter_map(offer).collect())
 }
 
 /// The parties of a list.
 fn parties(typed: &Typed) -> Option<Vec<Offer>> {
-    let listed: Listed = toml::from_str(&small_text(&path(typed.first("parties")?))?).ok()?;
+    let listed: Listed = parties::parse(&small_text(&path(typed.first("parties")?))?).ok()?;
     Some(listed.party.into_iter().map(|party| (party.name, Some(party.fingerprint.to_string()))).collect())
 }

@@ -1,7 +1,6 @@
 //! `veilset demo --parties N`.
 
 use super::{TIMEOUTS, cause, keys};
-use crate::parties::{on_this_machine, together};
 use crate::print;
 use std::sync::Arc;
 use veilset::error::Result;
@@ -12,6 +11,7 @@ use veilset::protocols;
 use veilset::rng::Prng;
 use veilset::session::report::Report;
 use veilset::table::{ReadOptions, Table};
+use veilset_app::parties::{on_this_machine, together};
 
 /// The patients of 8 hospitals, one row for each patient of each.
 const HOSPITALS: &str = include_str!("../../data/hospitals.csv");

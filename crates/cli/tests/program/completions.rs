@@ -228,3 +228,30 @@ fn bash_offers_what_the_program_answers() {
     let words = "unset COMP_LINE; COMP_WORDS=(veilset count a.csv --key am) COMP_CWORD=4";
     assert_eq!(bash(&world, words, "am"), ["amount"]);
 }
+
+#[test]
+fn what_is_generated_replaces_nothing_of_somebody_else() {
+    let world = World::new();
+    std::fs::create_dir(world.path("pages")).unwrap();
+    let mut man = world.veilset();
+    run(man.args(["man", "pages"])).good();
+    let page = world.read("pages/veilset-count.1");
+    assert!(page.contains(".TH veilset-count 1"));
+    // Those that were made here are made again.
+    world.write("pages/veilset-count.1", page.replace("veilset 0", "veilset older 0"));
+    run(&mut man).good();
+    assert_eq!(world.read("pages/veilset-count.1"), page);
+    world.write("pages/veilset-count.1", "notes");
+    world.write("pages/veilset.1", page.replace("Count", "Tally"));
+    run(&mut man).bad(2, &["pages/veilset-count.1", "no page of veilset"]);
+    assert_eq!(world.read("pages/veilset-count.1"), "notes");
+    assert!(world.read("pages/veilset.1").contains("veilset-count"), "nothing is replaced then");
+    // Nothing else is left there.
+    let all = std::fs::read_dir(world.path("pages")).unwrap().map(|page| page.unwrap().file_name());
+    assert!(all.map(|name| name.into_string().unwrap()).all(|name| name.ends_with(".1")));
+    world.write("ours.csv", "id\n1\n");
+    let mut calibrate = world.veilset();
+    run(calibrate.args(["calibrate", "--speeds", "ours.csv"]))
+        .bad(2, &["ours.csv", "no file of speeds", "Name another"]);
+    assert_eq!(world.read("ours.csv"), "id\n1\n");
+}

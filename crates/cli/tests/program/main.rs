@@ -4,7 +4,6 @@
 #![allow(unreachable_pub)]
 
 mod audit;
-mod bench;
 mod book;
 mod check;
 mod checked;
@@ -37,7 +36,6 @@ mod several_refused;
 mod share;
 mod shipped;
 mod signals;
-mod soak;
 mod terminal;
 mod threads;
 mod trusted;

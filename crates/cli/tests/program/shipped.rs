@@ -14,16 +14,30 @@ fn tree(words: &[&str]) -> String {
 }
 
 #[test]
-fn the_program_and_the_package_have_nothing_that_is_for_tests() {
+fn what_is_handed_out_has_nothing_that_is_for_tests_and_developers() {
     for package in ["veilset-cli", "veilset-python", "veilset"] {
         let tree = tree(&["-p", package]);
-        for unwanted in ["test-util", "veilset-testing"] {
+        for unwanted in ["hazmat", "test-util", "veilset-testing", "veilset-dev"] {
             assert!(!tree.contains(unwanted), "{package}: {unwanted}");
         }
     }
-    // The library has no seeded generator either. The program measures itself, with one.
-    assert!(!tree(&["-p", "veilset"]).contains("hazmat"));
-    assert!(tree(&["-p", "veilset-cli"]).contains("hazmat"));
+    // The test would see it.
+    assert!(tree(&["-p", "veilset-dev"]).contains("hazmat"));
+    // The package does not link the program, nor what only the program needs.
+    for unwanted in ["veilset-cli", "clap_complete", "clap_mangen", "indicatif"] {
+        assert!(!tree(&["-p", "veilset-python"]).contains(unwanted), "{unwanted}");
+    }
+}
+
+#[test]
+fn what_is_built_without_a_choice_is_what_is_handed_out() {
+    let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+    let words = ["metadata", "--locked", "--offline", "--no-deps", "--format-version", "1"];
+    let ran = Command::new(cargo).args(words).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let members = metadata["workspace_default_members"].as_array().unwrap();
+    let has = |name: &str| members.iter().any(|id| id.as_str().unwrap().contains(name));
+    assert!(has("crates/cli") && has("crates/python") && !has("crates/dev") && !has("testing"), "{members:?}");
 }
 
 #[test]

@@ -67,13 +67,15 @@ class PeerBook:
         identity: Identity | str | os.PathLike[str] | None = None,
         force: bool = False,
     ) -> None:
-        """Gives a peer a name. ``force`` replaces an entry of this name."""
+        """Gives a peer a name. ``force`` replaces an entry of this name. Warns if others could change a file."""
         own = identity.path if isinstance(identity, Identity) else identity
-        _native.add_peer((name, fingerprint, address), own, self.path, force)
+        for warning in _native.add_peer((name, fingerprint, address), own, self.path, force):
+            warn(warning)
 
     def remove(self, name: str) -> None:
-        """Removes a peer."""
-        _native.remove_peer(name, self.path)
+        """Removes a peer. Warns if others could change the file."""
+        for warning in _native.remove_peer(name, self.path):
+            warn(warning)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PeerBook) and other.path == self.path

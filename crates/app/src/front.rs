@@ -1,0 +1,383 @@
+//! A party's run as every front end goes through it: the program, and packages for other languages.
+
+use crate::plan::{NamedProtection, Others, PartyPlan};
+use crate::report;
+use crate::speeds::speeds;
+use crate::words::{tell, tell_unread};
+use std::cell::{OnceCell, RefCell};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+use veilset::channel::{Canceller, Observer};
+use veilset::error::{Error, Result};
+use veilset::governance::gate::{Gate, Setup, permits_filter};
+use veilset::governance::review::Review;
+use veilset::job::{self, Data, InFolder, Job, Phase, Ran, Watch};
+use veilset::net::{Connected, Identity, Protection, assemble, establish};
+use veilset::operations::{Role, Shape};
+use veilset::protocols::Choice;
+use veilset::rng::Prng;
+use veilset::session::Proposal;
+use veilset::session::estimate::Estimate;
+use veilset::session::report::{Report, wrong_clock};
+use veilset::session::run::{self, Checked, Prepared};
+use veilset::speed::Speeds;
+use veilset::spelling::{CHECKED, RESUME, THREADS};
+use veilset::table::{Destination, Duplicates};
+use veilset::threads::Threads;
+
+/// What a front end shows while a party runs, and whether it wants it to stop.
+pub trait Front {
+    /// What tells whether the run is to stop.
+    fn stop(&self) -> Arc<dyn Fn() -> bool + Send + Sync>;
+    /// A phase before the run begins; `None` once all are over.
+    fn phase(&self, phase: Option<Phase>);
+    /// So many bytes of the table are read.
+    fn read(&self, bytes: u64);
+    /// Something for the user to know.
+    fn say(&self, line: &str);
+    /// Something that the user must not miss.
+    fn warn(&self, line: &str);
+    /// From now on, the run waits for the others.
+    fn waits(&self) {}
+    /// The others are there. From now on, what stops the run is this.
+    fn begins(&self, canceller: Canceller);
+    /// What follows the stages of a run of two.
+    fn observer(&self) -> Option<Arc<dyn Observer>>;
+    /// A run with so many others begins. Its steps with one go on during those with another.
+    fn together(&self, others: usize);
+    /// The run ends: with its result, or without.
+    fn ends(&self, all: bool);
+    /// The result has its name, and is called this. It stays, whatever comes.
+    fn done(&self, _what: String) {}
+}
+
+/// An error if the front end wants to stop.
+pub(crate) fn go_on(stop: &(dyn Fn() -> bool + Send + Sync)) -> Result<()> {
+    if stop() { Err(Error::Cancelled) } else { Ok(()) }
+}
+
+/// Why a plan is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// For its result.
+    Run,
+    /// To see whether it can be carried out, and at what cost.
+    Check,
+}
+
+/// Starts the threads on which everything is computed.
+pub fn start_threads(threads: usize) -> Result<Threads> {
+    Threads::new(threads).map_err(|e| Error::usage(format!("{e} ({THREADS})")))
+}
+
+/// Loads the identity; the default one if none is named. `warn` hears who could replace it.
+pub fn load_identity(path: Option<&Path>, warn: &mut dyn FnMut(&str)) -> Result<Identity> {
+    let path = path.map_or_else(Identity::default_path, |path| Ok(path.into()))?;
+    let identity = Identity::load(&path)?;
+    identity.warning().into_iter().for_each(warn);
+    Ok(identity)
+}
+
+impl PartyPlan {
+    /// Starts its threads, and refuses files that cannot be written. Nothing of the data is read yet, and nothing is written.
+    /// A run that is held to a check is by the protocol of the check from here on.
+    ///
+    /// # Errors
+    /// [`Error::Usage`], [`Error::Output`] and [`Error::Refused`].
+    pub fn begin(&mut self, purpose: Purpose) -> Result<()> {
+        self.job.threads = start_threads(self.threads)?;
+        self.job.check_output()?;
+        match (purpose, &self.checked) {
+            // What somebody may have reviewed is not replaced, whatever is forced.
+            (Purpose::Check, Some(path)) if path.symlink_metadata().is_ok() => {
+                return Err(Error::output(format!(
+                    "{} exists, and a check is not replaced. Delete it, or give another name",
+                    path.display()
+                )));
+            }
+            (Purpose::Check, checked) => Destination::check(checked.as_deref(), false)?,
+            (Purpose::Run, Some(path)) => {
+                let review = Review::load(path)?;
+                self.warnings.extend(review.warning().map(String::from));
+                let checked = review.choice()?;
+                review.permits_columns(path, &self.job.reviewed_columns())?;
+                // A filter brings its group along. The gate compares it.
+                let of_filter = self.job.filter.is_some() && self.job.group.is_none();
+                let same =
+                    |choice: Choice| choice == checked || of_filter && choice.protocol == checked.protocol;
+                self.job.restrict(&|choice| match same(choice) {
+                    true => Ok(()),
+                    false => Err(Error::refused(format!(
+                        "the run was checked by {checked} ({CHECKED}, {}), which its options or the policy do not allow now. \
+                         Run it as it was checked, or check it again",
+                        path.display()
+                    ))),
+                })?;
+                self.review = Some(review);
+            }
+            (Purpose::Run, None) => {}
+        }
+        self.spare_filters()?;
+        Destination::check(self.report.as_deref(), self.job.force)
+    }
+
+    /// Allows no protocol by which we would answer to a filter of the peer more often than the policy has it, if there is
+    /// another one.
+    fn spare_filters(&mut self) -> Result<()> {
+        let PartyPlan { job, policy, audit_log, others, notes, .. } = self;
+        let operation = job.operation;
+        let answers = job.parties.is_none() && (job.role == Role::Sender || job.terms.both);
+        if !answers || job.candidates().len() == 1 {
+            return Ok(());
+        }
+        let left_out = RefCell::new(notes);
+        job.restrict(&|choice| match choice.protocol.offer(operation) {
+            Some(offer) if offer.filters => permits_filter(policy, audit_log.as_deref(), others.peer())
+                .inspect_err(|why| left_out.borrow_mut().push(format!("{choice} is left out: {why}"))),
+            _ => Ok(()),
+        })
+    }
+
+    /// Writes the report of its run, if one is wanted, in the form that its file's name asks for.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn write_report(&self, report: &Report, file: Option<Destination>) -> Result<()> {
+        match (&self.report, file) {
+            (Some(path), Some(file)) => report::write(report, path, file),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The files that a run writes.
+pub struct Files {
+    /// The result, if there is one, and it is not kept in memory.
+    pub output: Option<Destination>,
+    /// The list of identifiers.
+    pub ids: Option<Destination>,
+    /// The map from share rows to our rows.
+    pub map: Option<Destination>,
+    /// The report.
+    pub report: Option<Destination>,
+}
+
+/// A party whose side is in order: its data, its identity, what its policy says. Nobody else has heard from it.
+pub struct Ready<'a> {
+    /// Its plan.
+    pub plan: &'a PartyPlan,
+    /// Its data.
+    pub data: &'a Data<'a>,
+    /// What keeps the results of its shards, if it is a job.
+    pub kept: Option<&'a InFolder<'a>>,
+    prepared: Prepared<'a>,
+    gate: Gate<'a>,
+    identity: Option<Arc<Identity>>,
+    rng: Prng,
+    front: &'a dyn Front,
+}
+
+/// Gets a party ready for what `then` does. `load` reads the data of its job.
+///
+/// # Errors
+/// Those of our side, and of `then`.
+pub fn ready<T>(
+    plan: &PartyPlan,
+    load: impl for<'j> FnOnce(&'j Job, &Watch<'_>) -> Result<Data<'j>>,
+    front: &dyn Front,
+    then: impl FnOnce(Ready<'_>) -> Result<T>,
+) -> Result<T> {
+    let job = &plan.job;
+    plan.warnings.iter().for_each(|warning| front.warn(warning));
+    plan.notes.iter().for_each(|note| front.say(note));
+    if let Some(wrong) = wrong_clock(SystemTime::now()) {
+        front.warn(&wrong);
+    }
+    let identity = match &plan.others {
+        Others::Peer { protection: NamedProtection::InsecurePlaintext, .. } => None,
+        Others::Peer { protection: NamedProtection::Tls { identity, .. }, .. }
+        | Others::Parties { identity, .. } => {
+            Some(Arc::new(load_identity(identity.as_deref(), &mut |line| front.warn(line))?))
+        }
+    };
+    if let (Others::Parties { me, .. }, Some(identity)) = (&plan.others, &identity) {
+        me.check_identity(&identity.fingerprint())?;
+    }
+    plan.others.check()?;
+    let stop = front.stop();
+    let read = |bytes| {
+        front.read(bytes);
+        go_on(&*stop)
+    };
+    let watch = Watch { read: &read, begins: &|phase| front.phase(Some(phase)) };
+    let data = load(job, &watch)?;
+    let mut rng = Prng::from_os()?;
+    let prepared = data.prepare(identity.as_deref(), &watch, &mut rng)?;
+    let kept = data.keep(identity.as_deref(), plan.others.peer(), &mut rng)?;
+    let prepared = match &kept {
+        Some(kept) => prepared.keeping(kept),
+        None => prepared,
+    };
+    front.phase(None);
+    let repeated = match (job.shape(), job.source.duplicates(job.has_values())) {
+        (Shape::Identifiers, _) => "with the identifier of the first",
+        (_, Duplicates::Add) => "added to the first",
+        (_, Duplicates::All) => "kept with it",
+        _ => "omitted",
+    };
+    tell(&data.facts(), repeated, &|line| front.say(line), &|line| front.warn(line));
+    tell_unread(&data.facts(), &|line| front.warn(line));
+    if let Some((kept, all)) = kept.as_ref().and_then(InFolder::progress) {
+        front.say(&format!("the job goes on: {kept} of its {all} shards are complete on our side"));
+    }
+    let warn = |text: &str| front.warn(text);
+    let setup = Setup {
+        policy: &plan.policy,
+        audit_log: plan.audit_log.as_deref(),
+        identity: identity.as_deref(),
+        prepared: job.prepared.is_some(),
+        allow_small: plan.allow_small,
+        checked: plan.review.as_ref().zip(plan.checked.as_deref()),
+        warn: &warn,
+    };
+    let gate = Gate::new(prepared.request(), setup)?;
+    then(Ready {
+        plan,
+        data: &data,
+        kept: kept.as_ref(),
+        prepared,
+        gate,
+        identity: identity.clone(),
+        rng,
+        front,
+    })
+}
+
+impl Ready<'_> {
+    /// Creates the files that the run writes.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn files(&self) -> Result<Files> {
+        let job = &self.plan.job;
+        let watched = |output: Destination| {
+            let stop = self.front.stop();
+            output.watched(move || go_on(&*stop))
+        };
+        // Not watched: once the result exists, a request to stop must not make the run look stopped.
+        let report = |path| Destination::create("report", Some(path), job.force);
+        let output = if job.in_memory { None } else { job.create_output()? };
+        Ok(Files {
+            output: output.map(watched),
+            ids: job.create_ids()?.map(watched),
+            map: job.create_map()?.map(watched),
+            report: self.plan.report.as_deref().map(report).transpose()?,
+        })
+    }
+
+    /// Connects, and runs.
+    ///
+    /// # Errors
+    /// Those of the connection and of [`job::run`].
+    pub fn run(mut self) -> Result<Ran> {
+        let mut connected = self.connect().map_err(|error| going_on(self.kept, error))?;
+        let (job, front) = (&self.plan.job, self.front);
+        front.begins(connected.canceller());
+        if let Connected::Peer(connection) = &mut connected
+            && let Some(observer) = front.observer()
+        {
+            connection.channel.observe(observer);
+        }
+        if let Some(me) = &job.parties {
+            front.together(me.others().count());
+        }
+        let ran = job::run(connected, self.prepared, Some(&mut self.gate), &mut self.rng);
+        front.ends(ran.is_ok());
+        if let (Err(Error::Cancelled), Some(kept)) = (&ran, self.kept)
+            && kept.has_begun()
+        {
+            front.say(&format!("{}.", kept_shards()));
+        }
+        ran.map_err(|error| going_on(self.kept, error))
+    }
+
+    /// Connects, and agrees with the others without computing anything. Returns the agreement, and what the run would cost
+    /// our side.
+    ///
+    /// # Errors
+    /// Those of the connection and of [`run::check`], and [`Error::Output`].
+    pub fn check(mut self) -> Result<(Checked, Estimate)> {
+        let path = self.plan.checked.as_deref();
+        // Before anybody else hears from us.
+        let file = path.map(|path| Destination::create("check", Some(path), false)).transpose()?;
+        let connected = self.connect()?;
+        self.front.begins(connected.canceller());
+        let half = self.plan.job.prepared.is_some();
+        let (speeds, ours) = (self.speeds(), OnceCell::new());
+        let milliseconds = |proposal: &Proposal| {
+            let estimate = Estimate::of(proposal, half, &speeds)?;
+            Ok(ours.get_or_init(|| estimate).work.as_millis() as u64)
+        };
+        let checked = run::check(connected, &self.prepared, &mut self.gate, &milliseconds, &mut self.rng)?;
+        let ours = ours.into_inner().ok_or_else(|| Error::Bug("a check without an estimate".into()))?;
+        if let Some(mut file) = file {
+            let our = self.identity.as_ref().map(|identity| identity.fingerprint());
+            let line = Review::of(our, self.plan.job.reviewed_columns(), &checked.proposal).to_line()?;
+            writeln!(file.writer(), "{line}").map_err(|e| file.unwritable(&e))?;
+            file.commit()?;
+        }
+        Ok((checked, ours))
+    }
+
+    /// How fast this machine is.
+    fn speeds(&self) -> Speeds {
+        speeds(None, self.prepared.request().threads.count(), &mut |line| self.front.say(line))
+    }
+
+    /// Connects to all other parties.
+    fn connect(&self) -> Result<Connected> {
+        let (plan, identity) = (self.plan, self.identity.as_ref());
+        self.front.waits();
+        let stop = self.front.stop();
+        let cancelled = || stop();
+        let say = |line: &str| self.front.say(line);
+        match (&plan.others, identity) {
+            (Others::Peer { endpoint, protection, name }, identity) => {
+                let security = match (protection, identity) {
+                    (NamedProtection::Tls { peer, .. }, Some(identity)) => {
+                        Protection::Tls { identity: identity.clone(), peer: *peer }
+                    }
+                    (NamedProtection::InsecurePlaintext, _) => Protection::InsecurePlaintext,
+                    (NamedProtection::Tls { .. }, None) => {
+                        return Err(Error::Bug("TLS without an identity".into()));
+                    }
+                };
+                let mut connection = establish(endpoint, &security, plan.timeouts, &cancelled, &say)?;
+                connection.peer_name.clone_from(name);
+                Ok(connection.into())
+            }
+            (Others::Parties { me, listen, .. }, Some(identity)) => {
+                let others = assemble(me, identity, listen.as_deref(), plan.timeouts, &cancelled, &say)?;
+                Ok(others.into())
+            }
+            (Others::Parties { .. }, None) => {
+                Err(Error::Bug("a run of several parties without an identity".into()))
+            }
+        }
+    }
+}
+
+/// What becomes of a job that breaks off.
+fn kept_shards() -> String {
+    format!("The job keeps the shards that are done: both sides go on with {RESUME}")
+}
+
+/// The error of a run of which the job in this folder is kept, and how it goes on.
+pub fn going_on(kept: Option<&InFolder>, error: Error) -> Error {
+    let said = error.marked().contains(RESUME.marked());
+    match kept {
+        Some(kept) if kept.has_begun() && !said => error.and(&kept_shards()),
+        _ => error,
+    }
+}

@@ -1,0 +1,79 @@
+//! The options of a worker, which has a piece of a table and a ticket: those that say what is computed. The options that name
+//! people, files and connections are for the side that agrees.
+
+use super::{BothArgs, ComparedArgs, RowArgs, Wish, group, items, role, seconds, values::protocol_or_auto};
+use clap::{Args, FromArgMatches};
+use std::ffi::OsString;
+use std::time::Duration;
+use veilset::operations::{Operation, Role, Rows};
+use veilset::protocols::groups;
+
+/// What a worker computes.
+#[derive(Debug)]
+pub struct WorkerArgs {
+    /// The operation.
+    pub operation: &'static Operation,
+    /// The options that all operations have.
+    pub common: CommonWorkerArgs,
+    /// The rows that are sent.
+    pub rows: Option<RowArgs>,
+    /// Who gets the result.
+    pub both: Option<BothArgs>,
+}
+
+/// The options that the workers of all operations have.
+#[derive(Debug, Args)]
+pub struct CommonWorkerArgs {
+    /// How the rows of the piece become items
+    #[command(flatten)]
+    pub compared: ComparedArgs,
+    /// The number of items that the other side is told
+    #[arg(long, value_parser = items)]
+    pub pad_to: Option<usize>,
+    /// The role of our side
+    #[arg(long, value_parser = role())]
+    pub role: Role,
+    /// The protocol; the ticket has the one that was agreed on
+    #[arg(long, value_parser = protocol_or_auto())]
+    pub protocol: Option<Wish>,
+    /// The group that the protocol works in
+    #[arg(long, value_parser = group(groups::ALL.iter().copied()))]
+    pub group: Option<&'static str>,
+    /// The number of shards of the whole run
+    #[arg(long)]
+    pub shards: Option<u32>,
+    /// The largest set of the other side to accept
+    #[arg(long, default_value_t = 100_000_000, value_parser = items)]
+    pub max_peer_items: usize,
+    /// Number of computing threads
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// How long to wait for the worker of the other side, in seconds
+    #[arg(long, default_value = "600", value_parser = seconds)]
+    pub connect_timeout: Duration,
+}
+
+impl WorkerArgs {
+    /// The definition of the options.
+    pub fn command(operation: &'static Operation) -> clap::Command {
+        let command = CommonWorkerArgs::augment_args(clap::Command::new(operation.name).no_binary_name(true));
+        let command =
+            if operation.uses.rows == Rows::None { command } else { RowArgs::augment_args(command) };
+        if operation.uses.both { BothArgs::augment_args(command) } else { command }
+    }
+
+    /// The options that these words are.
+    ///
+    /// # Errors
+    /// If the words are wrong.
+    pub fn parsed(operation: &'static Operation, words: Vec<OsString>) -> Result<WorkerArgs, clap::Error> {
+        let matches = &Self::command(operation).try_get_matches_from(words)?;
+        let has_rows = operation.uses.rows != Rows::None;
+        Ok(WorkerArgs {
+            operation,
+            common: CommonWorkerArgs::from_arg_matches(matches)?,
+            rows: has_rows.then(|| RowArgs::from_arg_matches(matches)).transpose()?,
+            both: operation.uses.both.then(|| BothArgs::from_arg_matches(matches)).transpose()?,
+        })
+    }
+}

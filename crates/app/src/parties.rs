@@ -1,0 +1,234 @@
+//! Runs of several parties: the list of `--parties`, what does not go with it, and parties on this machine.
+
+use crate::near::{known_key, sentence_of};
+use crate::options::{CommonArgs, OperationArgs, Wish};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use veilset::channel::Timeouts;
+use veilset::error::{Error, Result};
+use veilset::net::{
+    Connection, Fingerprint, Identity, Listed, ListedParty, Listener, Me, Member, Roster, assemble_at,
+};
+use veilset::operations::{self, Operation};
+use veilset::protocols::{self, Protocol};
+use veilset::spelling::{
+    BOTH, CONNECT, INSECURE_PLAINTEXT, MALICIOUS_SENDER, ME, PARTIES, PEER, PREPARED, PROTOCOL, PROXY,
+    RECEIVE_COLUMNS, REVEAL_COUNT_TO_SENDER, ROLE, SEND_COLUMNS,
+};
+use veilset::threads::start;
+use veilset::trusted::{self, Whose};
+
+/// Our place in the list of parties; `None` in a run of two.
+pub fn of(a: &OperationArgs, warnings: &mut Vec<String>) -> Result<Option<Me>> {
+    let CommonArgs { parties, me, protocol, .. } = &a.common;
+    match (parties, me) {
+        (None, None) => only_for_two(protocol.and_then(Wish::named)).map(|()| None),
+        (None, Some(_)) => wrong(format!(
+            "{ME} is our name in a list of parties. Give the list with {PARTIES} FILE, or omit {ME} in a run with one \
+             peer"
+        )),
+        (Some(path), me) => {
+            refuse(a)?;
+            let Some(me) = me else {
+                return wrong(format!(
+                    "{ME} is missing: give our name in the list of {PARTIES}, for instance {ME} north"
+                ));
+            };
+            load(path, me, warnings).map(Some)
+        }
+    }
+}
+
+/// Reads a list of parties, in which we have this name. A file that others may change adds to `warnings`.
+pub fn load(path: &Path, me: &str, warnings: &mut Vec<String>) -> Result<Me> {
+    let shown = path.display().to_string();
+    let unusable = |e: &dyn std::fmt::Display| {
+        Error::usage(format!(
+            "the list of parties {shown} cannot be used: {} Correct it, for all parties, or name another with \
+             {PARTIES}",
+            sentence_of(e)
+        ))
+    };
+    let mut file = File::open(path).map_err(|e| unusable(&e))?;
+    warnings.extend(trusted::check("the list of parties", path, Whose::Given, &file)?);
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(|e| unusable(&e))?;
+    let listed = parse(&text).map_err(|what| unusable(&what))?;
+    Roster::new(listed, &shown)?.me(me)
+}
+
+/// A list of parties with this text, or why it is none.
+pub fn parse(text: &str) -> std::result::Result<Listed, String> {
+    toml::from_str(text)
+        .map_err(|e: toml::de::Error| format!("{}{}", e.to_string().trim_end(), known_key(&e)))
+}
+
+/// Refuses a protocol for several parties in a run of two.
+pub fn only_for_two(protocol: Option<&Protocol>) -> Result<()> {
+    match protocol.filter(|protocol| protocol.is_of_several()) {
+        Some(protocol) => wrong(format!(
+            "{PROTOCOL} {protocol} is for the parties of a list, and {PARTIES} is missing. Add it, or omit {PROTOCOL}"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The protocol for several parties by which the operation is computed, unless another one was named.
+pub fn protocol(
+    operation: &'static Operation,
+    named: Option<&'static Protocol>,
+) -> Result<&'static Protocol> {
+    let Some(default) = protocols::of_several(operation) else {
+        let others = operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some());
+        let others = others.map(|o| o.name).collect::<Vec<_>>().join(", ");
+        return wrong(format!(
+            "{operation} is for two parties, and {PARTIES} only for {others}. Omit {PARTIES}, or use one of those"
+        ));
+    };
+    match named {
+        Some(named) if !named.is_of_several() => wrong(format!(
+            "{PROTOCOL} {named} is for two parties. Omit it: with {PARTIES}, {operation} is computed by {default}"
+        )),
+        named => Ok(named.unwrap_or(default)),
+    }
+}
+
+/// Refuses what does not go with a list of parties.
+fn refuse(a: &OperationArgs) -> Result<()> {
+    protocol(a.operation, a.common.protocol.and_then(Wish::named))?;
+    let CommonArgs { role, peer, connect, proxy, prepared, insecure_plaintext, .. } = &a.common;
+    let columns =
+        a.rows.as_ref().map_or([false; 2], |a| [!a.send_columns.is_empty(), !a.receive_columns.is_empty()]);
+    let given = [
+        (ROLE, role.is_some(), "the leader of the list gets the result, and all others contribute", ""),
+        (PEER, peer.is_some(), "the list has the fingerprints of all parties", ""),
+        (
+            CONNECT,
+            connect.is_some(),
+            "the list has the addresses of all parties",
+            ", or correct the address in the list, for all parties",
+        ),
+        (PROXY, proxy.is_some(), "the parties of a list connect to each other directly", ""),
+        (
+            BOTH,
+            a.both.as_ref().is_some_and(|a| a.both),
+            "only the leader of the list gets the result",
+            "; the leader can pass the result on",
+        ),
+        (SEND_COLUMNS, columns[0], "columns are sent between two parties only", ""),
+        (RECEIVE_COLUMNS, columns[1], "columns are sent between two parties only", ""),
+        (PREPARED, prepared.is_some(), "a prepared half is for a run of two", ""),
+        (
+            INSECURE_PLAINTEXT,
+            *insecure_plaintext,
+            "without TLS a party could not prove that it is the one in the list",
+            "",
+        ),
+        (
+            MALICIOUS_SENDER,
+            a.malicious.as_ref().is_some_and(|a| a.malicious_sender),
+            "no protocol for several parties withstands a party that does not follow it",
+            ", or run with each peer alone",
+        ),
+        (
+            REVEAL_COUNT_TO_SENDER,
+            a.reveal.as_ref().is_some_and(|a| a.reveal_count_to_sender),
+            "nobody but the leader of the list learns anything about the result",
+            "",
+        ),
+    ];
+    match given.into_iter().find(|(_, given, ..)| *given) {
+        Some((option, _, reason, further)) => {
+            wrong(format!("{option} does not go with {PARTIES}: {reason}. Omit {option}{further}"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn wrong<T>(what: impl Into<String>) -> Result<T> {
+    Err(Error::usage(what.into()))
+}
+
+/// A list of parties on this machine, at free ports, and where each listens. The first one leads, and the last one only
+/// connects. A port stays theirs as long as there is its listener.
+pub fn on_this_machine(parties: &[(String, Fingerprint)]) -> Result<(Listed, Vec<Option<Listener>>)> {
+    let open = |i| if i + 1 < parties.len() { Listener::bind("127.0.0.1:0").map(Some) } else { Ok(None) };
+    let listeners = (0..parties.len()).map(open).collect::<Result<Vec<_>>>()?;
+    let party = parties.iter().zip(&listeners).map(|((name, fingerprint), listener)| {
+        let address = listener.as_ref().map(|listener| Ok(listener.local_addr()?.to_string()));
+        Ok(ListedParty { name: name.clone(), fingerprint: *fingerprint, address: address.transpose()? })
+    });
+    let party = party.collect::<Result<Vec<_>>>()?;
+    let leader = party.first().map(|first| first.name.clone()).unwrap_or_default();
+    Ok((Listed { leader, party }, listeners))
+}
+
+/// Such a list as a file. The names must not need escapes.
+pub fn written(listed: &Listed) -> String {
+    let mut text = format!("leader = \"{}\"\n", listed.leader);
+    for ListedParty { name, fingerprint, address } in &listed.party {
+        text += &format!("\n[[party]]\nname = \"{name}\"\nfingerprint = \"{fingerprint}\"\n");
+        if let Some(address) = address {
+            text += &format!("address = \"{address}\"\n");
+        }
+    }
+    text
+}
+
+/// Connects the parties of a list on this machine over TLS, and runs each on a thread of its own. The identities and the
+/// listeners are in the order of the list. Returns what each returned.
+pub fn together<T: Send>(
+    roster: &Roster,
+    identities: &[Arc<Identity>],
+    listeners: Vec<Option<Listener>>,
+    timeouts: Timeouts,
+    run: impl Fn(Me, Vec<Connection>) -> Result<T> + Sync,
+) -> Vec<Result<T>> {
+    let members = roster.members().len();
+    if identities.len().min(listeners.len()) < members {
+        return vec![Err(Error::Bug(
+            "a party on this machine without an identity or a place to listen".into(),
+        ))];
+    }
+    let failed = AtomicBool::new(false);
+    let one = |member: &Member, identity: &Arc<Identity>, listener: Option<Listener>| {
+        let me = roster.clone().me(member.name())?;
+        let stop = || failed.load(Ordering::Relaxed);
+        let connections = assemble_at(&me, identity, listener, timeouts, &stop, &|_| ())?;
+        run(me, connections)
+    };
+    let (one, failed) = (&one, &failed);
+    std::thread::scope(|scope| {
+        let begin = |((member, identity), listener)| {
+            start(scope, move || {
+                one(member, identity, listener).inspect_err(|_| failed.store(true, Ordering::Relaxed))
+            })
+            .inspect_err(|_| failed.store(true, Ordering::Relaxed))
+        };
+        let members = roster.members().iter().zip(identities).zip(listeners);
+        let threads: Vec<_> = members.map(begin).collect();
+        let panicked = || Err(Error::Bug("a party on this machine panicked".into()));
+        threads.into_iter().map(|thread| thread?.join().unwrap_or_else(|_| panicked())).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn nobody_else_gets_the_ports_of_parties_on_this_machine() {
+        let parties = [1, 2, 3].map(|i| (i.to_string(), Identity::generate().unwrap().fingerprint()));
+        let (listed, listeners) = on_this_machine(&parties).unwrap();
+        assert_eq!((listed.leader.as_str(), listed.party.len(), listeners.len()), ("1", 3, 3));
+        for (party, listener) in listed.party.iter().zip(listeners) {
+            let taken = party.address.as_ref().map(|address| TcpListener::bind(address).is_err());
+            let expected = (party.name != "3").then_some(true);
+            assert_eq!((taken, listener.is_some()), (expected, expected.is_some()), "{}", party.name);
+        }
+    }
+}

@@ -1,0 +1,652 @@
+//! The plan that the arguments mean: everything that can be rejected without looking at the data.
+
+use crate::book::Book;
+use crate::columns::Columns;
+use crate::front::start_threads;
+use crate::options::{
+    CommonArgs, ComparedArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, InputArgs, KeyArgs, OperationArgs,
+    OutputArgs, RowArgs, ShareArgs, ValueArgs, Wanted, Wish, WorkerArgs,
+};
+use crate::speeds::speeds;
+use crate::{book, parties, policy};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use veilset::artefact::Ledger;
+use veilset::channel::Timeouts;
+use veilset::error::{Error, Result, Seat};
+use veilset::governance::policy::{Intent, Policy};
+use veilset::governance::review::Review;
+use veilset::job::{InputTable, Job};
+use veilset::net::{Endpoint, Fingerprint, Identity, Me};
+use veilset::operations::sum::Modulus;
+use veilset::operations::{self, Operation, Role, Terms};
+use veilset::paths::{Paths, Use, open_regular};
+use veilset::places::Folder;
+use veilset::planner::{self, Choices, Preference};
+use veilset::protocols::{self, Assumption, Choice};
+use veilset::session::Planning;
+use veilset::spelling::{
+    ASSUME, AUDIT_LOG, BOOK, BOTH, CHECKED, CONNECT, DELIMITER, ESCAPE, FOR_SPREADSHEETS, FORMAT, HELP,
+    IDENTITY, INSECURE_PLAINTEXT, KEY, LISTEN, OUTPUT, OUTPUT_FORMAT, PARTIES, PEER, POLICY, PREPARED,
+    PROTOCOL, RECEIVE_COLUMNS, REPORT, ROLE, SEND_COLUMNS, to_type,
+};
+use veilset::table::{
+    Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, Quoting, ReadOptions, check_input_name,
+    check_output_name, input_files, name_of,
+};
+use veilset::trusted::{self, Whose};
+
+/// What one party will do.
+#[derive(Debug)]
+pub struct PartyPlan {
+    /// What it computes.
+    pub job: Job,
+    /// Where its report goes, if it is wanted.
+    pub report: Option<PathBuf>,
+    /// Whether nothing but errors is said.
+    pub quiet: bool,
+    /// The number of threads on which it computes.
+    pub threads: usize,
+    pub(crate) others: Others,
+    /// How long it waits.
+    pub timeouts: Timeouts,
+    /// The policy for the other parties.
+    pub policy: Policy,
+    /// Whether small sets are accepted of others that learn something of ours.
+    pub allow_small: bool,
+    /// The file of the check: written by one, and what a run is held to.
+    pub checked: Option<PathBuf>,
+    /// The check that the run is held to, once it has begun.
+    pub review: Option<Review>,
+    /// The log of what was run with whom, if there is one.
+    pub audit_log: Option<PathBuf>,
+    /// What is to be said of files that others can change.
+    pub warnings: Vec<String>,
+    /// What else is to be said before the run.
+    pub notes: Vec<String>,
+    /// The files that are not the job's.
+    own: Paths,
+}
+
+impl PartyPlan {
+    /// The plan for an operation, if the policy allows it. `in_memory`: a result that goes to no file stays in memory.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] and [`Error::Refused`].
+    pub fn of(wanted: Wanted, in_memory: bool) -> Result<PartyPlan> {
+        let Wanted::Operation(a) = wanted else { return Err(no_operation()) };
+        let mut plan = operation(*a)?;
+        plan.job.in_memory = in_memory && plan.job.output.is_none();
+        let job = &plan.job;
+        job.check()?;
+        job.paths()?.and(std::mem::take(&mut plan.own)).check()?;
+        plan.policy.permits(&Intent {
+            operation: job.operation,
+            role: job.role,
+            min_count: job.terms.min_count,
+            send_columns: if job.role == Role::Sender { &job.sent_columns } else { &[] },
+            both: job.terms.both,
+            reveal_count: job.terms.reveal_count,
+            malicious_sender: job.terms.malicious_sender,
+        })?;
+        Ok(plan)
+    }
+}
+
+/// The error for something else where an operation is needed.
+pub fn no_operation() -> Error {
+    let names = operations::ALL.map(|o| o.name).join(", ");
+    Error::usage(format!("this is not an operation. Use one of {names}, or run and a file name"))
+}
+
+/// How the other parties are met.
+#[derive(Debug)]
+pub(crate) enum Others {
+    /// In a run of two.
+    Peer {
+        endpoint: Endpoint,
+        protection: NamedProtection,
+        /// The peer's name in the address book.
+        name: Option<String>,
+    },
+    /// In a run of several.
+    Parties {
+        me: Me,
+        /// Where we listen, if not at our address in the list.
+        listen: Option<String>,
+        identity: Option<PathBuf>,
+    },
+}
+
+impl Others {
+    /// The fingerprint of the only other party, if there is one.
+    pub(crate) fn peer(&self) -> Option<Fingerprint> {
+        match self {
+            Others::Peer { protection: NamedProtection::Tls { peer, .. }, .. } => Some(*peer),
+            _ => None,
+        }
+    }
+
+    /// Refuses addresses that are malformed.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self {
+            Others::Peer { endpoint, .. } => endpoint.check(),
+            Others::Parties { listen: Some(address), .. } => Endpoint::listen(address.clone()).check(),
+            Others::Parties { listen: None, .. } => Ok(()),
+        }
+    }
+}
+
+/// How the connection is protected.
+#[derive(Debug)]
+pub(crate) enum NamedProtection {
+    Tls { identity: Option<PathBuf>, peer: Fingerprint },
+    InsecurePlaintext,
+}
+
+fn operation(a: OperationArgs) -> Result<PartyPlan> {
+    let mut warnings = Vec::new();
+    let me = parties::of(&a, &mut warnings)?;
+    let terms = Terms {
+        malicious_sender: a.malicious.is_some_and(|a| a.malicious_sender),
+        reveal_count: a.reveal.is_some_and(|a| a.reveal_count_to_sender),
+        both: a.both.is_some_and(|a| a.both),
+        shared_values: a.shares.as_ref().is_some_and(|a| a.values.is_some()),
+        ..Terms::default()
+    };
+    let accepted = Accepted::of(&a.common);
+    let mut plan = common(a.operation, terms, a.common, a.output, me)?;
+    plan.warnings.append(&mut warnings);
+    if let Some(a) = a.ids {
+        a.ids.as_deref().map_or(Ok(()), check_output_name)?;
+        (plan.job.ids, plan.job.id_column) = (a.ids, a.id_column);
+    }
+    if let Some(a) = a.shares {
+        a.map.as_deref().map_or(Ok(()), check_output_name)?;
+        shares(&mut plan.job, a);
+    }
+    if let Some(a) = a.rows {
+        rows(&mut plan.job, a)?;
+    }
+    if let Some(a) = a.values {
+        values(&mut plan, a);
+    }
+    if let Some(a) = a.job {
+        plan.job.terms.shards = a.shards.unwrap_or(0);
+        (plan.job.folder, plan.job.resume) = (a.job, a.resume);
+    }
+    accept(&mut plan, &accepted)?;
+    Ok(plan)
+}
+
+fn rows(job: &mut Job, a: RowArgs) -> Result<()> {
+    let wrong = |what: String| Err(Error::usage(what));
+    match job.role {
+        Role::Receiver if !a.send_columns.is_empty() => {
+            return wrong(format!(
+                "{SEND_COLUMNS} is for the sender. The receiver names the columns that it gets, by the \
+                 sender's names, with {RECEIVE_COLUMNS}"
+            ));
+        }
+        Role::Sender if !a.receive_columns.is_empty() => {
+            return wrong(format!(
+                "{RECEIVE_COLUMNS} is for the receiver. The sender names the columns that it sends with {SEND_COLUMNS}"
+            ));
+        }
+        Role::Sender => job.sent_columns = a.send_columns.into_iter().flat_map(|columns| columns.0).collect(),
+        Role::Receiver => {
+            let received = a.receive_columns.into_iter().flat_map(|columns| columns.0);
+            (job.sent_columns, job.received_as) = received.unzip();
+        }
+    }
+    job.terms.max_row = a.max_row as usize;
+    Ok(())
+}
+
+fn shares(job: &mut Job, a: ShareArgs) {
+    let ShareArgs { values, scale, map, max_row } = a;
+    (job.values, job.value_scale, job.map) = (values, scale, map);
+    job.terms.max_row = max_row as usize;
+}
+
+fn values(plan: &mut PartyPlan, a: ValueArgs) {
+    let job = &mut plan.job;
+    job.values = a.values;
+    job.value_scale = a.scale;
+    job.terms.modulus = if a.modulus == "128" { Modulus::Bits128 } else { Modulus::Bits64 };
+    job.terms.min_count = a.min_count;
+}
+
+/// What a worker does with a piece of a table: the other side, the files and the policy are for those who agree.
+#[derive(Debug)]
+pub struct WorkerPlan {
+    /// What it computes.
+    pub job: Job,
+    /// How long it waits.
+    pub timeouts: Timeouts,
+}
+
+impl WorkerPlan {
+    /// The plan of a worker, with its threads started.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    pub fn of(WorkerArgs { operation, common: a, rows: sent, both }: WorkerArgs) -> Result<WorkerPlan> {
+        let mut source = InputTable::new(PathBuf::new(), named_key(&a.compared.key)?);
+        source.read.format = Some(Format::Arrow);
+        source.pad_to = a.pad_to;
+        compared(&mut source, a.compared)?;
+        let mut job = Job::new(operation, a.role, source);
+        if let Some(sent) = sent {
+            rows(&mut job, sent)?;
+        }
+        job.terms.both = both.is_some_and(|a| a.both);
+        job.terms.shards = a.shards.unwrap_or(0);
+        job.max_peer_items = a.max_peer_items;
+        // Its ticket has the protocol that was agreed on. This one is only able to.
+        let terms = Terms { payload: !job.sent_columns.is_empty(), ..job.terms };
+        let able = planner::acceptable(operation, &terms, a.group, None);
+        job.protocol = a
+            .protocol
+            .and_then(Wish::named)
+            .or(able.first().map(|choice| choice.protocol))
+            .unwrap_or(job.protocol);
+        job.group = a.group;
+        job.check()?;
+        job.threads = start_threads(threads(a.threads))?;
+        Ok(WorkerPlan { job, timeouts: Timeouts { connect: a.connect_timeout, ..Timeouts::default() } })
+    }
+}
+
+/// What protocols a user accepts.
+struct Accepted {
+    assume: Vec<Assumption>,
+    /// Whether one of several is picked, and how.
+    picks: Option<Preference>,
+    prepared: bool,
+}
+
+impl Accepted {
+    fn of(a: &CommonArgs) -> Accepted {
+        let named = a.protocol.and_then(Wish::named).is_some();
+        let chosen = named || a.filter.is_some() || a.cipher.is_some() || a.parties.is_some();
+        Accepted {
+            assume: a.assume.clone(),
+            picks: (!chosen).then_some(a.prefer),
+            prepared: a.prepared.is_some(),
+        }
+    }
+}
+
+/// Allows what is acceptable, if one of several is to be picked; otherwise refuses a protocol that is not.
+fn accept(plan: &mut PartyPlan, Accepted { assume, picks, prepared }: &Accepted) -> Result<()> {
+    let PartyPlan { job, policy, threads, notes, .. } = plan;
+    let allowed = (!assume.is_empty()).then_some(&assume[..]);
+    let Some(prefer) = *picks else {
+        let choice = Choice { protocol: job.protocol, group: job.group.unwrap_or(job.protocol.group()) };
+        return match choice.beyond(job.operation, allowed) {
+            Some(one) => Err(Error::usage(format!(
+                "{} by {} rests on {one}, which {ASSUME} leaves out. Add it, or use {PROTOCOL} auto",
+                job.operation, job.protocol
+            ))),
+            None => policy.permits_choice(job.operation, choice),
+        };
+    };
+    let acceptable = |allowed| planner::acceptable(job.operation, &job.terms, job.group, allowed);
+    let mut all = acceptable(allowed);
+    if *prepared {
+        all.retain(|choice| choice.protocol.offer(job.operation).is_some_and(|offer| offer.prepares));
+        if all.is_empty() {
+            return Err(Error::usage(format!(
+                "no protocol that is allowed computes {} from a prepared half. Omit {PREPARED}",
+                job.operation
+            )));
+        }
+        // A half is of one group.
+        let group = all.first().map(|choice| choice.group);
+        all.retain(|choice| Some(choice.group) == group);
+    }
+    let terms = Terms { payload: !job.sent_columns.is_empty(), ..job.terms };
+    let permits = |choice| policy.permits_choice(job.operation, choice);
+    let all = planner::pickable(all, job.operation, &terms, &permits)?;
+    let all = all.ok_or_else(|| planner::nothing(&acceptable(None), job.operation, allowed))?;
+    let Choices { first, others } = all;
+    (job.protocol, job.group, job.alternatives) = (first.protocol, Some(first.group), others);
+    let speeds = speeds(None, *threads, &mut |note| notes.push(note.into()));
+    job.planning = Some(Planning { speeds, prefer });
+    Ok(())
+}
+
+fn common(
+    operation: &'static Operation,
+    terms: Terms,
+    a: CommonArgs,
+    output: OutputArgs,
+    me: Option<Me>,
+) -> Result<PartyPlan> {
+    let (role, protocol) = match &me {
+        Some(me) => {
+            let role = Role::of_several(me.leads());
+            (role, parties::protocol(operation, a.protocol.and_then(Wish::named))?)
+        }
+        None => {
+            // Clap makes sure that there is a role.
+            let role = a.role.ok_or_else(|| Error::Bug("a run of two without a role".into()))?;
+            let filtering =
+                if a.filter.is_some() || a.cipher.is_some() { protocols::filtering(operation) } else { None };
+            let protocol = a.protocol.and_then(Wish::named).or(filtering);
+            (role, protocol.unwrap_or_else(|| protocols::default_for(operation, &terms)))
+        }
+    };
+    let has_values = operation.uses.has_values(role, &terms);
+    let mut job = Job::new(operation, role, source(a.input, has_values)?);
+    job.parties = me.clone();
+    job.protocol = protocol;
+    job.group = a.group.or(a.cipher);
+    job.terms.malicious_sender = terms.malicious_sender;
+    job.terms.reveal_count = terms.reveal_count;
+    job.terms.both = terms.both;
+    let result_shape = job.shape();
+    let has_result = job.has_result();
+    let given = [
+        (OUTPUT.marked(), output.output.is_some()),
+        (OUTPUT_FORMAT.marked(), output.output_format.is_some()),
+        (FOR_SPREADSHEETS.marked(), output.for_spreadsheets),
+    ];
+    if let Some((option, _)) = given.into_iter().find(|(_, given)| *given && !has_result) {
+        return Err(Error::usage(match me.as_ref().and_then(|me| me.roster().members().first()) {
+            Some(leader) => format!(
+                "only the leader, {leader}, learns the result of {operation}, so there is nothing for {option}. Omit it"
+            ),
+            None => format!(
+                "the sender of {operation} learns nothing, so there is nothing for {option}. Omit it, or use {ROLE} \
+                 receiver, or {BOTH} on both sides"
+            ),
+        }));
+    }
+    let result = output.output.unwrap_or("-".into());
+    if output.output_format.is_none() {
+        check_output_name(&result)?;
+    }
+    let written = output.output_format.unwrap_or_else(|| Format::of_input(&result));
+    if has_result && !result_shape.has_items() && written != Format::Csv {
+        return Err(Error::usage(format!(
+            "the result of {operation} is a line of numbers, which is written as CSV, not as {written}. Use \
+             {OUTPUT_FORMAT} csv, or give {OUTPUT} another name"
+        )));
+    }
+    let mut warnings = Vec::new();
+    let book = Book::load(a.own.book.as_deref(), &mut warnings)?;
+    let others = match me {
+        Some(me) => Others::Parties { me, listen: a.listen, identity: a.identity },
+        None => one_peer(a.peer.as_deref(), a.identity, [a.listen, a.connect, a.proxy], &book)?,
+    };
+    let policy = policy::load(a.own.policy.as_deref(), &seats(&others), &book, &mut warnings)?;
+    let audit_log = match a.own.audit_log {
+        Some(path) if path == Path::new("none") => None,
+        Some(path) => Some(path),
+        None => Some(Folder::State.file_or(
+            "audit.jsonl",
+            "the audit log",
+            &format!("{AUDIT_LOG} (none for no log)"),
+        )?),
+    };
+    let ledger = match (&a.prepared, a.own.prepared_ledger) {
+        (None, _) => None,
+        (Some(_), Some(path)) => Some(path),
+        (Some(_), None) => Some(Ledger::default_path()?),
+    };
+    // One that is missing, whoever takes a half says.
+    if let Some((path, file)) = ledger.as_deref().and_then(|path| Some((path, open_regular(path).ok()?))) {
+        warnings.extend(trusted::check("the ledger", path, Whose::Ours, &file)?);
+    }
+    let default = |given: Option<PathBuf>, name| given.or_else(|| Folder::Configuration.file(name));
+    let identity = match &others {
+        Others::Peer { protection: NamedProtection::InsecurePlaintext, .. } => None,
+        Others::Peer { protection: NamedProtection::Tls { identity, .. }, .. }
+        | Others::Parties { identity, .. } => identity_path(identity.as_deref()),
+    };
+    let own = Paths::default()
+        .with("the file of the run", Use::Read, a.run_file.as_deref())
+        .with(IDENTITY.marked(), Use::Read, identity.as_deref())
+        .with(BOOK.marked(), Use::Read, default(a.own.book, book::FILE).as_deref())
+        .with(POLICY.marked(), Use::Read, default(a.own.policy, policy::FILE).as_deref())
+        .with(PARTIES.marked(), Use::Read, a.parties.as_deref())
+        .with(CHECKED.marked(), Use::Written, a.checked.as_deref())
+        .with(REPORT.marked(), Use::Written, a.report.as_deref())
+        .with(AUDIT_LOG.marked(), Use::Written, audit_log.as_deref());
+    job.prepared = a.prepared.zip(ledger);
+    job.filter = a.filter;
+    job.max_peer_items = a.max_peer_items;
+    job.output = Some(result).filter(|path| path.as_os_str() != "-");
+    job.output_format = output.output_format;
+    job.for_spreadsheets = output.for_spreadsheets;
+    job.force = a.force;
+    Ok(PartyPlan {
+        job,
+        report: a.report,
+        quiet: a.quiet,
+        threads: threads(a.threads),
+        others,
+        timeouts: Timeouts { connect: a.connect_timeout, idle: a.idle_timeout },
+        policy,
+        allow_small: a.allow_small,
+        checked: a.checked.map(|path| file(path, CHECKED.marked())).transpose()?,
+        review: None,
+        audit_log,
+        warnings,
+        notes: Vec::new(),
+        own,
+    })
+}
+
+/// A path that is no stream.
+fn file(path: PathBuf, option: &str) -> Result<PathBuf> {
+    match path.as_os_str() == "-" {
+        true => Err(Error::usage(format!("{option} takes the name of a file, not -. Name one"))),
+        false => Ok(path),
+    }
+}
+
+/// How the peer is met that was typed as a name or a fingerprint; none without TLS. The addresses are those of
+/// `--listen`, `--connect` and `--proxy`.
+fn one_peer(
+    typed: Option<&str>,
+    identity: Option<PathBuf>,
+    [listen, connect, proxy]: [Option<String>; 3],
+    book: &Book,
+) -> Result<Others> {
+    let peer = typed.map(|typed| book.peer(typed)).transpose()?;
+    let (name, address) = peer.as_ref().map_or((None, None), |p| (p.name.clone(), p.address.clone()));
+    let protection = match peer {
+        Some(peer) => NamedProtection::Tls { identity, peer: peer.fingerprint },
+        None => NamedProtection::InsecurePlaintext,
+    };
+    let endpoint = match (listen, connect.or(address)) {
+        (Some(address), _) => Endpoint::listen(address),
+        (None, Some(address)) => Endpoint::Connect { address, proxy, label: None },
+        (None, None) => {
+            return Err(Error::usage(format!(
+                "the peer's address is missing. Give {CONNECT} HOST:PORT, the peer's address, or {LISTEN} HOST:PORT, an \
+                 address of this machine for the peer to connect to. Neither is needed if the address book has the \
+                 peer's address ({})",
+                to_type("peer add")
+            )));
+        }
+    };
+    if matches!(protection, NamedProtection::InsecurePlaintext) {
+        on_this_machine(&endpoint)?;
+    }
+    Ok(Others::Peer { endpoint, protection, name })
+}
+
+/// The seats and fingerprints of the other parties.
+fn seats(others: &Others) -> Vec<(Seat, Option<Fingerprint>)> {
+    match others {
+        Others::Peer { protection: NamedProtection::Tls { peer, .. }, .. } => vec![(Seat::PEER, Some(*peer))],
+        Others::Peer { protection: NamedProtection::InsecurePlaintext, .. } => vec![(Seat::PEER, None)],
+        Others::Parties { me, .. } => {
+            me.others().map(|member| (member.seat(), Some(member.fingerprint()))).collect()
+        }
+    }
+}
+
+/// The key columns of a file with this format.
+fn key(a: &KeyArgs, format: Format) -> Result<Vec<String>> {
+    let wrong = |what: String| Err(Error::usage(what));
+    let key: Vec<String> = a.compared.key.iter().flat_map(|columns| columns.0.iter().cloned()).collect();
+    match (format, &key[..]) {
+        (Format::List, []) => Ok(vec![LIST_COLUMN.into()]),
+        // A user who names a column may well mean a CSV file, whose header would be taken for an item.
+        (Format::List, _) if a.format.is_none() => wrong(format!(
+            "{} is a list, judging by its name, and a list has no columns for {KEY}. If the file is CSV, add \
+             {FORMAT} csv; if it is a list of one item per line, omit {KEY}",
+            name_of(&a.input)
+        )),
+        (Format::List, [one]) if one == LIST_COLUMN => Ok(key),
+        (Format::List, _) => wrong(format!("a list ({FORMAT} list) has no columns for {KEY}. Omit {KEY}")),
+        _ => named_key(&a.compared.key),
+    }
+}
+
+/// The key columns of a table whose columns have names.
+fn named_key(key: &[Columns]) -> Result<Vec<String>> {
+    let key: Vec<String> = key.iter().flat_map(|columns| columns.0.iter().cloned()).collect();
+    if key.is_empty() {
+        return Err(Error::usage(format!(
+            "{KEY} is missing: name the columns to compare, for instance {KEY} email ({HELP} has an example). Only a \
+             list ({FORMAT} list) needs none"
+        )));
+    }
+    match key.iter().enumerate().find(|(i, name)| key[..*i].contains(name)) {
+        Some((_, name)) => {
+            Err(Error::usage(format!("{KEY} names the column \"{name}\" twice. Name it once")))
+        }
+        None => Ok(key),
+    }
+}
+
+/// `has_values`: whether the keys have values, as for the sender of sum.
+pub fn source(InputArgs { keys, pad_to }: InputArgs, has_values: bool) -> Result<InputTable> {
+    let mut source = keyed(keys)?;
+    source.pad_to = pad_to;
+    source.check(has_values)?;
+    Ok(source)
+}
+
+/// The keys of a file.
+pub fn keyed(a: KeyArgs) -> Result<InputTable> {
+    let read = ReadOptions {
+        format: a.format,
+        delimiter: a.delimiter.as_deref().map(delimiter).transpose()?,
+        headerless: a.no_header,
+        quoting: match a.escape.as_deref() {
+            Some(text) => Quoting::Escaped(escape(text)?),
+            None if a.no_quotes => Quoting::Ordinary,
+            None => Quoting::Doubled,
+        },
+        multiline_keys: a.multiline_keys,
+        ..ReadOptions::default()
+    };
+    let format = match a.format {
+        Some(format) => format,
+        None => format_of(&a.input, &read)?,
+    };
+    let key = key(&a, format)?;
+    let mut source = InputTable::new(PathBuf::new(), key);
+    source.inputs = a.input;
+    source.read = read;
+    compared(&mut source, a.compared)?;
+    Ok(source)
+}
+
+/// How the rows of a table become items, except the columns of the key.
+fn compared(source: &mut InputTable, a: ComparedArgs) -> Result<()> {
+    source.read.encoding = match a.encoding {
+        EncodingArg::Utf8 => Encoding::Utf8,
+        EncodingArg::Bytes => Encoding::Bytes,
+    };
+    source.normalise = match a.normalize.as_slice() {
+        [] => Normalise::default(),
+        steps => steps.join(",").parse()?,
+    };
+    source.normalise.check(source.read.encoding)?;
+    source.empty_keys = match a.empty_keys {
+        EmptyKeysArg::Error => EmptyKeys::Error,
+        EmptyKeysArg::Skip => EmptyKeys::Skip,
+        EmptyKeysArg::Keep => EmptyKeys::Keep,
+    };
+    source.duplicates = a.duplicates.map(|typed| match typed {
+        DuplicatesArg::First => Duplicates::First,
+        DuplicatesArg::Error => Duplicates::Error,
+        DuplicatesArg::Add => Duplicates::Add,
+        DuplicatesArg::All => Duplicates::All,
+    });
+    Ok(())
+}
+
+/// The format that the names of these inputs suggest.
+fn format_of(inputs: &[PathBuf], read: &ReadOptions) -> Result<Format> {
+    let files = input_files(inputs)?;
+    files.iter().try_for_each(|file| check_input_name(file))?;
+    let mut formats = files.iter().map(|file| read.format_of(file));
+    let first = formats.next().unwrap_or_default();
+    match formats.zip(files.iter().skip(1)).find(|(format, _)| *format != first) {
+        Some((other, file)) => Err(Error::usage(format!(
+            "judging by their names, {} is {first} and {} is {other}. Name files of one format, or give it with {FORMAT}",
+            files[0].display(),
+            file.display()
+        ))),
+        None => Ok(first),
+    }
+}
+
+/// Rejects addresses that are not on this machine. Host names are resolved and checked when they are used.
+fn on_this_machine(endpoint: &Endpoint) -> Result<()> {
+    let (Endpoint::Listen { address: text, .. } | Endpoint::Connect { address: text, .. }) = endpoint;
+    let host = text.rsplit_once(':').map_or("", |(host, _)| host);
+    match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        Ok(outside) if !outside.to_canonical().is_loopback() => Err(Error::usage(format!(
+            "{INSECURE_PLAINTEXT} is for this machine only, and {text} is not a loopback address. Use 127.0.0.1, or \
+             omit the option and give the peer's fingerprint with {PEER}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Where our identity is, if there is a place for it.
+pub fn identity_path(typed: Option<&Path>) -> Option<PathBuf> {
+    typed.map(Path::to_path_buf).or_else(|| Identity::default_path().ok())
+}
+
+/// The number of computing threads: as typed, or one for each core.
+pub fn threads(typed: Option<u16>) -> usize {
+    typed.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+}
+
+/// The escape character of CSV.
+fn escape(text: &str) -> Result<u8> {
+    match text.as_bytes() {
+        [escape] if escape.is_ascii_graphic() && *escape != b'"' => Ok(*escape),
+        _ => Err(Error::usage(format!(
+            "{ESCAPE} \"{text}\" is not a single visible ASCII character. Use for instance \\"
+        ))),
+    }
+}
+
+fn delimiter(text: &str) -> Result<u8> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        [b'"' | b'\r' | b'\n'] => Err(Error::usage(format!(
+            "{DELIMITER} cannot be a quote or a line end. Use one character, for instance ; or tab"
+        ))),
+        [byte] => Ok(*byte),
+        _ => Err(Error::usage(format!(
+            "{DELIMITER} \"{text}\" is not a single ASCII character. Use for instance ; or tab"
+        ))),
+    }
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,82 @@
+use super::*;
+use crate::config::{self, Value};
+use crate::options::Typed;
+
+/// The options of an operation that take a path.
+fn of_paths(operation: &Operation) -> Vec<String> {
+    let all = Typed::command();
+    let command = config::named(&all, operation.name).unwrap();
+    let paths = command.get_arguments().filter(|arg| config::is_path(arg));
+    paths.filter_map(|arg| Some(arg.get_long()?.to_string())).collect()
+}
+
+/// None is forgotten where the files of a run are compared: an option that is new fails here until it is there.
+#[test]
+fn no_file_of_a_run_is_its_result_or_its_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).into_os_string();
+    let [ours, theirs] = [(), ()].map(|()| Identity::generate().unwrap().fingerprint());
+    let party = |(name, fingerprint, port): (&str, &Fingerprint, u16)| {
+        format!(
+            "[[party]]\nname = \"{name}\"\nfingerprint = \"{fingerprint}\"\naddress = \"127.0.0.1:{port}\"\n"
+        )
+    };
+    let list = [("us", &ours, 1), ("them", &theirs, 2)].map(party).concat();
+    std::fs::write(at("input.csv"), "a,b\n1,2\n").unwrap();
+    let mut tried = 0;
+    for operation in operations::ALL {
+        for option in of_paths(operation) {
+            let is_used = match &*option {
+                "parties" => protocols::of_several(operation).is_some(),
+                "filter" => protocols::filtering(operation).is_some(),
+                "prepared" | "prepared-ledger" => {
+                    !protocols::names(|p| p.offer(operation).is_some_and(|offer| offer.prepares)).is_empty()
+                }
+                _ => true,
+            };
+            if !is_used {
+                continue;
+            }
+            // What the file must have in it to be looked at at all.
+            match &*option {
+                "book" | "policy" => std::fs::write(at("file"), "").unwrap(),
+                "parties" => std::fs::write(at("file"), format!("leader = \"us\"\n{list}")).unwrap(),
+                _ => {}
+            }
+            for written in ["output", "report"].into_iter().filter(|written| *written != option) {
+                let said = ["receiver", "sender"].map(|role| {
+                    let peer = theirs.to_string();
+                    let mut further = match &*option {
+                        "parties" => vec![("me", "us")],
+                        _ => vec![("role", role), ("peer", &peer), ("connect", "127.0.0.1:2")],
+                    };
+                    match &*option {
+                        "job" => further.push(("shards", "2")),
+                        "prepared-ledger" => further.push(("prepared", "half")),
+                        _ => {}
+                    }
+                    let mut options = vec![
+                        ("input".into(), Value::Text(at("input.csv"))),
+                        ("key".into(), Value::Text("a".into())),
+                        (written.into(), Value::Text(at("file"))),
+                        (option.clone(), Value::Text(at("file"))),
+                    ];
+                    options
+                        .extend(further.iter().map(|(name, to)| (name.to_string(), Value::Text(to.into()))));
+                    if option != "audit-log" {
+                        options.push(("audit-log".into(), Value::Text("none".into())));
+                    }
+                    let command = config::command(operation.name, &options);
+                    let planned = command.and_then(|command| PartyPlan::of(command, false));
+                    planned.err().map(|e| crate::words::as_options(&e.marked())).unwrap_or_default()
+                });
+                let told = |m: &String| m.contains("are both") && m.contains(&format!("--{option}"));
+                // Some are for one role.
+                assert!(said.iter().any(told), "{operation} --{option} as --{written}: {said:?}");
+                tried += 1;
+            }
+            let _ = std::fs::remove_file(at("file"));
+        }
+    }
+    assert!(tried > 80, "{tried}");
+}

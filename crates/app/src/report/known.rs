@@ -1,0 +1,91 @@
+//! What this party knows about the sizes of sets. What it does not know is never computed.
+
+use super::grouped;
+use std::fmt;
+use veilset::operations::Announced;
+use veilset::session::report::Report;
+
+/// How well a number is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    Exactly(usize),
+    /// A set is padded.
+    AtMost(usize),
+    /// Known to be less than the agreed minimum, of a sum that was withheld.
+    BelowMinimum,
+    Unknown,
+}
+
+impl Known {
+    /// The size of a set that was announced.
+    pub(crate) fn announced(Announced { size, padded }: Announced) -> Known {
+        if padded { Known::AtMost(size) } else { Known::Exactly(size) }
+    }
+
+    /// What is left without so many.
+    fn less(self, without: Option<usize>) -> Known {
+        match (self, without) {
+            (Known::Exactly(n), Some(without)) => Known::Exactly(n.saturating_sub(without)),
+            (Known::AtMost(n), Some(without)) => Known::AtMost(n.saturating_sub(without)),
+            (Known::Exactly(_) | Known::AtMost(_), None) | (Known::BelowMinimum | Known::Unknown, _) => {
+                Known::Unknown
+            }
+        }
+    }
+
+    /// So many more.
+    fn plus(self, more: usize) -> Known {
+        match self {
+            Known::Exactly(n) => Known::Exactly(n + more),
+            Known::AtMost(n) => Known::AtMost(n + more),
+            Known::BelowMinimum | Known::Unknown => Known::Unknown,
+        }
+    }
+}
+
+impl fmt::Display for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Known::Exactly(n) => f.write_str(&grouped(*n as u64)),
+            Known::AtMost(n) => write!(f, "at most {}", grouped(*n as u64)),
+            Known::BelowMinimum => f.write_str("fewer than the agreed minimum"),
+            Known::Unknown => f.write_str("not known to this party"),
+        }
+    }
+}
+
+/// The three regions of two sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Regions {
+    /// Items that only this party has,
+    pub ours: Known,
+    /// both,
+    pub both: Known,
+    /// and only the peer.
+    pub theirs: Known,
+    /// The size of this party's set.
+    set: usize,
+}
+
+impl Regions {
+    /// What this party knows after a run of two.
+    pub(crate) fn of(report: &Report) -> Regions {
+        let (set, result) = (report.sizes.ours, &report.result);
+        let theirs = match (result.union_size, result.matches) {
+            // It has seen the new items, whether the peer pads or not.
+            (Some(union), _) => Known::Exactly(union.saturating_sub(set)),
+            (None, matches) => Known::announced(report.parties.peer().announced).less(matches),
+        };
+        let both = match (result.matches, result.below_minimum) {
+            (Some(matches), _) => Known::Exactly(matches),
+            (None, Some(true)) => Known::BelowMinimum,
+            (None, _) => Known::Unknown,
+        };
+        Regions { ours: Known::Exactly(set).less(result.matches), both, theirs, set }
+    }
+
+    /// Items that at least one has.
+    pub(crate) fn union(&self) -> Known {
+        self.theirs.plus(self.set)
+    }
+}

@@ -1,0 +1,32 @@
+//! How fast this machine is, for the choice of protocols.
+
+use std::path::{Path, PathBuf};
+use veilset::error::Result;
+use veilset::places::Folder;
+use veilset::speed::{self, Speeds};
+use veilset::spelling::SPEEDS;
+
+/// The speeds of this machine on this many threads: measured, or built in until they are. `say` gets a sentence if measured ones
+/// cannot be used.
+pub fn speeds(path: Option<&Path>, threads: usize, say: &mut dyn FnMut(&str)) -> Speeds {
+    let measured = file(path).ok().map(|path| speed::load(&path, threads));
+    match measured {
+        Some(Ok(Some(speeds))) => speeds,
+        Some(Err(why)) => {
+            say(&format!("{why}. Until then, built-in speeds choose the protocol"));
+            Speeds::built_in(threads)
+        }
+        _ => Speeds::built_in(threads),
+    }
+}
+
+/// The file of the speeds that are measured: the one that is named, or the default one.
+///
+/// # Errors
+/// [`veilset::error::Error::Usage`] if none is named and there is no folder for it.
+pub fn file(path: Option<&Path>) -> Result<PathBuf> {
+    path.map_or_else(
+        || Folder::State.file_or("speeds.json", "the file of speeds", SPEEDS.marked()),
+        |path| Ok(path.into()),
+    )
+}

@@ -1,0 +1,6 @@
+//! The program of developers, as they run it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bench;
+mod common;
+mod soak;

@@ -1,0 +1,163 @@
+//! Programs that a test runs: they are watched, end within a minute or fail the test, and leave nothing behind.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Longer than anything takes that does not hang.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Arguments, or words that a message has.
+pub type Words<'a> = &'a [&'a str];
+
+/// How a process ended and what it said.
+pub struct Ended {
+    /// Its exit code; `None` if a signal ended it.
+    pub code: Option<i32>,
+    /// What it wrote to standard output.
+    pub out: String,
+    /// What it wrote to standard error.
+    pub err: String,
+}
+
+impl Ended {
+    /// Standard output of a process that ended well.
+    ///
+    /// # Panics
+    /// If it did not.
+    pub fn good(self) -> String {
+        assert_eq!(self.code, Some(0), "{}", self.err);
+        self.out
+    }
+
+    /// Checks that it ended with this code, and that its message has all these words.
+    ///
+    /// # Panics
+    /// If not.
+    pub fn bad(&self, code: i32, words: Words) {
+        assert_eq!(self.code, Some(code), "{}", self.err);
+        for words in words {
+            assert!(self.err.contains(words), "{words:?} is not in: {}", self.err);
+        }
+    }
+}
+
+/// A process under way. It is killed if the test fails.
+pub struct Running {
+    child: Child,
+    said: Receiver<String>,
+    heard: String,
+    out: Option<JoinHandle<Vec<u8>>>,
+}
+
+impl Running {
+    /// Starts it.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn start(command: &mut Command) -> Running {
+        Running::start_into(command, Stdio::piped())
+    }
+
+    /// Starts it with this as standard output.
+    pub fn start_into(command: &mut Command, out: impl Into<Stdio>) -> Running {
+        let mut child = command.stdin(Stdio::piped()).stdout(out).stderr(Stdio::piped()).spawn().unwrap();
+        let (out, err) = (child.stdout.take(), child.stderr.take().unwrap());
+        let (tell, said) = channel();
+        thread::spawn(move || {
+            let mut lines = BufReader::new(err).lines();
+            while lines.next().is_some_and(|line| tell.send(line.unwrap()).is_ok()) {}
+        });
+        let out = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            out.map(|mut out| out.read_to_end(&mut bytes).unwrap());
+            bytes
+        });
+        Running { child, said, heard: String::new(), out: Some(out) }
+    }
+
+    /// Gives it standard input.
+    pub fn feed(&mut self, text: &str) {
+        self.child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Its standard input, to be kept open.
+    pub fn stdin(&mut self) -> ChildStdin {
+        self.child.stdin.take().unwrap()
+    }
+
+    /// Waits until it says these words on standard error; the rest of that line.
+    pub fn until(&mut self, words: &str) -> String {
+        loop {
+            let Ok(line) = self.said.recv_timeout(PATIENCE) else { panic!("no {words:?}: {}", self.heard) };
+            self.heard += &format!("{line}\n");
+            if let Some((_, rest)) = line.split_once(words) {
+                return rest.to_string();
+            }
+        }
+    }
+
+    /// The number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, name: &str) {
+        signal(self.id(), name);
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Ended {
+        drop(self.child.stdin.take());
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if start.elapsed() > PATIENCE {
+                self.said.try_iter().for_each(|line| self.heard += &format!("{line}\n"));
+                panic!("it hangs: {}", self.heard);
+            }
+            thread::sleep(Duration::from_millis(5));
+        };
+        while let Ok(line) = self.said.recv() {
+            self.heard += &format!("{line}\n");
+        }
+        Ended {
+            code: status.code(),
+            out: String::from_utf8_lossy(&self.out.take().unwrap().join().unwrap()).into_owned(),
+            err: std::mem::take(&mut self.heard),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Ended {
+    Running::start(command).end()
+}
+
+/// Sends a signal, for instance INT, to a process.
+///
+/// # Panics
+/// If there is no such process.
+pub fn signal(process: u32, name: &str) {
+    assert!(signalled(process, name));
+}
+
+/// Sends a signal. Returns whether there is such a process.
+pub fn signalled(process: u32, name: &str) -> bool {
+    let signal: Signal = format!("SIG{name}").parse().unwrap();
+    kill(Pid::from_raw(process as i32), signal).is_ok()
+}
