@@ -1,11 +1,11 @@
-//! What one party of a run of several works with: a channel to each other party.
+//! The environment of one party in a run of several: a channel to each other party.
 //!
-//! Parties have numbers from 0, the same for all. Number 0 is the leader, P_1 of the papers; number i is P_(i+1).
+//! Parties are numbered from 0, in the same way for all. Number 0 is the leader, P_1 of the papers; number i is P_(i+1).
 //!
-//! What a party does with all others at once, it does on a thread for each of them ([`Many::each`]). Such a thread
-//! waits for its channel, and computes on the threads of the run. Each has a generator of its own, so what it sends
-//! does not depend on which of them is faster. All steps go through the [`Mesh`]: the first that fails ends all
-//! channels, so that no other waits for ever, and all parties learn whose failure it was.
+//! A party interacts with all others at once, on a thread for each ([`Many::each`]). Such a thread waits for its channel, and
+//! computes on the threads of the run. Each has its own generator, so its messages do not depend on which thread is faster.
+//! All steps go through the [`Mesh`]: the first that fails ends all channels, so that no other waits forever, and all parties
+//! learn whose failure it was.
 
 use crate::channel::{Channel, Mesh, Rx, Tx};
 use crate::context::Context;
@@ -18,22 +18,22 @@ use std::num::NonZeroU8;
 
 /// One party's view of a run of several.
 pub struct Many<'a> {
-    /// Our number.
+    /// The number of this party.
     pub me: usize,
-    /// The channels to the others, each at its [`seat`].
+    /// The channels to the other parties, each at its [`seat`].
     pub mesh: &'a mut Mesh,
-    /// Names by number what we do with each other party: it is in the domain of every hash of the two. At our own
-    /// number it is the session of the run.
+    /// The session with each other party, by number: it is in the domain of every hash of the two parties. At our own number
+    /// it is the session of the run.
     pub pairs: Vec<SessionId>,
-    /// Names the run: it is in the domain of every hash of all parties together.
+    /// The session of the run: it is in the domain of every hash of all parties together.
     pub session: SessionId,
     /// The source of all secrets.
     pub rng: &'a mut Prng,
-    /// Where everything that takes more than one thread is computed.
+    /// The threads for all parallel computation.
     pub threads: &'a Threads,
 }
 
-/// The seat of the party with this number.
+/// Returns the seat of the party with this number.
 pub fn seat(party: usize) -> Seat {
     let number = u8::try_from(party + 1).ok().and_then(NonZeroU8::new);
     number.map_or(Seat::PEER, Seat::numbered)
@@ -45,24 +45,24 @@ impl Many<'_> {
         self.pairs.len()
     }
 
-    /// The numbers of all others.
+    /// The numbers of all other parties.
     pub fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let me = self.me;
         (0..self.parties()).filter(move |&party| party != me)
     }
 
-    /// A step with this party.
+    /// Runs a step with one other party.
     ///
     /// # Errors
-    /// Those of [`Mesh::with`].
+    /// The errors of [`Mesh::with`].
     pub fn with<T>(&mut self, party: usize, step: impl FnOnce(&mut Channel) -> Result<T>) -> Result<T> {
         self.mesh.with(seat(party), step)
     }
 
-    /// A step that receives from one party and sends to another, or to the same.
+    /// Runs a step that receives from one party and sends to another, or to the same.
     ///
     /// # Errors
-    /// Those of [`Mesh::between`].
+    /// The errors of [`Mesh::between`].
     pub fn between<T>(
         &mut self,
         from: usize,
@@ -75,7 +75,7 @@ impl Many<'_> {
     /// Runs `step` with each other party, all at once. Returns the results in the order of the parties.
     ///
     /// # Errors
-    /// Those of [`Many::each_with`].
+    /// The errors of [`Many::each_with`].
     pub fn each<T: Send>(
         &mut self,
         step: impl Fn(usize, &mut Context) -> Result<T> + Sync,
@@ -84,11 +84,10 @@ impl Many<'_> {
         self.each_with(inputs, |party, (), cx| step(party, cx))
     }
 
-    /// Runs `step` with each of these parties and what there is for it, all at once. Returns the results in the order
-    /// of the inputs.
+    /// Runs `step` with each of these parties and its input, all at once. Returns the results in the order of the inputs.
     ///
     /// # Errors
-    /// Those of [`Mesh::each_with`].
+    /// [`Error::Bug`] for a party that is not in the run, and the errors of [`Mesh::each_with`].
     pub fn each_with<I: Send, T: Send>(
         &mut self,
         inputs: Vec<(usize, I)>,

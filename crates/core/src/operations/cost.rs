@@ -1,6 +1,6 @@
-//! What a run costs, computed from public sizes: bytes on the wire, rounds, work in primitive operations, and memory.
+//! The cost of a run, computed from public sizes: bytes on the wire, rounds, work in primitive operations, and memory.
 //!
-//! A test runs every protocol and compares: bytes (`session/estimate.rs`), rounds (`protocols/rounds_tests.rs`), memory
+//! Tests compare it with runs of every protocol: bytes (`session/estimate.rs`), rounds (`protocols/rounds_tests.rs`), memory
 //! (`tests/memory.rs`).
 
 use super::intersect::tags::{self, Coding};
@@ -10,103 +10,103 @@ use crate::channel::{self, HEADER, frames};
 use crate::ot::{Security, extension, transfer as ot};
 use crate::work::{Primitive, Step, Traffic, Work, traffic};
 
-/// What is computed, as far as the cost depends on it.
+/// The parameters of a run that its cost depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Deal {
-    /// What is computed.
+    /// The operation that is computed.
     pub operation: &'static Operation,
     /// The agreed terms.
     pub terms: Terms,
     /// The group that the protocol works in.
     pub group: &'static str,
-    /// What the receiver announced.
+    /// The receiver's announcement.
     pub receiver: Announced,
-    /// What the sender announced.
+    /// The sender's announcement.
     pub sender: Announced,
 }
 
 impl Deal {
-    /// The result that the receiver sends on, if both get it.
+    /// The step in which the receiver sends the result on, if both get it.
     pub(crate) fn sent_on(&self) -> Step {
         Step::default().sends(if self.terms.both { (self.operation.sends_on)(self) } else { 0 }, 0)
     }
 }
 
-/// What a run costs.
+/// The cost of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cost {
-    /// The parts of the run, one after the other.
+    /// The parts of the run, in order.
     pub steps: Vec<Step>,
-    /// The number of messages on the longest chain in which each waits for the one before: how often a run pays the
-    /// one-way latency of the link. Frames of one message that do not wait for each other count once, as do messages
-    /// that cross.
+    /// The number of messages on the longest chain in which each waits for the one before, that is, how often a run pays the
+    /// one-way latency of the link. Frames of one message that do not wait for each other count once, as do messages that
+    /// cross.
     pub rounds: usize,
-    /// What the receiver and the sender hold.
+    /// The memory of the receiver and of the sender.
     pub memory: [Memory; 2],
 }
 
 impl Cost {
-    /// The bytes of the whole run.
+    /// The bytes that a whole run sends.
     pub fn traffic(&self) -> Traffic {
         traffic(&self.steps)
     }
 
-    /// What a party computes in the whole run.
+    /// The work of a party in the whole run.
     pub fn work(&self, role: Role) -> Work {
         self.steps.iter().map(|step| step.work[role as usize]).sum()
     }
 
-    /// What a party holds.
+    /// The memory of a party.
     pub fn memory(&self, role: Role) -> Memory {
         self.memory[role as usize]
     }
 
-    /// The most bytes in flight that the channel holds, both ways together: all bytes of the run, if they are few.
+    /// The most bytes in flight that the channel holds, both ways together; all bytes of the run, if they are few.
     pub fn in_flight(&self) -> u64 {
         let Traffic { to_sender, to_receiver } = self.traffic();
         [to_sender, to_receiver].map(|bytes| bytes.min(channel::CAPACITY as u64)).iter().sum()
     }
 }
 
-/// The cost of a run of several for one party.
+/// The cost of a run of several parties for one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartyCost {
-    /// What the party computes.
+    /// The work of the party.
     pub work: Work,
-    /// What the party holds.
+    /// The memory of the party.
     pub memory: Memory,
 }
 
-/// The most bytes that a party holds, in addition to its hashed set and to what the channel holds
+/// The most bytes that a party holds, in addition to its hashed set and to the channel's bytes in flight
 /// ([`Cost::in_flight`]).
 ///
-/// For sets of some thousand items or more, this is at least the measured peak and at most three times as much. Growing
-/// lists may have twice the room they need, and the peaks of the two parties may not coincide.
+/// For sets of a few thousand items or more, this is at least the measured peak and at most three times as much. Growing
+/// lists may allocate twice the room they need, and the peaks of the two parties may not coincide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// Independent of the number of threads.
+    /// Bytes held on any number of threads.
     pub held: u64,
-    /// In addition, for each thread that the party computes on.
+    /// Bytes held in addition for each thread that the party computes on.
     pub each_thread: u64,
 }
 
 impl Memory {
-    /// This many bytes on any number of threads.
+    /// Returns a memory of this many bytes on any number of threads.
     pub fn held(bytes: usize) -> Memory {
         Memory { held: bytes as u64, each_thread: 0 }
     }
 
-    /// The bytes on this number of threads.
+    /// The bytes held on this number of threads.
     pub fn on(&self, threads: usize) -> u64 {
         self.held + self.each_thread * threads as u64
     }
 }
 
-/// What OTs of rows cost.
+/// The cost of OTs of rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Transfer {
     pub(crate) step: Step,
-    /// Rounds. The first one is shared with the message that the sender sent before, if it did.
+    /// The number of rounds. If the sender sent a message just before, the first round is shared with it.
     pub(crate) rounds: usize,
     /// Bytes held by the receiver and by the sender.
     pub(crate) held: [usize; 2],
@@ -115,7 +115,8 @@ pub(crate) struct Transfer {
 /// Bytes held for an OT of the current frame: 16 each for its bits of the columns, its row and its pad.
 pub(crate) const OT: usize = 48;
 
-/// OTs of `n` rows of this width, with `per_frame` rows in a frame, or as many as fit (extension.rs, transfer.rs).
+/// The cost of OTs of `n` rows of this width, with `per_frame` rows in a frame, or as many as fit (extension.rs,
+/// transfer.rs).
 pub(crate) fn transfer(n: usize, width: usize, per_frame: Option<usize>) -> Transfer {
     let (to_sender, to_receiver) = extension::setup_bytes(extension::DEFAULT_K, Security::SemiHonest);
     let mut traffic = Traffic { to_sender: to_sender as u64, to_receiver: to_receiver as u64 };
@@ -125,10 +126,10 @@ pub(crate) fn transfer(n: usize, width: usize, per_frame: Option<usize>) -> Tran
             (extension::correction_bytes(n, extension::DEFAULT_K, Security::SemiHonest) + HEADER) as u64;
         traffic.to_receiver += framed(n, per_frame, width);
     }
-    // The base OTs there and back, the corrections with the latter, then the rows.
+    // The base OTs in both directions, the corrections with the second of these messages, then the rows.
     let rounds = 2 + usize::from(n > 0);
     let in_frame = extension::SETUP_HELD + n.min(extension::FRAME) * OT + n.min(per_frame) * width;
-    // A bit for each row, the pads that wait for their rows, and a permutation of the rows.
+    // A bit per row, the pads that wait for their rows, and a permutation of the rows.
     let waiting = 16 * n.min(ot::AHEAD * extension::FRAME);
     // A received frame is held twice, as received and as parsed.
     let came = n.min(per_frame) * width;
@@ -139,15 +140,16 @@ pub(crate) fn transfer(n: usize, width: usize, per_frame: Option<usize>) -> Tran
 
 /// Bytes of a growing list of `n` items of this length.
 pub(crate) fn grown(n: usize, bytes: usize) -> usize {
-    // While it moves, the old list exists beside the new one, which has twice the room.
+    // While the list is reallocated, both the old one and the new one, which has twice the room, exist.
     3 * n * bytes
 }
 
-/// Bytes that each party holds at the end of an intersection by tags, with the keys of rows if rows are sent (tags.rs).
+/// Bytes that each party holds at the end of an intersection with tags, including the keys of rows if rows are sent
+/// (tags.rs).
 pub(crate) fn held_for_tags(deal: &Deal, (n_y, n_x): (usize, usize), coding: Coding) -> [usize; 2] {
     let payload = usize::from(deal.terms.payload);
     let width = payload * Layout::<1>::new(deal.terms.max_row).width();
-    // Tags as they came and as numbers, and where they are among the own ones.
+    // Tags as received and as numbers, and their places among the own tags.
     let frame = n_x.min(tags::FRAME) * 56 + 2 * n_x.min(ot::rows_per_frame(width)) * width;
     let found = grown(n_x, 5) + payload * grown(n_y.min(n_x), deal.terms.max_row + 8);
     let own = coding.held() + 16 * payload;

@@ -1,43 +1,42 @@
-//! What a party learns, as facts, and how each fact is worded: before a run, in its report, and in SECURITY.md.
+//! The facts that a party learns, and their wording before a run, in its report, and in SECURITY.md.
 
-/// Something that a party learns from a run, in addition to the size of the peer's set. A party learns nothing
-/// that no fact states.
+/// Something that a party learns from a run, in addition to the size of the peer's set. Facts state all that a party learns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fact {
-    /// Which of its own items the other party has too, and their payload if it receives one.
+    /// Which of its own items the other party also has, and their payload if it receives one.
     WhichMatch,
-    /// The items that only the other party has, and their payload if it receives one. With the sizes of both
-    /// sets they reveal how many match.
+    /// The items that only the other party has, and their payload if it receives one. With the sizes of both sets, they
+    /// reveal how many match.
     NewItems,
     /// How many items match.
     HowManyMatch,
     /// The sum of its own values over the matches.
     Sum,
-    /// A share of each of its own items, or of each of the other party's.
+    /// A share of each of its own items, or of each of the other party's items.
     Shares {
-        /// Whether they are its own.
+        /// Whether the shared items are its own.
         own: bool,
     },
-    /// An identifier for each of its own items, and the identifiers of both sets. With the sizes that were announced they
-    /// reveal how many match.
+    /// An identifier for each of its own items, and the identifiers of both sets. With the announced sizes, they reveal how
+    /// many match.
     Identifiers,
-    /// Instead of all other facts, only that fewer items match than this, if that is so.
+    /// If fewer items match than this number: only that, instead of all other facts.
     OnlyThatFewer(u64),
 }
 
 /// The point of view from which facts are worded.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
-    /// The name for the other party: "the peer". In a run of several, for all others together: "the others".
+    /// The name of the other party: "the peer", or "the others" for all others together in a run of several.
     pub other: &'a str,
     /// Whether this is a run of several parties.
     pub several: bool,
-    /// Whether the other party's set is padded; `None` to say what follows in either case.
+    /// Whether the other party's set is padded; `None` to word both cases.
     pub other_pads: Option<bool>,
     /// The names of the columns that the party receives, in words; empty if there are none.
     pub columns: &'a str,
-    /// The outcome of the run, as far as the speaker knows it.
+    /// The known part of the outcome of the run.
     pub numbers: Option<Numbers<'a>>,
 }
 
@@ -48,14 +47,14 @@ pub struct Numbers<'a> {
     pub matches: Option<usize>,
     /// The number of items that only the other party has.
     pub new: Option<usize>,
-    /// The sum, written out.
+    /// The sum, in decimal.
     pub sum: Option<&'a str>,
     /// Whether fewer items matched than the agreed minimum.
     pub below_minimum: Option<bool>,
 }
 
 impl View<'_> {
-    /// What the party learns, as the remainder of a sentence that ends in "and ".
+    /// Words all facts, as the remainder of a sentence that ends in "and ".
     pub fn say(&self, facts: &[Fact]) -> String {
         let fewer = facts.iter().find_map(|fact| match fact {
             Fact::OnlyThatFewer(n) => Some(*n),
@@ -125,7 +124,7 @@ impl View<'_> {
         })
     }
 
-    /// A fact in a run of several. Only some operations are for several parties.
+    /// Words a fact of a run of several parties; `None` if no operation of several parties reveals it.
     fn of_several(&self, fact: Fact) -> Option<String> {
         let View { other, .. } = self;
         let numbers = self.numbers.unwrap_or_default();

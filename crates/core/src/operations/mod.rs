@@ -1,4 +1,4 @@
-//! The operations: what two parties compute. One file per operation and protocol family.
+//! The operations that two parties can compute. One file per operation and protocol family.
 //!
 //! They run over a protocol of [`crate::protocols`]. The roles themselves are not public.
 //!
@@ -43,17 +43,17 @@ use cost::{Cost, Deal, Transfer};
 use std::fmt;
 use std::str::FromStr;
 
-/// All operations, in the order in which users see them.
+/// All operations, in the order shown to users.
 pub static ALL: [&Operation; 6] = [&INTERSECT, &UNION, &COUNT, &SUM, &SHARE, &ID];
 
 /// An operation: one static entry. Two operations are equal if their names are equal.
 ///
-/// All other code asks the entry, and never which operation it is. To add an operation, add a file here and a
-/// line to [`ALL`].
+/// All other code consults the entry and never asks which operation it is. To add an operation, add a file here and a line to
+/// [`ALL`].
 pub struct Operation {
     /// The name as typed.
     pub name: &'static str,
-    /// What it computes, in one line.
+    /// Its result, in one line.
     pub summary: &'static str,
     /// A longer description: the receiver's and the sender's result.
     pub about: &'static str,
@@ -62,11 +62,11 @@ pub struct Operation {
     /// The kind of dummies that pad the sender's set. They are listed dummies where random ones would be
     /// delivered as if they were items. Dummies are hashed before the protocol is known.
     pub sender_dummies: Dummies,
-    /// What a party learns, in addition to the size of the peer's set. This is the only place that states it.
+    /// The facts that a party learns, in addition to the size of the peer's set. They are stated only here.
     pub learns: fn(Role, &Terms) -> Vec<Fact>,
     /// The form of a party's result.
     pub result: fn(Role, &Terms) -> Shape,
-    /// The plain computation: what the receiver and the sender should learn. Tests use it as the oracle.
+    /// The plain computation: the receiver's and the sender's expected result. Tests use it as the oracle.
     pub plain: fn(&Inputs) -> [Learned; 2],
     /// The bytes that the receiver sends to pass on the result, if both get it.
     pub sends_on: fn(&Deal) -> u64,
@@ -82,8 +82,8 @@ pub struct Operation {
 pub struct OverMqrpmt {
     /// The transfer after the test, for the given number of items in the sender's set; `None` if there is none.
     pub(crate) transfer: Option<fn(&Deal, usize) -> Transfer>,
-    /// Bytes that the receiver holds in addition to the transfer to compute its result, and the sender after it to
-    /// compute its own. The sizes are those in the protocol, the receiver's first.
+    /// Bytes that each party holds to compute its result: the receiver in addition to the transfer, the sender after it. The
+    /// arguments are the sizes of the sets in the protocol, the receiver's first.
     pub(crate) held: fn(&Deal, usize, usize) -> [usize; 2],
     /// Runs one party. The last argument is the size of the peer's set in the protocol.
     pub(crate) run: RunOverMqrpmt,
@@ -94,9 +94,9 @@ type RunOverMqrpmt = for<'a> fn(&dyn Mqrpmt, &Task<'a>, &mut Context, usize) -> 
 /// How an operation is computed from a Sigma-mqPMT by permuting, then testing (CZZDL 7.2, Remark 7.1). The last argument
 /// is the size of the peer's set in the protocol.
 pub enum OverSigma {
-    /// From permuted mqPMT. The receiver is the client, and learns how many items match.
+    /// From permuted mqPMT. The receiver is the client and learns how many items match.
     Permuted(RunOverPermuted),
-    /// From mqRPMT*. The receiver is the server and gets the bits; then comes the transfer, as after any mqRPMT
+    /// From mqRPMT*. The receiver is the server and gets the bits; the transfer follows, as after any mqRPMT
     /// ([`OverMqrpmt`]). The sender learns how many items match.
     Star(RunOverStar),
 }
@@ -107,17 +107,17 @@ type RunOverStar = for<'a> fn(&dyn MqrpmtStar, &Task<'a>, &mut Context, usize) -
 
 /// How an operation is computed from any union.
 pub struct OverUnion {
-    /// What it assumes in addition to the union, in sentences.
+    /// The assumptions in addition to the union's, in sentences.
     pub(crate) assumptions: &'static [&'static str],
-    /// The hard problems behind them.
+    /// The hard problems behind [`OverUnion::assumptions`].
     pub(crate) rests_on: &'static [Assumption],
     /// The union that it runs.
     pub(crate) union: fn(&Deal) -> Deal,
-    /// The stages that a run announces in addition to those of the union.
+    /// The number of stages that a run announces in addition to the union's.
     pub(crate) stages: usize,
-    /// The cost, given that of the union.
+    /// The cost, given the union's cost.
     pub(crate) cost: fn(&Deal, Cost) -> Cost,
-    /// Runs one party, given how to run its part of the union. The last argument is the size of the peer's set.
+    /// Runs one party, given a function that runs its part of the union. The last argument is the size of the peer's set.
     pub(crate) run: RunOverUnion,
 }
 
@@ -129,19 +129,19 @@ type RunUnion<'a, 'u> = dyn Fn(&Task<'a>, &mut Context, usize) -> Result<Sealed<
 /// The terms that apply to an operation. In the agreement, all others are 0 or false.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Uses {
-    /// What the sender sends to the receiver in rows of [`Terms::max_row`] bytes.
+    /// Data that the sender sends to the receiver in rows of [`Terms::max_row`] bytes.
     pub rows: Rows,
     /// Whether both may get the result ([`Terms::both`]). If so, the receiver sends it on.
     pub both: bool,
     /// Whether the sender's items have values ([`Terms::modulus`], [`Terms::min_count`], and their decimal places).
     pub values: bool,
-    /// Whether the sender's items are shared in rows of [`Terms::max_row`] bytes, or its values if it has any
+    /// Whether the sender's items are shared, in rows of [`Terms::max_row`] bytes, or its values if it has any
     /// ([`Terms::shared_values`]).
     pub shares: bool,
 }
 
 impl Uses {
-    /// Whether a party's items go into rows: the sender's, and the receiver's if it sends them on.
+    /// Whether a party's items go into rows: always the sender's, and the receiver's if it sends the result on.
     pub fn items_in_rows(&self, role: Role, terms: &Terms) -> bool {
         match (self.rows, role) {
             (Rows::None, Role::Sender) => self.shares && !terms.shared_values,
@@ -150,13 +150,13 @@ impl Uses {
         }
     }
 
-    /// Whether a party's items have values: always, or if it has any.
+    /// Whether a party's items have values: the sender's, if the operation uses or shares values.
     pub fn has_values(&self, role: Role, terms: &Terms) -> bool {
         role == Role::Sender && (self.values || self.shares && terms.shared_values)
     }
 }
 
-/// What is sent in rows.
+/// Data that is sent in rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
     /// Nothing.
@@ -244,13 +244,13 @@ impl Inputs<'_> {
         self.terms.payload.then(|| self.payloads.get(i))
     }
 
-    /// What the sender gets, given the receiver's result.
+    /// The sender's result, given the receiver's.
     fn sent_on(&self, learned: Learned) -> Learned {
         if self.terms.both { learned } else { Learned::Nothing }
     }
 }
 
-/// Who learns the result of the operation.
+/// The role of a party in an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Learns the result (in `sum`, the number of matches).
@@ -259,7 +259,7 @@ pub enum Role {
     Sender,
 }
 
-/// What a party announces about its set before it sends anything else about it.
+/// The announcement that a party makes about its set before it sends anything else about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announced {
     /// The number of items, or the bound to which the set is padded.
@@ -269,14 +269,14 @@ pub struct Announced {
 }
 
 impl Announced {
-    /// How many items the set has, in words: "5", or "at most 5".
+    /// The size of the set in words: "5", or "at most 5".
     pub fn words(self) -> String {
         let Announced { size, padded } = self;
         if padded { format!("at most {size}") } else { size.to_string() }
     }
 }
 
-/// What both sides agreed on in addition to the operation. Terms that do not apply to it are 0 or false.
+/// The terms that both sides agreed on, in addition to the operation. Terms that do not apply to it are 0 or false.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Terms {
     /// Whether a payload is sent with the sender's items (intersect, union).
@@ -293,32 +293,32 @@ pub struct Terms {
     pub malicious_sender: bool,
     /// Whether the sender learns how many items match (union by sigma-dh).
     pub reveal_count: bool,
-    /// In share: whether values are shared, and not items. The sender says so.
+    /// In share: whether values are shared instead of items. The sender chooses.
     pub shared_values: bool,
     /// Whether this is a run of several parties: the receiver is their leader, and all others are senders.
     pub several: bool,
-    /// Whether all items have exactly `max_row` bytes, so that rows hold no lengths: in a union of identifiers, and
-    /// in no agreement.
+    /// Whether all items have exactly `max_row` bytes, so that rows hold no lengths. True only for a union of identifiers;
+    /// never part of an agreement.
     pub bare: bool,
-    /// The receiver's filter (dc17): one that was made in advance, as its hello says. Or one of a size that both parties
-    /// know without a word, for benchmarks. If `None`, it is as large as the sizes of the sets ask for.
+    /// The receiver's filter (dc17): one made in advance, which its hello announces, or, for benchmarks, one of a size known
+    /// to both parties. If `None`, the sizes of the sets determine it.
     pub filter: Option<Agreed>,
     /// The number of shards of a job, one run for each; 0 for a run in one piece.
     pub shards: u32,
 }
 
 impl Terms {
-    /// The result is wrong without anybody noticing with probability at most 2^-[`LAMBDA`], which the shards of a job share:
-    /// in each of them it is at most 2^-`exponent`.
+    /// The result of one shard is wrong and undetected with probability at most 2^-`exponent`. The shards of a job share a
+    /// total of 2^-[`LAMBDA`].
     pub fn exponent(&self) -> u32 {
         params::share(LAMBDA, self.shards as usize)
     }
 }
 
-/// What a party learned, in addition to the size of the peer's set. `Debug` shows only the kind.
+/// The result of a party, in addition to the size of the peer's set. `Debug` shows only the kind.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Learned {
-    /// The sender of intersect, union and count, unless both get the result, or it learns the number of matches.
+    /// No result: the sender of intersect, union and count, unless both get the result or it learns the number of matches.
     Nothing,
     /// Intersect: the items of this party's set that match.
     Matching(intersect::Matching),
@@ -326,20 +326,20 @@ pub enum Learned {
     New(union::rows::New),
     /// The sender of union, if both get the result: the items of both sets, sorted.
     Union(Items),
-    /// Count, the receiver of sum, and the sender of a union that reveals it: the number of matches.
+    /// Count, the receiver of sum, and the sender of a union that reveals the count: the number of matches.
     Matches(u64),
     /// The sender of sum; `None` if there were fewer matches than the agreed minimum.
     Sum(Option<sum::Sum>),
     /// Share: this party's shares.
     Shares(share::Shares),
-    /// Id: the identifiers of this party's items, and those of both sets.
+    /// Id: the identifiers of this party's items, and the identifiers of both sets.
     Identifiers(id::Identifiers),
 }
 
 /// One party's part of an operation.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
-    /// What is computed.
+    /// The operation to compute.
     pub operation: &'static Operation,
     /// Our role.
     pub role: Role,
@@ -353,7 +353,7 @@ pub struct Task<'a> {
     pub payloads: &'a Items,
     /// The agreed terms.
     pub terms: Terms,
-    /// A filter that was made in advance, if we have it: the receiver's own, or that of the peer.
+    /// A filter made in advance, if we have one: our own as the receiver, the peer's as the sender.
     pub filter: Option<&'a Stored>,
 }
 
@@ -375,8 +375,8 @@ impl Operation {
         }
     }
 
-    /// Whether a party with this role learns anything of the other's items but how many there are. A share is random by
-    /// itself, and shows nothing.
+    /// Whether a party in this role learns more about the peer's items than their number. A share is random by itself and
+    /// reveals nothing.
     pub fn shows(&self, role: Role, terms: &Terms) -> bool {
         (self.learns)(role, terms).iter().any(|fact| !matches!(fact, Fact::Shares { .. }))
     }
@@ -385,7 +385,7 @@ impl Operation {
 /// Returns the operation with this name.
 ///
 /// # Errors
-/// If there is no such operation; the message lists those there are.
+/// A message that lists all operations, if there is none with this name.
 pub fn named(name: &str) -> Result<&'static Operation, String> {
     let found = ALL.into_iter().find(|o| o.name == name);
     found.ok_or_else(|| format!("\"{name}\" is not an operation: {}", ALL.map(|o| o.name).join(", ")))
@@ -417,7 +417,7 @@ impl Role {
         }
     }
 
-    /// The role of a party of several: who leads is the receiver.
+    /// The role of one of several parties: the leader is the receiver.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub const fn of_several(leads: bool) -> Role {
         if leads { Role::Receiver } else { Role::Sender }

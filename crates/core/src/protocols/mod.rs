@@ -1,15 +1,15 @@
-//! The protocols, each described by one static entry. How each one works is in the files named after the papers'
-//! figures ([`crate::operations`] and below).
+//! The protocols, each described by one static entry. The files named after the papers' figures describe how they work
+//! ([`crate::operations`] and below).
 //!
-//! An entry says what the protocol offers, assumes and costs, and how to run it. All other code consults the entry and
-//! never asks which protocol it is. To add a protocol, add a file here and a line to [`ALL`].
+//! An entry states the operations, assumptions and cost of a protocol, and how to run it. All other code consults the entry
+//! and never asks which protocol it is. To add a protocol, add a file here and a line to [`ALL`].
 //!
-//! All of them run through [`run`], which checks that the parts of a task belong together. The roles themselves are not
+//! All protocols run through [`run`], which checks that the parts of a task belong together. The roles themselves are not
 //! public: with the wrong dummies in a set, they would silently give wrong results.
 //!
-//! All of them have the same errors: [`Error::Peer`] if a message is not the expected one or the peer gave up,
-//! [`Error::Network`] if the connection ended or stalled, [`Error::Cancelled`] if we were stopped, and [`Error::Bug`]
-//! for arguments that do not belong together. Errors that only the result reveals are in [`Sealed`].
+//! All protocols return the same errors: [`Error::Peer`] if a message is not the expected one or the peer gave up,
+//! [`Error::Network`] if the connection ended or stalled, [`Error::Cancelled`] if we were stopped, and [`Error::Bug`] for
+//! arguments that do not belong together. [`Sealed`] holds the errors that depend on the result.
 
 mod cm20;
 pub(crate) mod cwprf;
@@ -82,7 +82,7 @@ const BUILT: usize = 11 + cfg!(feature = "fhe") as usize;
 /// All protocols of several parties, one for each operation that they compute.
 pub static SEVERAL: [&Protocol; 3] = [&MPSU, &MPSI, &MPSI_CA];
 
-/// Protocols that this program is not built with, and the feature that each takes.
+/// Protocols that this program is not built with, and the feature that enables each.
 const NOT_BUILT: &[(&str, &str)] = &[
     #[cfg(not(feature = "fhe"))]
     ("sigma-fhe", "fhe"),
@@ -109,7 +109,7 @@ pub mod groups {
     pub const PAILLIER_1024: &str = "paillier1024";
     /// Paillier's encryption with moduli of 2048 bits, in place of a group (`ahe/paillier.rs`, with the feature `paillier`).
     pub const PAILLIER_2048: &str = "paillier2048";
-    /// The same with 3072 bits.
+    /// Paillier's encryption with moduli of 3072 bits, in place of a group (with the feature `paillier`).
     pub const PAILLIER_3072: &str = "paillier3072";
 
     /// All groups, in the order shown to users.
@@ -122,16 +122,17 @@ pub mod groups {
         RISTRETTO255,
     ];
 
-    /// The group of this name, by its own constant.
+    /// Returns the constant of the group with this name.
     ///
     /// # Errors
-    /// A sentence that says that the name is unknown, and which names there are.
+    /// A sentence that lists the known names, if this one is unknown.
     pub fn named(name: &str) -> Result<&'static str, String> {
         let none = || format!("\"{name}\" is not a group: {}", ALL.join(", "));
         ALL.iter().copied().find(|group| *group == name).ok_or_else(none)
     }
 
-    /// The encryptions of `dc17`, in the order shown to users: the name that users type, and the choice that it stands for.
+    /// The encryptions of `dc17`, in the order shown to users: the name as typed, and the corresponding entry of
+    /// [`super::Protocol::works_in`].
     pub const CIPHERS: &[(&str, &str)] = &[
         ("elgamal", RISTRETTO255),
         #[cfg(feature = "paillier")]
@@ -140,10 +141,10 @@ pub mod groups {
         (PAILLIER_3072, PAILLIER_3072),
     ];
 
-    /// The encryption of this name.
+    /// Returns the encryption with this name.
     ///
     /// # Errors
-    /// A sentence that says that the name is unknown, and which names there are.
+    /// A sentence that lists the known names, if this one is unknown.
     pub fn cipher(name: &str) -> Result<&'static str, String> {
         let none = || {
             format!(
@@ -154,7 +155,7 @@ pub mod groups {
         CIPHERS.iter().find(|(typed, _)| *typed == name).map(|(_, group)| *group).ok_or_else(none)
     }
 
-    /// The groups in which halves of runs can be prepared.
+    /// Returns the groups in which halves of runs can be prepared.
     pub fn prepared() -> Vec<&'static str> {
         let prepares = |group: &str| {
             super::ALL
@@ -165,43 +166,43 @@ pub mod groups {
     }
 }
 
-/// A protocol: how operations are computed. Two are equal if they have the same name.
+/// A way to compute operations. Two protocols are equal if their names are equal.
 pub struct Protocol {
     /// The name as typed.
     pub name: &'static str,
-    /// What it is built from, in one line.
+    /// Its construction, in one line.
     pub summary: &'static str,
-    /// When to take it, in a few words.
+    /// When to use it, in a few words.
     pub when: &'static str,
-    /// The groups it can work in, the default first. Protocols from OT extension use theirs for the base OTs only.
+    /// The groups it can work in, the default first. Protocols from OT extension use the group for the base OTs only.
     pub groups: &'static [&'static str],
-    /// Further choices in place of a group: encryptions that work in none, which are slower.
+    /// Further choices in place of a group: encryptions that need none, but are slower.
     pub ciphers: &'static [&'static str],
     /// The operations it computes, each once.
     pub offers: &'static [Offer],
-    /// What it rests on in the group of this name.
+    /// The hard problems that it rests on in the named group.
     rests_on: fn(&str) -> &'static [Assumption],
-    /// What is known of the speed of a machine from runs of it (`veilset::speed`).
+    /// Runs that measure the speed of a machine (`veilset::speed`).
     pub probes: &'static [Probe],
-    /// The assumptions behind the secrecy under these terms, in the group of this name, in sentences. What an operation
-    /// assumes in addition is in [`Protocol::assumes`].
+    /// The assumptions behind the secrecy under these terms, in the named group, in sentences. [`Protocol::assumes`] adds the
+    /// operation's own.
     assumptions: fn(&Terms, &str) -> Vec<&'static str>,
-    /// How it runs, and what that costs.
+    /// Its implementation and cost.
     runs: Runs,
 }
 
-/// A run by which a primitive is timed, those before it in [`Primitive::ALL`] being known.
+/// A run that times a primitive, given the times of all primitives before it in [`Primitive::ALL`].
 #[derive(Debug, Clone, Copy)]
 pub struct Probe {
-    /// The primitive.
+    /// The primitive that is timed.
     pub primitive: Primitive,
-    /// What is computed, and in which group.
+    /// The operation that is run.
     pub operation: &'static Operation,
-    /// The name of the group.
+    /// The name of the group that the run works in.
     pub group: &'static str,
-    /// Items of each party.
+    /// The number of items of each party.
     pub items: usize,
-    /// The party that is timed.
+    /// The role of the party that is timed.
     pub role: Role,
 }
 
@@ -217,8 +218,8 @@ enum Runs {
         /// peer's set in the protocol.
         run: Run,
     },
-    /// Among several parties. The leader is the receiver, and all others are senders. The last arguments are the bounds
-    /// on all sets, in the order of the parties.
+    /// Among several parties. The leader is the receiver, and all others are senders. The last argument of each function
+    /// lists the bounds on all sets, in the order of the parties.
     Several {
         /// [`Protocol::cost_of_several`].
         cost: fn(&Terms, &[usize]) -> Result<multiparty::Cost>,
@@ -230,10 +231,10 @@ enum Runs {
 type Run = for<'a> fn(&Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learned>>;
 type RunOfSeveral = for<'a> fn(&Task<'a>, &mut Many, &[usize]) -> Result<Sealed<'a, Learned>>;
 
-/// The protocol of this name.
+/// Returns the protocol with this name.
 ///
 /// # Errors
-/// A sentence that says that the name is unknown, and which names there are.
+/// A sentence that lists the known names, if this one is unknown.
 pub fn named(name: &str) -> Result<&'static Protocol, String> {
     let found = ALL.into_iter().chain(SEVERAL).find(|p| p.name == name);
     found.ok_or_else(|| match NOT_BUILT.iter().find(|(other, _)| *other == name) {
@@ -247,28 +248,28 @@ pub fn named(name: &str) -> Result<&'static Protocol, String> {
     })
 }
 
-/// The names of protocols that this program is not built with. [`named`] says of them which feature they take.
+/// The names of the protocols that this program is not built with. The error of [`named`] states the feature that each needs.
 pub fn not_built() -> impl Iterator<Item = &'static str> {
     NOT_BUILT.iter().map(|(name, _)| *name)
 }
 
-/// The protocol to use where the user named none. If that is asked for, it is one that withstands a malicious sender, or
-/// that reveals the count to the sender; otherwise the first in order. For intersect that is dh-psi: it sends less than dh,
-/// and a receiver that deviates can test fewer guesses; both compute as much.
+/// Returns the protocol to use if the user named none. If the terms ask for it, it withstands a malicious sender, or reveals
+/// the count to the sender; otherwise it is the first in order. For intersect that is dh-psi: it computes as much as dh, but
+/// sends less, and a receiver that deviates can test fewer guesses.
 pub fn default_for(operation: &Operation, terms: &Terms) -> &'static Protocol {
     let first = |wanted: fn(&Offer) -> bool| ALL.into_iter().find(|p| p.offer(operation).is_some_and(wanted));
     let withstands = if terms.malicious_sender { first(|offer| offer.malicious_sender) } else { None };
     let reveals = if terms.reveal_count { first(|offer| offer.reveals_count) } else { None };
-    // A test says that each operation has one.
+    // A test checks that each operation has one.
     withstands.or(reveals).or_else(|| first(|offer| offer.order == 0)).unwrap_or(&CWPRF)
 }
 
-/// The protocol that computes the operation from a filter that was made in advance, if there is one.
+/// Returns the protocol that computes the operation from a filter made in advance, if there is one.
 pub fn filtering(operation: &Operation) -> Option<&'static Protocol> {
     ALL.into_iter().find(|p| p.offer(operation).is_some_and(|offer| offer.filters))
 }
 
-/// The protocol of several parties that computes the operation, if there is one.
+/// Returns the protocol of several parties that computes the operation, if there is one.
 pub fn of_several(operation: &Operation) -> Option<&'static Protocol> {
     SEVERAL.into_iter().find(|p| p.computes(operation))
 }
@@ -280,24 +281,24 @@ pub fn names(wanted: impl Fn(&Protocol) -> bool) -> String {
 }
 
 impl Protocol {
-    /// Its offer for the operation, if it computes it.
+    /// Returns its offer for the operation, if there is one.
     pub fn offer(&self, operation: &Operation) -> Option<&'static Offer> {
         self.offers.iter().find(|offer| offer.operation == operation)
     }
 
-    /// The assumptions behind the secrecy of an operation under these terms, in the group of this name, in sentences.
+    /// The assumptions behind the secrecy of an operation under these terms, in the named group, in sentences.
     pub fn assumes(&self, operation: &Operation, terms: &Terms, group: &str) -> Vec<&'static str> {
         let mut all = (self.assumptions)(terms, group);
         all.extend(operation.over_union.iter().flat_map(|over| over.assumptions));
         all
     }
 
-    /// Whether it is for several parties; otherwise it is for two.
+    /// Whether it is for several parties, as opposed to two.
     pub const fn is_of_several(&self) -> bool {
         matches!(self.runs, Runs::Several { .. })
     }
 
-    /// The number of stages that a run of two announces to a [`crate::channel::Observer`], in either role.
+    /// The number of stages that either party of a run of two announces to a [`crate::channel::Observer`].
     pub fn stages(&self, operation: &Operation, terms: &Terms) -> usize {
         match (&self.runs, &operation.over_union) {
             (Runs::Two { stages, .. }, Some(over)) => over.stages + stages(&UNION, terms),
@@ -306,10 +307,10 @@ impl Protocol {
         }
     }
 
-    /// What a run of two costs.
+    /// The cost of a run of two parties.
     ///
     /// # Errors
-    /// [`Error::Usage`] for sets that are too large for it.
+    /// [`Error::Usage`] for sets that are too large for the protocol.
     pub fn cost(&self, deal: &Deal) -> Result<Cost> {
         let Runs::Two { cost, .. } = self.runs else { return Err(self.not_of(2)) };
         let (receiver, sender) = self.sizes(deal);
@@ -318,7 +319,7 @@ impl Protocol {
             Some(over) => (over.cost)(deal, cost(&(over.union)(deal))?),
             None => cost(deal)?,
         };
-        // Before all else both hash their items.
+        // Both parties hash their items first.
         if let Some(first) = cost.steps.first_mut() {
             let own = [deal.receiver, deal.sender].map(|all| Work::of(Primitive::Item, all.size));
             first.work = [0, 1].map(|i| first.work[i] + own[i]);
@@ -326,10 +327,10 @@ impl Protocol {
         Ok(cost)
     }
 
-    /// What a run of several costs, with these bounds on their sets.
+    /// The cost of a run of several parties, given the bounds on their sets.
     ///
     /// # Errors
-    /// [`Error::Usage`] for sets that are too large for it.
+    /// [`Error::Usage`] for sets that are too large for the protocol.
     pub fn cost_of_several(&self, terms: &Terms, bounds: &[usize]) -> Result<multiparty::Cost> {
         match self.runs {
             Runs::Several { cost, .. } => cost(terms, bounds),
@@ -351,19 +352,19 @@ impl Protocol {
         self.groups[0]
     }
 
-    /// What it can work in, the default first: groups, then ciphers.
+    /// The groups and then the ciphers it can work in, the default first.
     pub fn works_in(&self) -> impl Iterator<Item = &'static str> {
         let for_benchmarks = !self.ciphers.is_empty() && dc17::short_moduli();
         let short = for_benchmarks.then_some(groups::PAILLIER_1024);
         self.groups.iter().chain(self.ciphers).copied().chain(short)
     }
 
-    /// Each way to run it in a group, its default first.
+    /// Its choices of a group, the default first.
     pub fn choices(&'static self) -> impl Iterator<Item = Choice> {
         self.groups.iter().map(move |group| Choice { protocol: self, group })
     }
 
-    /// What is public about one of its groups.
+    /// The public facts about one of its groups.
     ///
     /// # Errors
     /// [`Error::Usage`] for a group that it does not work in.
@@ -375,7 +376,7 @@ impl Protocol {
     /// Does `work` in one of its groups.
     ///
     /// # Errors
-    /// Those of the work, and [`Error::Usage`] for a group that it does not work in.
+    /// The errors of the work, and [`Error::Usage`] for a group that it does not work in.
     fn within<T, W: InGroup<Output = Result<T>>>(&self, group: &str, work: W) -> Result<T> {
         self.facts(group)?;
         group::with(group, work).unwrap_or_else(|| Err(self.refuse_group(group)))
@@ -389,13 +390,13 @@ impl Protocol {
         ))
     }
 
-    /// Checks that the receiver's and the sender's set are not larger than its offer for the operation allows.
+    /// Checks that the receiver's and the sender's set are no larger than its offer for the operation allows.
     ///
     /// # Errors
-    /// A sentence that says what is allowed, and which protocols take these sizes.
+    /// A sentence that states the limits, and the protocols that take these sizes.
     pub fn check_sizes(&self, operation: &Operation, sizes: [usize; 2]) -> Result<(), String> {
         let Some(offer) = self.offer(operation) else { return Ok(()) };
-        // What is more than any protocol takes is refused elsewhere.
+        // Sets that are too large for every protocol are refused elsewhere.
         if offer.takes(sizes) || offer.largest == [MAX_SET; 2] {
             return Ok(());
         }
@@ -416,8 +417,8 @@ impl Protocol {
         ))
     }
 
-    /// The sizes of the receiver's and the sender's set in the protocol: the announced sizes, and for the receiver the
-    /// dummies that it inserts.
+    /// The sizes of the receiver's and the sender's set in the protocol: the announced sizes, plus the dummies that the
+    /// receiver inserts.
     pub fn sizes(&self, deal: &Deal) -> (usize, usize) {
         (deal.receiver.size + self.inserted(deal.operation, deal.sender), deal.sender.size)
     }
@@ -450,12 +451,12 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// Runs one party. `peer` is what the peer announced of its set.
+/// Runs one party. `peer` is the peer's announcement about its set.
 ///
 /// # Errors
-/// In addition to those of the protocols, [`Error::Usage`] for sets larger than [`MAX_SET`] and for a group that is
-/// not one of the protocol's. [`Error::Bug`] for a set that is padded with dummies of the wrong kind, or lacks the
-/// listed ones that the peer's set asks for ([`Protocol::inserted`]).
+/// In addition to the errors of all protocols, [`Error::Usage`] for sets larger than [`MAX_SET`] and for a group that is not
+/// one of the protocol's. [`Error::Bug`] for a set that is padded with dummies of the wrong kind, or lacks the listed ones
+/// that the peer's set requires ([`Protocol::inserted`]).
 pub fn run<'a>(
     protocol: &'static Protocol,
     task: &Task<'a>,
@@ -470,11 +471,11 @@ pub fn run<'a>(
     }
 }
 
-/// Runs one party of several. `bounds` are those on the sets of all parties, in their order. The set of the task has as
-/// many items and random dummies as its bound, or fewer.
+/// Runs one of several parties. `bounds` limit the sets of all parties, in their order. The set of the task has at most as
+/// many items and random dummies as its bound.
 ///
 /// # Errors
-/// In addition to those of the protocols, [`Error::Usage`] for bounds larger than [`MAX_SET`], and for a group that is
+/// In addition to the errors of all protocols, [`Error::Usage`] for bounds larger than [`MAX_SET`], and for a group that is
 /// not the protocol's. [`Error::Bug`] for a task whose parts do not belong together.
 pub fn run_of_several<'a>(
     protocol: &'static Protocol,
@@ -503,7 +504,7 @@ pub fn run_of_several<'a>(
 }
 
 impl Protocol {
-    /// Refuses a task whose parts do not belong together. Returns the size of the peer's set in the protocol.
+    /// Rejects a task whose parts do not belong together. Returns the size of the peer's set in the protocol.
     fn check(&self, task: &Task, peer: Announced) -> Result<usize> {
         let Some(offer) = self.offer(task.operation) else {
             return Err(Error::bug(format!("{} by {self}", task.operation)));
@@ -539,8 +540,8 @@ impl Protocol {
         }
     }
 
-    /// Refuses dummies that would give wrong results. A union's receiver must have the sender's dummies, or they would
-    /// be among the new items; everywhere else dummies must not match.
+    /// Rejects dummies that would give wrong results. A union's receiver must have the sender's dummies, or they would be
+    /// among the new items; in all other operations dummies must not match.
     fn check_dummies(&self, task: &Task, peer: Announced) -> Result<()> {
         let Task { operation, role, set, .. } = *task;
         let (kind, due) = (operation.dummies(role), self.inserted(operation, peer));
@@ -583,7 +584,7 @@ fn over_oprf<'a>(
     })
 }
 
-/// The cost of an intersection over an OPRF of this cost: then come the tags, and the bits if both get the result.
+/// The cost of an intersection over an OPRF of this cost. The tags follow the OPRF, and the bits if both get the result.
 fn cost_over_oprf(deal: &Deal, (n_y, n_x): (usize, usize), oprf: crate::oprf::Cost) -> Result<Cost> {
     let coding = intersect::oprf::coding(&deal.terms, n_x, n_y)?;
     let tags = Step::both(Work::of(Primitive::Tag, n_x)).sends(0, tags_and_rows(deal, n_x, coding));
@@ -598,13 +599,13 @@ fn cost_over_oprf(deal: &Deal, (n_y, n_x): (usize, usize), oprf: crate::oprf::Co
     Ok(Cost { steps, rounds, memory })
 }
 
-/// An assumption of all protocols, unless run against a malicious sender.
+/// An assumption of all protocols, unless they are run against a malicious sender.
 const SEMI_HONEST: &str =
     "both parties follow the protocol (semi-honest): nothing binds a party to its true set or choices";
 /// An assumption of all protocols from OT.
 const BASE_OTS: &str = "decisional Diffie-Hellman on ristretto255, for the base OTs";
 
-/// The assumption that a PRF in the group of this name rests on.
+/// The assumption behind a PRF in the named group.
 fn in_group(group: &str) -> &'static str {
     group::facts(group).map_or("decisional Diffie-Hellman in the group", |facts| facts.assumption)
 }

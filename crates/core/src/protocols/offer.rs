@@ -1,26 +1,26 @@
-//! What a protocol computes, and how: an operation of its list, and a choice of protocol and group.
+//! Offers, the operations that a protocol computes, and choices of a protocol and a group.
 
 use super::{Assumption, Protocol, deviating, named};
 use crate::operations::{Operation, Role, Terms};
 use crate::params::MAX_SET;
 use std::fmt;
 
-/// An operation that a protocol computes, and how.
+/// An operation that a protocol computes, and the properties of this combination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer {
     /// The operation.
     pub operation: &'static Operation,
-    /// Its place among the offers for the operation, from 0: the one that shows least to a party that deviates comes first, and
-    /// of two that show as much the one that sends less. It decides where time does not (`veilset::planner::best`), and 0 is
-    /// used where nothing else is said.
+    /// Its rank among the offers for the operation, from 0. The offer that reveals least to a party that deviates comes
+    /// first, and of two that reveal equally much, the one that sends less. The rank decides where time does not
+    /// (`veilset::planner::best`); rank 0 is the default.
     pub order: u8,
-    /// Whether it may be picked where the user named no protocol.
+    /// Whether it may be picked if the user named no protocol.
     pub unasked: Unasked,
     /// Whether it can be made secure against a malicious sender ([`Terms::malicious_sender`]). Otherwise both parties
     /// are assumed to be semi-honest.
     pub malicious_sender: bool,
-    /// Whether it shows the sender how many items match, which the parties must have agreed on
-    /// ([`Terms::reveal_count`]). If so, it is used only where they have.
+    /// Whether it shows the sender how many items match. It is used only if the parties agreed on that
+    /// ([`Terms::reveal_count`]).
     pub reveals_count: bool,
     /// Whether the receiver inserts the listed dummies that the sender's set may have ([`Operation::dummies`]), so that
     /// they match. Otherwise the protocol itself makes sure that they are not delivered.
@@ -29,31 +29,30 @@ pub struct Offer {
     pub prepares: bool,
     /// Whether the receiver's filter can be made in advance, for many runs (`veilset::artefact::filter`).
     pub filters: bool,
-    /// Whether it can run in shards, whose results show no more than that of one run (`veilset::session::shards`): its error
-    /// follows from [`Terms::exponent`], and it hides which of the sender's rows are dummies. That a key-value store had to be
-    /// encoded again shows in time only, with probability 2^-40 for each shard.
+    /// Whether it can run in shards whose results show no more than the result of one run (`veilset::session::shards`). Its
+    /// error must follow from [`Terms::exponent`], and it must hide which of the sender's rows are dummies. A key-value store
+    /// that had to be encoded again shows only in time, with probability 2^-40 per shard.
     pub shards: bool,
-    /// What completes "a receiver that deviates can", and the same of a sender, unless it is made secure against that; of
-    /// several parties, of the leader and of any other.
+    /// The ends of the sentences "a receiver that deviates can ..." and "a sender that deviates can ...", unless made secure
+    /// against that sender. With several parties, the ends for the leader and for any other party.
     pub deviations: [&'static str; 2],
     /// The most items that the receiver's and the sender's set can have in the protocol ([`Protocol::sizes`]).
     pub largest: [usize; 2],
 }
 
-/// Whether something may be picked where the user named none. What may not is picked only if nothing else meets the terms that
-/// were given.
+/// Whether something may be picked if the user named none. Otherwise it is picked only if nothing else meets the given terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unasked {
     /// Always.
     Yes,
-    /// In runs without columns that are sent: a receiver that deviates would get all of them.
+    /// Only in runs that send no columns: a receiver that deviates would get all of them.
     WithoutColumns,
     /// Never.
     No,
 }
 
 impl Offer {
-    /// Whether it may be picked under these terms where the user named none.
+    /// Whether it may be picked under these terms if the user named none.
     pub fn may_be_picked(&self, terms: &Terms) -> bool {
         match self.unasked {
             Unasked::Yes => true,
@@ -62,7 +61,7 @@ impl Offer {
         }
     }
 
-    /// What a party of this role can do that deviates from the protocol, in a sentence.
+    /// Returns a sentence on what a party in this role can do if it deviates from the protocol.
     pub fn deviating(&self, terms: &Terms, role: Role) -> String {
         let who = match (terms.several, role) {
             (false, role) => role.name(),
@@ -76,12 +75,12 @@ impl Offer {
         format!("A {who} that deviates can {can}.")
     }
 
-    /// Whether sets of these sizes in the protocol, the receiver's and the sender's, are not too large.
+    /// Whether sets of these sizes in the protocol, the receiver's first, are not too large.
     pub fn takes(&self, sizes: [usize; 2]) -> bool {
         sizes.iter().zip(self.largest).all(|(size, largest)| *size <= largest)
     }
 
-    /// An operation against semi-honest parties, with random dummies, which may be picked, and nothing to prepare.
+    /// Returns an offer against semi-honest parties, with random dummies, that may be picked and prepares nothing.
     pub(super) const fn of(operation: &'static Operation, order: u8, deviations: [&'static str; 2]) -> Offer {
         Offer {
             operation,
@@ -109,15 +108,15 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The protocol in its default group.
+    /// Returns the protocol in its default group.
     pub const fn of(protocol: &'static Protocol) -> Choice {
         Choice { protocol, group: protocol.group() }
     }
 
-    /// The protocol and the group of these names.
+    /// Returns the protocol and the group with these names.
     ///
     /// # Errors
-    /// A sentence that says which name is unknown, and which names there are.
+    /// A sentence that states the unknown name and the known ones.
     pub fn named(protocol: &str, group: &str) -> Result<Choice, String> {
         let protocol = named(protocol)?;
         let found = protocol.works_in().find(|name| *name == group);
@@ -125,7 +124,7 @@ impl Choice {
         Ok(Choice { protocol, group: found.ok_or_else(none)? })
     }
 
-    /// The hard problems that an operation rests on, computed like this.
+    /// The hard problems that an operation rests on if it is computed with this choice.
     pub fn rests_on(self, operation: &Operation) -> Vec<Assumption> {
         let over = operation.over_union.iter().flat_map(|over| over.rests_on);
         let mut all: Vec<Assumption> =
@@ -135,7 +134,7 @@ impl Choice {
         all
     }
 
-    /// The first of them that is not among those which are allowed, if not all are.
+    /// Returns the first of the problems of [`Choice::rests_on`] that is not allowed, if any. `None` allows all.
     pub fn beyond(self, operation: &Operation, allowed: Option<&[Assumption]>) -> Option<Assumption> {
         self.rests_on(operation).into_iter().find(|one| allowed.is_some_and(|allowed| !allowed.contains(one)))
     }

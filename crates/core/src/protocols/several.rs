@@ -22,7 +22,7 @@ const LPN: &str =
 const HASHES: &str = "AES-128 as an ideal cipher, BLAKE3 as a random oracle";
 const DDH: &str = "decisional Diffie-Hellman on ristretto255";
 
-/// Union ([`crate::operations::multiparty::union`]).
+/// Union of several parties ([`crate::operations::multiparty::union`]).
 pub static MPSU: Protocol = Protocol {
     name: "mpsu",
     summary: "union of several parties, from membership tests with shared output and ElGamal under a joint key",
@@ -43,7 +43,7 @@ pub static MPSU: Protocol = Protocol {
     },
 };
 
-/// Intersection ([`crate::operations::multiparty::intersect`]).
+/// Intersection of several parties ([`crate::operations::multiparty::intersect`]).
 pub static MPSI: Protocol = Protocol {
     name: "mpsi",
     summary: "intersection of several parties, from shares of zero by programmable OPRFs from VOLE",
@@ -67,7 +67,7 @@ pub static MPSI: Protocol = Protocol {
     },
 };
 
-/// Size of the intersection ([`crate::operations::multiparty::count`]).
+/// Size of the intersection of several parties ([`crate::operations::multiparty::count`]).
 pub static MPSI_CA: Protocol = Protocol {
     name: "mpsi-ca",
     summary: "size of the intersection of several parties, from the parts of mpsu",
@@ -92,12 +92,12 @@ fn tests() -> Compared<Programmed<FromVole<Silent>>, Nibbles> {
     Compared { opprf: Programmed(FromVole::new(Silent::default())), equality: Nibbles::default() }
 }
 
-/// What is public about a union.
+/// The public parameters of a union.
 fn public(terms: &Terms, bounds: &[usize]) -> union::Public {
     union::Public::new(bounds.to_vec(), terms.max_row)
 }
 
-/// What the leader learns; all others learn nothing.
+/// The leader's result; all others learn nothing.
 fn told<'a, T: 'a>(
     result: Sealed<'a, Option<T>>,
     learned: impl FnOnce(T) -> Learned + Send + 'a,
