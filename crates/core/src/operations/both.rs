@@ -1,4 +1,4 @@
-//! Results that the receiver sends on to the sender, where the parties agreed that both get them.
+//! Results that the receiver sends on to the sender, if the parties agreed that both get them.
 //!
 //! The sender learns exactly what the operation states: one bit per query, a number, or the sorted items of the
 //! union without payload, spelling or origin. Message sizes follow from the sizes of the sets. Nothing forces
@@ -179,7 +179,7 @@ mod tests {
                 assert!(items.iter().eq(rows));
             }
         }
-        // Bare rows: the same, and those after the last are zeros.
+        // Bare rows: those after the last item must be zeros.
         let terms = Terms { max_row: 1, bare: true, ..TERMS };
         for (rest, good) in [([0, 0], true), ([0, 1], false)] {
             let rows = [b'b', b'd', b'x', rest[0], rest[1]];

@@ -1,4 +1,4 @@
-//! How many bytes are sent, in messages of which sizes.
+//! The number of bytes sent, and the sizes of the messages.
 
 use super::*;
 
@@ -36,7 +36,8 @@ fn byte_counts_are_those_of_the_formula() {
     let corrections = 22 * 256 / 8 + 6;
     // At most 256 KiB of rows per frame.
     let rows = |width: usize| n_x * width + 6 * n_x.div_ceil((1 << 18) / width);
-    // session::estimate checks those of tests in bins and of what is optional, and the next test those of sigma-ahe.
+    // `session::estimate` checks the bytes of tests in bins and of optional protocols, and the next test the bytes of
+    // sigma-ahe.
     let elsewhere = |k: &Kind| {
         is_krtw19(k.1.protocol) || [&OSN, &SIGMA_AHE].contains(&k.1.protocol) || is_optional(k.1.protocol)
     };
@@ -46,7 +47,7 @@ fn byte_counts_are_those_of_the_formula() {
         let point = crate::group::facts(group).unwrap().point;
         let payloads = payloads_of(&x, &terms);
         let (_, views) = run_tasks(tasks_of(&kind, &y, &x, &values_of(&x), &payloads));
-        // The heads of tags, whose length varies a little.
+        // The heads of tags, which vary slightly in length.
         let heads: usize = views.frames(0).iter().filter(|f| f.0 == 0x21).map(|f| f.1 + 6).sum();
         if protocol == &DH_PSI {
             // Tags of 40 + 8 + 9 bits, or 128: a head of 96 bits and a tail.
@@ -91,7 +92,7 @@ fn byte_counts_are_those_of_the_formula() {
             continue;
         }
         if protocol == &SIGMA_DH {
-            // Points there and back and the tags, and for a union the bits; the server is the one who is asked.
+            // Points in both directions and the tags, and for a union the bits. The server is the party that is queried.
             let server = usize::from(operation == &COUNT);
             let n = [n_x, n_y][server];
             let tags: usize = views.frames(1 - server).iter().filter(|f| f.0 == 0x21).map(|f| f.1 + 6).sum();
@@ -109,8 +110,8 @@ fn byte_counts_are_those_of_the_formula() {
             continue;
         }
         if protocol == &DC17 {
-            // 48 positions in 300 * 48 / ln 2 cells, a little less as 200 is no power of two, 8192 of 32 bytes in a
-            // frame; then two ciphertexts of 64 bytes and a row per item, in frames of at most 256 KiB together.
+            // 48 positions in 300 * 48 / ln 2 cells, slightly fewer as 200 is no power of two, in frames of 8192 cells of 32
+            // bytes. Then two ciphertexts of 64 bytes and a row per item, in frames of at most 256 KiB together.
             let cells = crate::operations::dc17::filter(&TERMS, n_y, n_x).filter.cells as usize;
             assert!((20_600..20_774).contains(&cells), "{cells}");
             let filter = 2 * (32 + 6) + 32 * cells + 6 * 3;
@@ -136,7 +137,7 @@ fn byte_counts_are_those_of_the_formula() {
         let tags: usize = views.frames(0).iter().filter(|f| f.0 == 0x21).map(|f| f.1 + 6).sum();
         let to_sender = n_y * point + 6;
         let to_receiver = match protocol == &POPRF {
-            // Points come back, and the queries are tags of 40 + 8 + 9 bits.
+            // The points are returned, and the queries are tags of 40 + 8 + 9 bits.
             true => n_y * point + 6 + n_x * 8 + 6,
             false => n_x * point + 6 + tags,
         };
@@ -161,7 +162,7 @@ fn byte_counts_are_those_of_the_formula() {
         };
         assert_eq!(views.0[0].len(), to_receiver + more_to_receiver, "{operation} to receiver");
         assert_eq!(views.0[1].len(), to_sender + more_to_sender, "{operation} to sender");
-        // t = 40 + 9 + 8 bits, of which 48 are the remainder.
+        // t = 40 + 9 + 8 bits; the remainder has 48.
         assert!(protocol == &POPRF || (n_y * 49 / 8..n_y * 52 / 8).contains(&tags), "{tags}");
     }
 }
@@ -179,7 +180,7 @@ fn byte_counts_of_sigma_ahe_are_those_of_the_formula() {
                 let moves = views.frames(party).into_iter().filter(|f| (0x19..=0x1b).contains(&f.0));
                 moves.map(|f| f.1 + 6).sum()
             };
-            // The server of a union is the receiver, that of a count the sender.
+            // In a union the receiver is the server, in a count the sender.
             let server = usize::from(operation == &COUNT);
             let (served, queries) = if server == 0 { (n_y.max(1), n_x) } else { (n_x.max(1), n_y) };
             let frames = queries.div_ceil((1 << 18) / (64 * served));

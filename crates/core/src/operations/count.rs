@@ -1,10 +1,10 @@
 //! Count: the receiver learns how many items the two sets share, and hence the size of the union (CZZDL 8.1,
 //! Figure 12, "cardinality").
 //!
-//! Security: that of the mqRPMT. Leakage: |X| and |X n Y| to the receiver, |Y| to the sender; |X n Y| to both if
-//! both get the result. Cost: that of the mqRPMT.
+//! Security: the mqRPMT's. Leakage: |X| and |X n Y| to the receiver, |Y| to the sender; |X n Y| to both if both get the
+//! result. Cost: the mqRPMT's.
 //!
-//! Over permuted mqPMT it is the client that learns the number (CZZDL Remark 7.1), so the receiver is the client.
+//! Over permuted mqPMT the client learns the number (CZZDL Remark 7.1), so the receiver is the client.
 
 use super::cost::framed;
 use super::{
@@ -28,7 +28,7 @@ pub static COUNT: Operation = Operation {
         (Role::Sender, false) => vec![],
     },
     result: |role, terms| match (role, terms.both) {
-        // In a run of several, the size of the union is another function.
+        // In a run of several parties, the size of the union is a different function.
         (Role::Receiver, _) if terms.several => Shape::Matches,
         (Role::Receiver, _) | (Role::Sender, true) => Shape::MatchesAndUnion,
         (Role::Sender, false) => Shape::Nothing,
@@ -98,7 +98,7 @@ pub(crate) fn sender(
     sent_on(cx, x, n_y, both)
 }
 
-/// Runs the receiver as the client with set `y`; the sender's set has `n_x` items. As [`receiver`] otherwise.
+/// Runs the receiver as the client with set `y`; the sender's set has `n_x` items. Otherwise identical to [`receiver`].
 pub(crate) fn asking_receiver<'a>(
     protocol: &dyn PermutedMqpmt,
     cx: &mut Context,

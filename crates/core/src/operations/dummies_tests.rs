@@ -1,4 +1,4 @@
-//! Padded sets: which dummies they contain, and what is sent because of them.
+//! Padded sets: the kind of their dummies, and the messages that result.
 
 use super::*;
 use crate::context::Context;
@@ -30,7 +30,7 @@ fn task<'a>(
     Task { operation, role, group, set, values, payloads, terms, filter: None }
 }
 
-/// What both parties learn and receive when their padded sets contain the right dummies.
+/// The results and views of both parties if their padded sets contain the right dummies.
 fn run_padded(
     kind: Kind,
     (y, to_y): (&ItemSet, usize),
@@ -57,7 +57,7 @@ fn run_padded(
     )
 }
 
-/// One row for each item that either party may have, and none for the dummies that the receiver inserts.
+/// The union takes one row for each item that either party may have, and none for the dummies that the receiver inserts.
 #[test]
 fn both_get_a_padded_union_in_as_many_rows_as_it_can_have() {
     let (y, x) = (numbers(0, 30), numbers(20, 25));
@@ -72,7 +72,8 @@ fn both_get_a_padded_union_in_as_many_rows_as_it_can_have() {
     }
 }
 
-/// How our side ends with these dummies, given what the peer announced about its set. The peer is absent.
+/// Runs our side with these dummies, given the peer's announcement. The peer is absent. Returns the result and the number of
+/// bytes sent.
 pub(super) fn ends(kind: Kind, role: Role, set: &Hashed, peer: Announced) -> (Result<()>, u64) {
     let (mut ch, gone) = Channel::pair();
     drop(gone);
@@ -96,7 +97,7 @@ fn dummies_of_the_wrong_kind_are_refused() {
             for dummies in [Dummies::Random, Dummies::Listed] {
                 let listed = (&UNION, Role::Sender) == (operation, role);
                 let right = listed == (dummies == Dummies::Listed);
-                // Also if there are no dummies: their number must not show.
+                // This holds without dummies too: their number must not show.
                 for size in [5, 9] {
                     let hashed = padded(&set, size, dummies);
                     let (result, sent) = ends(kind, role, &hashed, peer);
@@ -162,7 +163,7 @@ fn a_peer_with_more_items_than_a_run_takes_is_refused_before_a_byte_is_sent() {
             assert_eq!(sent, 0);
         }
     }
-    // What is for small sets says so. Dummies count, and so do those that are inserted.
+    // Protocols for small sets state their limits. Dummies count, including inserted ones.
     let terms = Terms { reveal_count: true, ..SMALL };
     let kind = (&UNION, Choice::of(&SIGMA_AHE), terms);
     for (size, refused) in [(253, false), (254, true)] {

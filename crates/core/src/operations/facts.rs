@@ -1,6 +1,7 @@
 //! The facts that a party learns, and their wording before a run, in its report, and in SECURITY.md.
 
-/// Something that a party learns from a run, in addition to the size of the peer's set. Facts state all that a party learns.
+/// Something that a party learns from a run, in addition to the size of the peer's set. A party learns nothing beyond its
+/// facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fact {
@@ -47,7 +48,7 @@ pub struct Numbers<'a> {
     pub matches: Option<usize>,
     /// The number of items that only the other party has.
     pub new: Option<usize>,
-    /// The sum, in decimal.
+    /// The sum, as text.
     pub sum: Option<&'a str>,
     /// Whether fewer items matched than the agreed minimum.
     pub below_minimum: Option<bool>,

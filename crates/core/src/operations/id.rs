@@ -1,5 +1,5 @@
-//! Identifiers (private-ID; CZZDL 8.2): each party learns a pseudorandom identifier for each of its items, the same for the
-//! same item of both, and the identifiers of both sets.
+//! Identifiers (private-ID; CZZDL 8.2): each party learns a pseudorandom identifier for each of its items, equal for equal
+//! items of both parties, and the identifiers of both sets.
 //!
 //! ```text
 //! 1.  both     F at their own items, by the distributed OPRF: the identifiers
@@ -7,17 +7,17 @@
 //! 3.  R->S     the union, sorted, as bare identifiers
 //! ```
 //!
-//! Security: semi-honest, that of the OPRF and of the union. To a party, the identifiers of items that it does not have are
-//! random, so the union shows it no more than how many there are. Identifiers are never compared in the clear: a value
-//! that a party sends is in the union anyway, or is hidden by the union's protocol.
+//! Security: semi-honest, under the assumptions of the OPRF and of the union. The identifiers of items that a party does not
+//! have are random to it, so the union reveals only their number. Identifiers are never compared in the clear: a value that a
+//! party sends is in the union anyway, or is hidden by the union's protocol.
 //!
-//! Leakage: the sizes of both sets, and the number of matches to both: it follows from the length of the list. A padded set
-//! hides how many of its items are dummies, and not how many match: identifiers of dummies stay in the list.
+//! Leakage: the sizes of both sets, and the number of matches to both, since it follows from the length of the list. A padded
+//! set hides how many of its items are dummies, but not how many match: identifiers of dummies stay in the list.
 //!
-//! Identifiers mean nothing in another run: both keys are fresh. Two items have the same identifier with probability at
-//! most n^2 / 2^129 for n items of both, which is below 2^-70 for the largest sets.
+//! Identifiers mean nothing in another run: both keys are fresh. Two items have the same identifier with probability at most
+//! n^2 / 2^129 for n items of both parties, which is below 2^-70 for the largest sets.
 //!
-//! Cost: that of two evaluations of the OPRF and of the union of rows of 16 bytes, and 16 bytes for each item of both.
+//! Cost: two evaluations of the OPRF, the union of rows of 16 bytes, and 16 bytes for each item of both parties.
 
 use super::cost::{Cost, Deal, Memory, grown};
 use super::{
@@ -36,7 +36,7 @@ pub type Identifier = [u8; IDENTIFIER];
 /// Bytes of an identifier.
 pub const IDENTIFIER: usize = 16;
 
-/// What a party of `id` learns.
+/// The result of a party of `id`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identifiers {
     /// The identifiers of this party's items, in the order of its set.
@@ -45,7 +45,7 @@ pub struct Identifiers {
     pub all: Vec<Identifier>,
 }
 
-/// Both learn an identifier for each of their items, and all identifiers.
+/// Both parties learn an identifier for each of their items, and all identifiers.
 pub static ID: Operation = Operation {
     name: "id",
     summary: "Both learn random identifiers for their rows, the same for the same key",
@@ -83,7 +83,7 @@ pub static ID: Operation = Operation {
     }),
 };
 
-/// Those of the distributed OPRF ([`distributed::cheapest`]).
+/// The assumptions of the distributed OPRF ([`distributed::cheapest`]).
 const ASSUMPTIONS: [&str; 3] = [
     "for the identifiers: decisional Diffie-Hellman on ristretto255, AES-128 as an ideal cipher, BLAKE3 as a random oracle",
     "for the identifiers of fewer items: AES-128 as a pseudorandom permutation; an item is hidden by fewer than 128 secret bits \
@@ -92,14 +92,14 @@ const ASSUMPTIONS: [&str; 3] = [
      regular noise over GF(2^64) or GF(2^128)",
 ];
 
-/// The union of the identifiers: of items and dummies alike.
+/// The union of the identifiers of items and dummies.
 fn union_of(deal: &Deal) -> Deal {
     let all = |announced: Announced| Announced { padded: false, ..announced };
     let (receiver, sender) = (all(deal.receiver), all(deal.sender));
     Deal { operation: &UNION, terms: TERMS, receiver, sender, ..*deal }
 }
 
-/// The terms of that union.
+/// The terms of the union of the identifiers.
 const TERMS: Terms = Terms {
     payload: false,
     max_row: IDENTIFIER,
@@ -115,14 +115,14 @@ const TERMS: Terms = Terms {
     shards: 0,
 };
 
-/// The OPRF, and the union.
+/// The cost of the OPRF and of the union.
 fn cost(deal: &Deal, union: Cost) -> Cost {
     let [n_y, n_x] = [deal.receiver.size, deal.sender.size];
     let oprf = distributed::cost(deal.terms.exponent(), n_y, n_x);
     let memory = |i: usize| {
         let (own, union) = ([n_y, n_x][i], union.memory[i]);
-        // The identifiers with their hashes, with F and an order while they are made, and then beside the union; then the
-        // list, beside what the union gave.
+        // The identifiers with their hashes: with F and an order while they are made, and later together with the union. Then
+        // the list, together with the result of the union.
         let (made, list) = ((56 + 24) * own, 56 * own + grown(n_y + n_x, 24) + 16 * (n_y + n_x) + 16 * own);
         Memory {
             held: (oprf.held[i].max(made).max(list) as u64).max(union.held + 56 * own as u64),
@@ -144,7 +144,7 @@ fn run<'a>(
     let (n_y, n_x) = if task.role == Role::Receiver { (set.len(), n) } else { (n, set.len()) };
     let (unit, total) = distributed::cost(cx.exponent, n_y, n_x).progress;
     cx.ch.stage("identifying", unit, total);
-    // 1. F at our items, then at our dummies.
+    // 1. Evaluate F at our items, then at our dummies.
     let oprf = distributed::cheapest(cx.exponent, n_y, n_x);
     let f = match task.role {
         Role::Receiver => distributed::receiver(&*oprf, cx, set.own(), n)?,
@@ -187,7 +187,7 @@ fn run<'a>(
     }))
 }
 
-/// The identifiers, which are values of F, as a set.
+/// Returns the identifiers, which are values of F, as a set.
 fn identifiers(f: &[Identifier], cx: &Context) -> Result<ItemSet> {
     let mut items = Items::with_capacity(f.len(), f.len() * IDENTIFIER);
     f.iter().for_each(|f| items.push(f));
@@ -211,7 +211,7 @@ mod tests {
     use crate::testing::{Views, every_bit_is_random, overlapping, parts, run_pair};
     use std::collections::HashSet;
 
-    /// A run over the ideal membership test, under these seeds.
+    /// Runs both parties over the ideal membership test, with these seeds.
     fn run_with(y: &ItemSet, x: &ItemSet, seeds: [u8; 2]) -> ([Identifiers; 2], Views) {
         let party = |role, set: &ItemSet, n, cx: &mut Context| {
             let task = Task {
@@ -255,7 +255,7 @@ mod tests {
         every_bit_is_random(&all.into_iter().collect::<Vec<_>>(), 8 * IDENTIFIER);
     }
 
-    /// What travels in the union, and what it is sent on as.
+    /// The union runs on identifiers, and the receiver sends it on as a sorted list.
     #[test]
     fn the_union_is_of_identifiers_and_comes_back_as_a_sorted_list_of_them() {
         const LIST: u16 = 0x73;
@@ -265,9 +265,9 @@ mod tests {
         let list = parts(&views.0[1], LIST, IDENTIFIER);
         let (identifiers, rest) = list.split_at(ours.all.len());
         assert!(identifiers.iter().eq(ours.all.iter().map(|id| id.to_vec()).collect::<Vec<_>>().iter()));
-        // As many as there can be.
+        // The list has a row for every possible identifier.
         assert!(rest.len() == 10 && rest.iter().all(|empty| *empty == [0; IDENTIFIER]));
-        // The ideal test is asked for the hashes of the sender's identifiers, and not in their order.
+        // The ideal test is queried for the hashes of the sender's identifiers, in another order.
         let asked = parts(&views.0[0], ASK, 32);
         let hashes: Vec<Vec<u8>> =
             theirs.own.iter().map(|id| crate::hash::ItemHash::of_item(id).to_vec()).collect();

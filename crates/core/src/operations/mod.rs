@@ -141,7 +141,8 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// Whether a party's items go into rows: always the sender's, and the receiver's if it sends the result on.
+    /// Whether a party's items go into rows, if the operation sends or shares items: always the sender's, and the receiver's
+    /// if it sends items on.
     pub fn items_in_rows(&self, role: Role, terms: &Terms) -> bool {
         match (self.rows, role) {
             (Rows::None, Role::Sender) => self.shares && !terms.shared_values,

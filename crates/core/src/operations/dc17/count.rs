@@ -8,7 +8,7 @@ use crate::operations::{Learned, Role, Sealed, Task, both, matches};
 use crate::rng::Prng;
 use crate::secret::Secrets;
 
-/// What is sent for each item.
+/// The answer for each item.
 pub(crate) const SHAPE: Shape = Shape { ciphertexts: 1, width: 0 };
 
 /// Runs one party. The peer's set has `n` items in the protocol.
@@ -33,7 +33,7 @@ pub(crate) fn run<'a, C: Cipher>(task: &Task<'a>, cx: &mut Context, n: usize) ->
             let (n_x, mut sums) = (set.len(), None);
             if n_x > 0 {
                 let sums = sums.insert(super::sums::<C>(task, cx, n)?);
-                // A dummy is an item that nobody has.
+                // A dummy is answered as an item that R lacks.
                 answer(cx, sums, (n_x, n_x), SHAPE, combine::<C>, |_, _| ())?;
             }
             let matches = if both { Some(both::recv_count(cx.ch, n_x.min(n))?) } else { None };

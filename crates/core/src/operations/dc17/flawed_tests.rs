@@ -1,4 +1,4 @@
-//! What the receiver opens, by the protocol and by the paper's, which shows more than the result.
+//! Tests of the values that the receiver opens. In the paper's protocol, they show more than the result.
 
 use super::*;
 use crate::ahe::elgamal::lists::ElGamal;
@@ -17,8 +17,8 @@ type List = <ElGamal as Cipher>::List;
 const SESSION: SessionId = SessionId::of([5; 32]);
 const N: usize = 300;
 
-/// For each item of the sender in its order: the number of its empty positions, what the receiver opens, and the name of
-/// the kappa.
+/// For each item of the sender, in the sender's order: the number of its empty positions, the two values that the receiver
+/// opens, and the name of the kappa.
 struct Opened {
     empty: Vec<u32>,
     first: Vec<Element>,
@@ -26,7 +26,7 @@ struct Opened {
     kappa: Vec<Name>,
 }
 
-/// Runs the protocol with these answers, of two ciphertexts without rows.
+/// Runs the protocol with answers of two ciphertexts, made by `combine`, and without rows.
 fn opened(
     y: &ItemSet,
     x: &ItemSet,
@@ -80,7 +80,7 @@ fn of_intersection(key: &Key, list: &List, rng: &mut Prng) -> (Vec<u8>, Scalars)
     (answers, kappa.unwrap())
 }
 
-/// As the paper prints them: (r c + kappa, c).
+/// The answers as printed in the paper: (r c + kappa, c).
 fn as_printed(key: &Key, list: &List, rng: &mut Prng) -> (Vec<u8>, Scalars) {
     let [kappa, r] = [(); 2].map(|()| ElGamal::uniform(key, ElGamal::len(list), rng));
     let mut answers = ElGamal::combine(key, Some(&kappa), Some(&r), list, rng);
@@ -88,7 +88,7 @@ fn as_printed(key: &Key, list: &List, rng: &mut Prng) -> (Vec<u8>, Scalars) {
     (answers, kappa)
 }
 
-/// With one factor for both: (r c + kappa, r c).
+/// Answers with one factor for both parts: (r c + kappa, r c).
 fn with_one_factor(key: &Key, list: &List, rng: &mut Prng) -> (Vec<u8>, Scalars) {
     let [kappa, r] = [(); 2].map(|()| ElGamal::uniform(key, ElGamal::len(list), rng));
     let mut answers = ElGamal::combine(key, Some(&kappa), Some(&r), list, rng);
@@ -96,8 +96,8 @@ fn with_one_factor(key: &Key, list: &List, rng: &mut Prng) -> (Vec<u8>, Scalars)
     (answers, kappa)
 }
 
-/// Whether these are distributed as uniform elements, as far as hundreds of them tell: all different, and each bit of
-/// their encodings a one in half of them, except the bits that an even number below p does not have.
+/// Whether a few hundred elements look uniform: all are different, and each bit of their encodings is 1 in about half of
+/// them, except the bits that an even number below p does not have.
 fn look_uniform(elements: &[Element]) -> bool {
     let names: Vec<Name> = encode(elements).to_vec();
     let balanced = |bit: usize| {
@@ -107,8 +107,8 @@ fn look_uniform(elements: &[Element]) -> bool {
     names.iter().collect::<HashSet<_>>().len() == names.len() && (8..248).all(balanced)
 }
 
-/// How many of the items could be told from decoys by the number of their empty positions, because the second answer is
-/// that number.
+/// The number of items that can be told from decoys by their number of empty positions, because the second answer is that
+/// number.
 fn told(opened: &Opened) -> usize {
     let small: Vec<[u8; 32]> =
         (0..80u8).map(|n| std::array::from_fn(|i| if i == 0 { n } else { 0 })).collect();
@@ -127,7 +127,7 @@ fn what_the_receiver_opens_for_items_that_it_lacks_is_independent_of_them() {
     assert!(ours.empty.iter().collect::<HashSet<_>>().len() < N / 5);
     assert!(look_uniform(&ours.first) && look_uniform(&ours.second));
     assert_eq!(told(&ours), 0);
-    // Nor does the one follow from the other, and neither opens a row.
+    // Neither value follows from the other, and neither opens a row.
     let difference = |opened: &Opened| {
         let mut difference = opened.first.clone();
         subtract(&mut difference, &opened.second);
@@ -182,7 +182,7 @@ fn a_count_shows_of_items_that_do_not_match_nothing() {
     assert!(opened.first.iter().zip(&opened.second).all(differ));
 }
 
-/// Otherwise what the receiver opens for an item that it lacks would give a kappa away.
+/// Otherwise the values that the receiver opens for an item that it lacks would reveal a kappa.
 #[test]
 fn no_two_numbers_of_answers_are_the_same() {
     let rng = &mut Prng::from_seed(&[4; 32]);

@@ -12,7 +12,7 @@ use crate::secret::Secrets;
 
 const DIGESTS: &str = "intersection by an encrypted filter, digest of an item";
 
-/// What is sent for each item.
+/// The answer for each item.
 pub(crate) fn shape(terms: &Terms) -> Shape {
     Shape { ciphertexts: 2, width: rows::width(terms) }
 }
@@ -40,7 +40,7 @@ pub(crate) fn run<'a, C: Cipher>(task: &Task<'a>, cx: &mut Context, n: usize) ->
             let (n_x, mut sums, mut order) = (set.len(), None, Secrets::zeros(0));
             if n_x > 0 {
                 let sums = sums.insert(super::sums::<C>(task, cx, n)?);
-                // A dummy is an item that nobody has.
+                // A dummy is answered as an item that R lacks.
                 let write = |at: usize, row: &mut [u8]| rows.write(at, row);
                 order = answer(cx, sums, (n_x, n_x), shape, combine::<C>, write)?;
             }

@@ -1,5 +1,5 @@
-//! Intersection, union and count from an encrypted Bloom filter (DC17 3.1, 4.1 and 4.2): the receiver sends its filter,
-//! and the sender answers for each of its items with what follows from the sum c of the item's cells.
+//! Intersection, union and count from an encrypted Bloom filter (DC17 3.1, 4.1 and 4.2): the receiver sends its filter, and
+//! the sender answers for each of its items with values derived from the sum c of the item's cells.
 //!
 //! ```text
 //! R->S  the filter                      encrypted_filter.rs: c_j is 0 if R has x_j, else 1 to k
@@ -11,18 +11,18 @@
 //!
 //! r and kappa are uniform, r' is uniform and a unit, all fresh and independent for each item.
 //!
-//! Security: semi-honest, the encryption is IND-CPA, H is a random oracle, AES-128. What R decrypts for an item that it
-//! lacks is, in count and intersect, uniform and independent of the item. In a union it is c, which follows from R's
-//! filter and the row it gets anyway, and kappa c. For an item that it has it is 0 in count; 0 and kappa in intersect,
-//! which open the row; and (0, 0) in a union, which does not. Leakage: the sizes and the result. An R whose filter holds
-//! only zeros opens the rows of all of X in an intersection; one whose filter holds only ones, in a union.
+//! Security: semi-honest, the encryption is IND-CPA, H is a random oracle, AES-128. For an item that R lacks, its plaintexts
+//! in count and intersect are uniform and independent of the item. In a union they are kappa c and c, and c follows from R's
+//! filter and the row that R gets anyway. For an item that R has, the plaintext is 0 in count. In intersect the plaintexts
+//! are kappa and 0, and open the row; in a union (0, 0), which do not. Leakage: the sizes and the result. An R whose filter
+//! holds only zeros opens the rows of all of X in an intersection; one whose filter holds only ones, in a union.
 //!
-//! Cost: B cells to the sender; per item of the sender one ciphertext back, or two and a row. Memory: that of the filter;
-//! a frame of answers.
+//! Cost: B cells to the sender; per item of the sender one ciphertext back, or two and a row. Memory: the filter and a frame
+//! of answers.
 //!
 //! Departures from the paper:
-//! - its intersection sends Enc(r c + x), Enc(c): so R learns c, the number of empty positions, for every item outside
-//!   of the intersection, and can test guesses of them (`flawed_tests.rs`). r' hides it;
+//! - its intersection sends Enc(r c + x), Enc(c). So R learns c, the number of empty positions, for every item outside the
+//!   intersection, and can test guesses of the items (`flawed_tests.rs`). r' hides it;
 //! - each item travels in a row under a key of its own, padded to the agreed width. The paper encrypts the item itself,
 //!   which would have to be shorter than a message;
 //! - each answer has fresh randomness of full range, and the order is fresh in each run. R knows its secret key, so it
@@ -52,11 +52,10 @@ use rayon::prelude::*;
 const ANSWERS: Message<[u8]> = Message::new(0xf2, "S->R  answers, shuffled");
 const ROWS: Message<[u8]> = Message::new(0xf3, "S->R  rows, encrypted, in the order of the answers");
 
-/// Bytes of a frame of answers with their rows, at most: 256 KiB. A larger one gets a frame of its own.
+/// The most bytes of a frame of answers with their rows: 256 KiB. A larger answer gets a frame of its own.
 const FRAME_BYTES: usize = 1 << 18;
 
-/// The agreed filter, or the one that is made in a run for a receiver with `n_y` items and the queries of a sender with
-/// `n_x`.
+/// The agreed filter, or the filter made in a run, for a receiver with `n_y` items and a sender with `n_x` queries.
 pub(crate) fn filter(terms: &Terms, n_y: usize, n_x: usize) -> Agreed {
     terms.filter.unwrap_or_else(|| Agreed::fresh(Filter::new(LAMBDA, n_y, n_x)))
 }
@@ -73,17 +72,17 @@ fn sums<C: Cipher>(task: &Task, cx: &mut Context, n_y: usize) -> Result<Sums<C>>
     encrypted_filter::receive::<C>(cx, task.set, task.filter, agreed)
 }
 
-/// What is sent for each item.
+/// The answer for each item.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
-    /// Ciphertexts.
+    /// The number of ciphertexts.
     pub(crate) ciphertexts: usize,
     /// Bytes of a row; 0 if there is none.
     pub(crate) width: usize,
 }
 
 impl Shape {
-    /// Answers of a frame.
+    /// The number of answers in a frame.
     pub(crate) fn per_frame<C: Cipher>(self) -> usize {
         (FRAME_BYTES / (self.ciphertexts * C::CIPHERTEXT + self.width)).max(1)
     }
@@ -95,7 +94,7 @@ impl Shape {
         framed(n, per_frame, self.ciphertexts * C::CIPHERTEXT) + rows
     }
 
-    /// Begins to send or to receive `n` answers.
+    /// Announces the stage that sends or receives `n` answers.
     fn begin<C: Cipher>(self, cx: &Context, n: usize) {
         cx.ch.stage("answers", Unit::Bytes, n * (self.ciphertexts * C::CIPHERTEXT + self.width));
     }
@@ -110,9 +109,9 @@ fn pads(domain: &Domain, names: &[Name]) -> Secrets<Pad> {
     Secrets::from(names.par_iter().map(|name| domain.hash(&[name])).collect::<Vec<Pad>>())
 }
 
-/// Answers for `n` items and dummies, of which those from `genuine` on get the answer of a match, in random order, which
-/// is returned. `combine` makes the ciphertexts, all first ones, then all second ones, and draws the kappas; `write`
-/// fills the row of an item.
+/// Sends answers for `n` items and dummies in random order, and returns the order. Those from `genuine` on are answered like
+/// a match. `combine` makes the ciphertexts, all first ones, then all second ones, and draws the kappas; `write` fills the
+/// row of an item.
 fn answer<C: Cipher>(
     cx: &mut Context,
     sums: &Sums<C>,
@@ -122,7 +121,7 @@ fn answer<C: Cipher>(
     write: impl Fn(usize, &mut [u8]) + Sync,
 ) -> Result<Secrets<u32>> {
     shape.begin::<C>(cx, n);
-    // 4. In random order, so that positions tell R nothing.
+    // 4. In random order, so that positions reveal nothing to R.
     let order = cx.rng.permutation(n);
     let (keys, mut first) = (keys(cx), 0);
     for positions in order.chunks(shape.per_frame::<C>()) {
@@ -148,7 +147,7 @@ fn answer<C: Cipher>(
     Ok(order)
 }
 
-/// Receives `n` answers. `judge` says which items are of interest and, if there are rows, the names of the kappas; `take`
+/// Receives `n` answers. `judge` returns which items are of interest and, if there are rows, the names of the kappas; `take`
 /// gets each bit with its row. The sender can time us, so all rows are decrypted.
 fn receive<C: Cipher>(
     cx: &mut Context,
@@ -181,7 +180,7 @@ fn receive<C: Cipher>(
     Ok(all)
 }
 
-/// The sender's result, unless it used a malformed cell.
+/// Replaces the sender's result by an error if the sender used a malformed cell.
 fn unless_malformed<'a, C: Cipher>(
     sums: Option<Sums<C>>,
     result: Sealed<'a, Learned>,

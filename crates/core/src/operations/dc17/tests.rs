@@ -27,7 +27,7 @@ fn all<C: Cipher>() -> [(&'static Operation, Run); 3] {
     [(&INTERSECT, intersect::run::<C>), (&UNION, union::run::<C>), (&COUNT, count::run::<C>)]
 }
 
-/// What a program offers is compared with the plain computation in the tests of the operations.
+/// The offered protocols are compared with the plain computation in the tests of the operations.
 #[test]
 fn results_under_paillier_are_those_of_the_plain_computation() {
     for (n_y, n_x, overlap) in [(0, 0, 0.0), (0, 3, 0.0), (3, 0, 0.0), (1, 1, 1.0), (5, 7, 0.5), (30, 9, 0.5)]
@@ -81,7 +81,7 @@ fn keys_of_rows_are_of_the_session_and_of_their_names() {
     assert_eq!(seen.len(), 2 * 33);
 }
 
-/// A filter of which no cell is an element: its owner sees what it sees otherwise, and the sender knows at the end.
+/// A filter without a single valid cell: the owner's view is the same as otherwise, and the sender learns of it at the end.
 #[test]
 fn an_owner_does_not_see_whether_a_malformed_cell_was_used() {
     let x = overlapping(0, 9, 0.0).1;
@@ -134,7 +134,7 @@ fn an_owner_does_not_see_whether_a_malformed_cell_was_used() {
     }
 }
 
-/// As docs/protocols.md says.
+/// docs/protocols.md describes this deviation.
 #[test]
 fn an_owner_whose_filter_holds_only_zeros_gets_the_whole_set() {
     let x: ItemSet = overlapping(0, 20, 0.0).1;
@@ -163,7 +163,7 @@ fn an_owner_whose_filter_holds_only_zeros_gets_the_whole_set() {
     assert!(bits.iter().all(|bit| *bit));
 }
 
-/// A sender whose second answer holds more than an item has positions.
+/// A sender whose second answer exceeds the number of positions of an item.
 #[test]
 fn answers_that_no_item_can_have_are_refused() {
     let y = overlapping(3, 0, 0.0).0;
@@ -207,8 +207,8 @@ fn answers_that_no_item_can_have_are_refused() {
     }
 }
 
-/// A sender that answers with 0 for each of its items. It is not told of more matches than there are items, either: by
-/// repeating items in powers of two it would learn which ones match.
+/// A sender that answers with 0 for each of its items. The number of matches that it gets is no larger than the number of
+/// items either: by repeating items in powers of two, it would learn which ones match.
 #[test]
 fn a_sender_whose_answers_match_too_often_sees_no_verdict() {
     let y = overlapping(3, 0, 0.0).0;
@@ -242,7 +242,7 @@ fn a_sender_whose_answers_match_too_often_sees_no_verdict() {
     }
 }
 
-/// A receiver that tells the sender of more matches than one of the two has items.
+/// A receiver that sends the sender a number of matches above the size of one of the sets.
 #[test]
 fn a_number_of_matches_above_a_set_is_refused() {
     for (n_y, n_x, told, refused) in [(3, 2, 2, false), (3, 2, 3, true), (2, 3, 2, false), (2, 3, 3, true)] {

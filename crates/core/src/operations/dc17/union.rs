@@ -13,7 +13,7 @@ use crate::operations::{Learned, Role, Sealed, Task, Terms, both};
 use crate::rng::Prng;
 use crate::secret::Secrets;
 
-/// What is sent for each item.
+/// The answer for each item.
 pub(crate) fn shape(terms: &Terms) -> Shape {
     Shape { ciphertexts: 2, width: width(terms) }
 }

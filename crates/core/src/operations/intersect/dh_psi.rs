@@ -57,8 +57,7 @@ pub(crate) fn coding(terms: &Terms, n_x: usize, n_y: usize) -> Result<Coding> {
     Ok(Coding::new(if terms.payload { 128 } else { tag_bits(terms.exponent(), n_x, n_y)? }, n_x))
 }
 
-/// What is derived from the values of F_a: the tags of items and dummies, and the keys of their rows if rows are
-/// sent.
+/// Values derived from F_a: the tags of items and dummies, and the keys of their rows if rows are sent.
 struct Derived {
     tags: Tags,
     keys: Secrets<Pad>,
@@ -153,7 +152,7 @@ pub(crate) fn sender<'a, G: Group>(
             }
             Ok(own)
         },
-        // Memory grows with what was received, not with what was announced.
+        // Memory grows with the received points, not with the announced size.
         |rx| {
             frames(n_y, FRAME).map(|n| rx.recv(Messages::<G>::Y_B, n)).collect::<Result<Vec<Vec<G::Point>>>>()
         },

@@ -47,10 +47,10 @@ pub static INTERSECT: Operation = Operation {
     over_mqrpmt: Some(OverMqrpmt {
         transfer: Some(|deal, n_x| {
             let rows = transfer(n_x, rows::width(&deal.terms), None);
-            // The receiver sends bits on, if there are any.
+            // The receiver sends the bits on, if there are any.
             Transfer { rounds: rows.rounds + usize::from(deal.terms.both && n_x > 0), ..rows }
         }),
-        // Digests and payloads of what matches; then digests of all items and the matches' places in order.
+        // Receiver: digests and payloads of the matches, then digests of all items. Sender: the matches' positions in order.
         held,
         run: |test, task, cx, n| {
             let Task { set, payloads, ref terms, .. } = *task;
@@ -67,14 +67,15 @@ pub static INTERSECT: Operation = Operation {
     over_union: None,
 };
 
-/// Bytes of the digests and payloads of what matches and then digests of all items, and of the matches' places in order.
+/// Bytes that the receiver holds for digests and payloads of the matches and then for digests of all items, and that the
+/// sender holds for the matches' positions in order.
 pub(crate) fn held(deal: &Deal, n_y: usize, n_x: usize) -> [usize; 2] {
     let payload = if deal.terms.payload { deal.terms.max_row + 8 } else { 0 };
     let found = 20 * n_y + grown(n_y.min(n_x), rows::DIGEST + payload);
     [found, usize::from(deal.terms.both) * 5 * n_x]
 }
 
-/// What the receiver of an intersection learns.
+/// The result of the receiver of an intersection.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Matching {
     /// The positions of the matching items in the receiver's set, ascending.

@@ -4,10 +4,9 @@
 //! |X| and X n Y to the receiver, |Y| to the sender. Cost in addition to the mqRPMT, per item: ceil(128 / k) / 8
 //! bytes, 16 bytes and, if agreed, one row of payload.
 //!
-//! Departure from the figure: S transfers a 128-bit digest of the item instead of the item, and R looks the
-//! digest up in its own set. So items may have any length, no length shows, and an accidental match of tags is
-//! detected. Digests of different items collide with probability n_x n_y 2^-128, and only matter where the tags
-//! collide too.
+//! Departure from the figure: S transfers a 128-bit digest of the item instead of the item, and R looks the digest up in its
+//! own set. Hence items may have any length, no length is revealed, and an accidental match of tags is detected. Digests of
+//! different items collide with probability n_x n_y 2^-128, and only matter where the tags collide too.
 
 use super::rows::{self, Found};
 use super::{Matching, sent_on};

@@ -1,15 +1,15 @@
 //! Intersection from an OPRF (CM20, Figure 3, step 3; any multi-point OPRF will do). S sends F(x) for each of
 //! its items. R has F(y) for its own items, and finds the values in common.
 //!
-//! Security and assumptions: those of the OPRF. Leakage: |X| to R, |Y| to S, the matches to R. Cost in addition
-//! to the OPRF: tags of (40 + log2 |X| |Y|) bits for X, or (104 + log2 |Y|) bits against a malicious sender.
-//! With payload, tags of at least 128 bits and one row per x.
+//! Security and assumptions: the OPRF's. Leakage: |X| to R, |Y| to S, the matches to R. Cost in addition to the OPRF: tags of
+//! (40 + log2 |X| |Y|) bits for X, or (104 + log2 |Y|) bits against a malicious sender. With payload, tags of at least 128
+//! bits and one row per x.
 //!
 //! A malicious sender can choose its set after it has seen R's message, which reveals nothing about Y. It can
 //! also send fewer items than it announced, and any payloads.
 //!
-//! Departures from CM20: S sends exactly |X| tags and sorts them; otherwise their order would reveal that of X.
-//! With payload, tags and row keys are domain-separated hashes of the values, because R sees the tag of every x.
+//! Departures from CM20: S sends exactly |X| tags and sorts them; otherwise their order would reveal the order of X. With
+//! payload, tags and row keys are domain-separated hashes of the values, because R sees the tag of every x.
 
 use super::Matching;
 use super::tags::{self, Coding, LONGEST, Tags};
@@ -34,7 +34,7 @@ pub(crate) fn coding(terms: &Terms, n_x: usize, n_y: usize) -> Result<Coding> {
     }
 }
 
-/// Values whose tags are hashed at once: 8 KiB.
+/// The number of values whose tags are hashed at once: 8 KiB.
 const BATCH: usize = 1 << 8;
 
 /// The tags. A tag is a prefix of the value or, with payload, of its hash, since the key of the row is derived from the

@@ -12,7 +12,7 @@ use crate::testing::{SEEDS, Views, overlapping, run_pair, split_frames};
 
 const SESSION: SessionId = SessionId::of([4; 32]);
 
-/// Tags and bodies.
+/// The tag and body of each frame.
 type Frames = Vec<(u16, Vec<u8>)>;
 
 const TERMS: Terms = Terms {
@@ -89,7 +89,7 @@ fn tags_are_as_long_as_the_sizes_ask_for() {
     assert_eq!(lengths(false, true, 1, 1 << 40), None);
 }
 
-/// The shards of a job share its error.
+/// The shards of a job share its error bound.
 #[test]
 fn tags_of_a_shard_are_longer() {
     let lengths = |shards| coding(&Terms { shards, ..TERMS }, 200, 300).unwrap().lengths();
@@ -212,7 +212,7 @@ fn tags_and_rows_are_fresh_in_every_run() {
     }
 }
 
-/// Not frame by frame: otherwise a frame would reveal which items are among the first of X.
+/// If tags were sorted frame by frame, a frame would reveal which items are among the first of X.
 #[test]
 fn tags_of_several_frames_are_sorted_over_all_of_them() {
     let (n_x, mut rng) = (2 * tags::FRAME + 60, Prng::from_seed(&[8; 32]));
@@ -221,7 +221,7 @@ fn tags_of_several_frames_are_sorted_over_all_of_them() {
     let (_, views) = run_pair(
         &ANY_SESSION,
         |cx| {
-            // Heads and tails, whatever they are.
+            // Heads and tails, with any content.
             for n in crate::channel::frames(n_x, tags::FRAME) {
                 cx.ch.rx.recv_bounded(Message::new(0x21, "tags"), 1 << 20)?;
                 cx.ch.rx.recv_bytes(Message::new(0x64, "tails"), n)?;

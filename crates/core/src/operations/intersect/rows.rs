@@ -1,9 +1,9 @@
-//! Rows of an intersection in which the receiver gets those of the matches only: a digest of the item and, if agreed, the
+//! Rows of an intersection in which the receiver gets only the rows of the matches: a digest of the item and, if agreed, the
 //! payload.
 //!
-//! R looks the digest up in its own set. So items may have any length, no length shows, and an accidental match is
-//! detected. Digests of different items collide with probability n_x n_y 2^-128, and only matter where there is an
-//! accidental match too.
+//! R looks the digest up in its own set. Hence items may have any length, no length is revealed, and an accidental match is
+//! detected. Digests of different items collide with probability n_x n_y 2^-128, and only matter where there is an accidental
+//! match too.
 
 use super::{Matching, sort};
 use crate::context::Context;
@@ -45,7 +45,7 @@ pub(crate) struct Rows<'a, D> {
 }
 
 impl<'a> Rows<'a, ()> {
-    /// Those of a set, with these payloads if agreed, with digests for this purpose.
+    /// Returns the rows of a set, with these payloads if agreed, and with digests for this purpose.
     ///
     /// # Errors
     /// [`crate::error::Error::Bug`] if a payload is longer than a row.
@@ -64,7 +64,7 @@ impl<'a> Rows<'a, ()> {
 }
 
 impl<D: Fn(usize) -> [u8; DIGEST]> Rows<'_, D> {
-    /// Writes the row of an item or a dummy into zeros.
+    /// Writes the row of an item or a dummy into a row of zeros.
     pub(crate) fn write(&self, at: usize, row: &mut [u8]) {
         let (place, rest) = row.split_at_mut(DIGEST);
         place.copy_from_slice(&(self.digest)(at));
@@ -75,7 +75,7 @@ impl<D: Fn(usize) -> [u8; DIGEST]> Rows<'_, D> {
     }
 }
 
-/// The rows that the receiver got.
+/// The rows that the receiver obtained.
 pub(crate) struct Found {
     layout: Option<Layout<1>>,
     digests: Vec<[u8; DIGEST]>,
@@ -84,12 +84,12 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// None so far.
+    /// Returns an empty list of rows.
     pub(crate) fn new(terms: &Terms) -> Found {
         Found { layout: layout(terms), digests: Vec::new(), payloads: Items::new(), intact: true }
     }
 
-    /// Keeps a row if it is wanted. The work is the same if not.
+    /// Keeps a row if it is wanted. An unwanted row takes the same work.
     pub(crate) fn take(&mut self, wanted: bool, row: &[u8]) {
         let (digest, rest) = row.split_at(DIGEST);
         let n = self.digests.len();
@@ -103,7 +103,7 @@ impl Found {
         }
     }
 
-    /// The matches that the rows stand for in our own set.
+    /// Returns the matches in our own set, found by the digests of the rows.
     pub(crate) fn places<'a>(
         self,
         cx: &Context,

@@ -1,15 +1,15 @@
-//! The end of an intersection by tags. S sends a tag for each of its items, and R finds its own among them. With
+//! The end of an intersection with tags. S sends a tag for each of its items, and R finds its own tags among them. With
 //! payload, S also sends a row per item, encrypted under a key that R has only for its own items.
 //!
-//! The protocol that derives the tags and keys states what they are and what it assumes of them
-//! ([`super::dh_psi`], [`super::oprf`]). Each item and dummy has one tag. The tags are sorted over the whole
-//! set, which hides the order of X. A tag is a head of at most 96 bits, Golomb-Rice coded, and a tail where that is too
-//! short: about 61.6 bits for a million items a side, where the tags have 80.
+//! The protocol that derives the tags and keys defines them and states its assumptions ([`super::dh_psi`], [`super::oprf`]).
+//! Each item and dummy has one tag. The tags are sorted over the whole set, which hides the order of X. A tag is a head of at
+//! most 96 bits, Golomb-Rice coded, and a tail if that is too short: about 61.6 bits per tag of 80 bits for a million items a
+//! side.
 //!
-//! Tags are sorted by their heads. Where tails are sent, two heads are equal with probability 2^-41 for the largest
-//! sets, and the order of two such items is that of X. With payload, and against a malicious sender, R then ends the run.
+//! Tags are sorted by their heads. If tails are sent, two heads are equal with probability 2^-41 for the largest sets, and
+//! two such items are in the order of X. With payload, and against a malicious sender, R then ends the run.
 //!
-//! Memory: 16 bytes per own item, and those of its tail; with payload 16 or 32 more; for R, 5 bytes per item of S.
+//! Memory: 16 bytes per own item plus its tail; with payload 16 or 32 more; for R, 5 bytes per item of S.
 
 use super::{Matching, sent_on, sort};
 use crate::channel::{HEADER, Message, Unit, frames};
@@ -31,14 +31,14 @@ pub(crate) const FRAME: usize = golomb::FRAME;
 const TAILS: Message<[u8]> = Message::new(0x64, "S->R  tails of the tags of x, in their order");
 const ROWS: Message<[u8]> = Message::new(0x65, "S->R  payloads of x, in the order of the tags");
 
-/// Tags that one task looks up in sequence.
+/// The number of tags that one task looks up in sequence.
 const PART: usize = 1 << 10;
 /// Bits of the longest head.
 const HEAD: u32 = 96;
 /// Bits of the longest tag.
 pub(crate) const LONGEST: u32 = 136;
 
-/// How the tags of X are sent.
+/// The encoding of the tags of X on the wire.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Coding {
     heads: Golomb,
@@ -47,7 +47,7 @@ pub(crate) struct Coding {
 }
 
 impl Coding {
-    /// Tags of at least so many bits, at most [`LONGEST`], for `n_x` items.
+    /// Returns the encoding of tags of at least `bits` bits, at most [`LONGEST`], for `n_x` items.
     pub(crate) fn new(bits: u32, n_x: usize) -> Coding {
         Coding {
             heads: Golomb::of(n_x, bits.min(HEAD)),
@@ -55,7 +55,7 @@ impl Coding {
         }
     }
 
-    /// About how many bytes they take on the wire.
+    /// The approximate number of bytes that `n_x` tags take on the wire.
     pub(crate) fn bytes(&self, n_x: usize) -> usize {
         let messages = 1 + usize::from(self.tail > 0);
         self.heads.bytes() + n_x * self.tail + messages * n_x.div_ceil(FRAME) * HEADER
@@ -70,7 +70,7 @@ impl Coding {
 /// The tags of the items and dummies of a set.
 pub(super) struct Tags {
     coding: Coding,
-    /// Heads, each above a position, which sort by head.
+    /// Heads, each in the bits above a position, so that they sort by head.
     words: Secrets<u128>,
     /// Tails, by position.
     tails: Secrets<u8>,
@@ -82,7 +82,7 @@ const fn position(word: u128) -> u32 {
 }
 
 impl Tags {
-    /// Room for `n` tags.
+    /// Allocates room for `n` tags.
     pub(super) fn new(coding: Coding, n: usize) -> Tags {
         Tags { coding, words: Secrets::zeros(n), tails: Secrets::zeros(n * coding.tail) }
     }
@@ -106,8 +106,8 @@ impl Tags {
         &self.tails[position as usize * self.coding.tail..][..self.coding.tail]
     }
 
-    /// Finds the own tags among a part of those of S, in ascending order. For each of these, it gives the position of the
-    /// own tag that it equals or of the next one, and whether it is equal.
+    /// Finds the own tags among a part of the tags of S, in ascending order. For each tag of S, it writes the position of the
+    /// own tag that equals it, or of the next one, and whether they are equal.
     fn find<'t>(&self, heads: &[u128], tail: impl Fn(usize) -> &'t [u8], places: &mut [(u32, bool)]) {
         let own = |at: usize| self.words[at] >> 32;
         let last = self.words.len().checked_sub(1);
@@ -138,8 +138,8 @@ pub(super) fn receiver<'a>(
 ) -> Result<Sealed<'a, Matching>> {
     let Coding { heads: golomb, tail } = own.coding;
     cx.threads.run(|| own.words.par_sort_unstable());
-    // R finds its own tags among those of X. Where there is no match it takes the next tag, so that the work is
-    // the same: the sender can time us.
+    // R finds its own tags among the tags of X. If there is no match it takes the next tag, so that the work is the same: the
+    // sender can time us.
     cx.ch.stage("comparing", Unit::Bytes, own.coding.bytes(n_x));
     let (mut found, mut e) = (Secrets::<u32>::zeros(0), Secrets::<bool>::zeros(0));
     let mut gaps = Gaps::new(golomb);
@@ -171,7 +171,7 @@ pub(super) fn receiver<'a>(
         let layout = Layout::<1>::new(terms.max_row);
         let width = layout.width();
         cx.ch.stage("receiving", Unit::Bytes, n_x * width);
-        // If Y is empty, rows still arrive, and decrypt to noise.
+        // If Y is empty, rows still arrive and decrypt to noise.
         let pad = |found: &u32| pads.get(*found as usize).copied().unwrap_or_default();
         let mut at = 0;
         for n in frames(n_x, rows_per_frame(width)) {
@@ -195,7 +195,7 @@ pub(super) fn receiver<'a>(
         let matched = found.iter().zip(e.iter()).filter(|(_, e)| **e);
         let mut positions: Vec<u32> = matched.map(|(&at, _)| item(at)).collect();
         if !payload {
-            // Tags may collide: two tags of the sender can equal that of one of our items.
+            // Tags may collide: two tags of the sender can equal the tag of one of our items.
             positions.sort_unstable();
             positions.dedup();
         }

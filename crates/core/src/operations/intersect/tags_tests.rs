@@ -1,4 +1,4 @@
-//! Own tags against all others; what other tests look at.
+//! Tests of the search for own tags, and helpers for other tests.
 
 use super::*;
 use crate::channel::Channel;
@@ -15,7 +15,7 @@ impl Coding {
         [&(head << (HEAD - self.heads.tag_bits())).to_be_bytes()[4..], tail].concat()
     }
 
-    /// The bytes of so many tags that a party received, zeros behind a short one.
+    /// The bytes of the `n` tags that a party received; short tags are padded with zeros.
     pub(in crate::operations::intersect) fn received(&self, view: &[u8], n: usize) -> Vec<Vec<u8>> {
         let (mut peer, mut ch) = Channel::pair();
         for (_, body) in split_frames(view).iter().filter(|frame| frame.0 == 0x21) {
@@ -28,7 +28,7 @@ impl Coding {
         heads.iter().zip(tails).map(|(head, tail)| self.tag(*head, &tail)).collect()
     }
 
-    /// The body of a frame of these heads.
+    /// The body of a frame that holds these heads.
     pub(in crate::operations::intersect) fn frame(&self, heads: &[u128]) -> Vec<u8> {
         let (mut peer, mut ch) = Channel::pair();
         Gaps::new(self.heads).send(&mut peer.tx, heads.iter().copied()).unwrap();
@@ -37,13 +37,13 @@ impl Coding {
 }
 
 impl Tags {
-    /// The bytes of all tags, by position if they were not sorted.
+    /// The bytes of all tags, by position unless they are sorted.
     pub(in crate::operations::intersect) fn bytes(&self) -> Vec<Vec<u8>> {
         self.words.iter().map(|word| self.coding.tag(word >> 32, self.tail(position(*word)))).collect()
     }
 }
 
-/// Against the plain comparison of all with all; heads are so short that many are equal and only tails differ.
+/// The result must equal a plain comparison of all tags. Heads are so short that many are equal and only tails differ.
 #[test]
 fn own_tags_are_found_by_head_and_tail() {
     let mut rng = Prng::from_seed(&[1; 32]);
@@ -71,7 +71,7 @@ fn own_tags_are_found_by_head_and_tail() {
         own.find(&heads, |i| other.tail(position(other.words[i])), &mut places);
         let mine = own.bytes();
         for (i, (tag, (at, equal))) in other.bytes().iter().zip(places).enumerate() {
-            // The first own one with this head or a higher one, else the last.
+            // The first own tag with this head or a higher one, or else the last.
             let next = own.words.partition_point(|word| word >> 32 < heads[i]).min(n_y.saturating_sub(1));
             assert_eq!(at, own.words.get(next).map_or(0, |word| position(*word)));
             assert_eq!(equal, mine.get(next) == Some(tag));
