@@ -157,7 +157,7 @@ fn what_is_no_point_of_p256_is_refused_by_both_sides() {
             }
         }
     }
-    // An encoding that is not canonical, and points off the curve, which may stand for the identity.
+    // An encoding that is not canonical, and points off the curve, which may encode the identity.
     refuses::<P256>(&[&[0xff; 64], &[0; 64], &[5; 64]]);
     let (mut one, mut four) = ([0; 32], [0; 32]);
     (one[31], four[31]) = (1, 4);

@@ -1,5 +1,5 @@
-//! Checks of what all parties but one see together, in the runs of `observed_tests.rs`. A check says what is wrong, so
-//! that tests can have it fail.
+//! Checks of the joint view of all parties but one, in the runs of `observed_tests.rs`. A check returns its findings, so that
+//! tests can have it fail.
 
 use super::observed_tests::{CORRECTIONS, K, OPENING, RETURNED, Run, encoded, of_row, opened};
 use crate::ahe::elgamal::{Ciphertext, Encoding, Scalar};
@@ -8,10 +8,10 @@ use crate::okvs::Value;
 use curve25519_dalek::constants::RISTRETTO_BASEPOINT_POINT as G;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// What is wrong with what a coalition sees.
+/// The result of a check: an error describes what a coalition can learn from its view.
 pub(super) type Check = std::result::Result<(), String>;
 
-/// All that is wrong.
+/// Collects the findings of all checks.
 fn all(checks: impl IntoIterator<Item = Check>) -> Check {
     let wrong: Vec<String> = checks.into_iter().filter_map(Check::err).collect();
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
@@ -21,7 +21,7 @@ fn fail<T>(what: impl Into<String>) -> std::result::Result<T, String> {
     Err(what.into())
 }
 
-/// Adds all of these to what was seen, of which none may come twice.
+/// Adds these values to those seen. No value may occur twice.
 fn distinct<T: Eq + std::hash::Hash>(
     what: &str,
     seen: &mut HashSet<T>,
@@ -33,7 +33,7 @@ fn distinct<T: Eq + std::hash::Hash>(
     }
 }
 
-/// That each of these bits is one in about half of the list. By Hoeffding's bound a fair bit fails with a probability
+/// Checks that each of these bits is 1 in about half of the list. By Hoeffding's bound, a fair bit fails with a probability
 /// of 2 e^-32, or 2^-45.
 fn fair(what: &str, list: &[impl AsRef<[u8]>], bits: std::ops::Range<usize>) -> Check {
     if list.len() < 200 {
@@ -49,7 +49,7 @@ fn fair(what: &str, list: &[impl AsRef<[u8]>], bits: std::ops::Range<usize>) -> 
     Ok(())
 }
 
-/// That lengths and tags of all frames are the same in all runs.
+/// Checks that the lengths and tags of all frames are the same in all runs.
 pub(super) fn lengths<T>(runs: &[Run<T>]) -> Check {
     let of = |run: &Run<T>| -> Vec<Vec<Vec<(u16, usize)>>> {
         let of_one =
@@ -62,9 +62,9 @@ pub(super) fn lengths<T>(runs: &[Run<T>]) -> Check {
     }
 }
 
-/// That no block of 16 bytes is sent twice, in one run or in several. What a party tells all others alike is its
-/// commitment, and its seed and key. All other frames go from an honest party to the coalition, or are the coalition's
-/// own: with one honest party, there are no others.
+/// Checks that no block of 16 bytes is sent twice, within a run or across runs. A party sends only its commitment and its
+/// opening to all others alike. All other frames go from an honest party to the coalition, or are the coalition's own: with
+/// one honest party, there are no others.
 pub(super) fn wire<T>(runs: &[Run<T>]) -> Check {
     let (mut seen, mut twice) = (HashSet::new(), BTreeSet::new());
     for (tag, body) in runs.iter().flat_map(|run| run.frames.iter().flatten().flatten()) {
@@ -82,8 +82,8 @@ pub(super) fn wire<T>(runs: &[Run<T>]) -> Check {
     }
 }
 
-/// What is compared with an honest party, w_b or s_b, and what its function gives: each random and different from all
-/// others.
+/// Checks the strings that are compared with an honest party, w_b or s_b, and the values of its function: each is random and
+/// different from all others.
 pub(super) fn compared<T>(runs: &[Run<T>], honest: usize) -> Check {
     let (mut seen, mut all, mut values) = (HashSet::new(), Vec::new(), HashSet::new());
     for run in runs {
@@ -97,12 +97,12 @@ pub(super) fn compared<T>(runs: &[Run<T>], honest: usize) -> Check {
             }
         }
     }
-    // Strings have at least as many random bits.
+    // Strings have at least this many random bits.
     fair("compared strings", &all, 0..40)
 }
 
-/// That a coalition's shares are random, all of them, those of members, and those of others; and so is what is opened
-/// for equality.
+/// Checks that a coalition's shares are random: all of them, those of members, and those of non-members; and that the bits
+/// opened for equality are random too.
 pub(super) fn shares<T>(runs: &[Run<T>], honest: usize) -> Check {
     let (mut all, mut split) = (Vec::new(), [Vec::new(), Vec::new()]);
     for run in runs {
@@ -129,7 +129,7 @@ pub(super) fn shares<T>(runs: &[Run<T>], honest: usize) -> Check {
             from_honest.collect::<Vec<_>>()
         });
         let bytes: Vec<Vec<u8>> = bytes.collect();
-        // Some parties are the sender only, or the receiver.
+        // Some parties are only the sender, or only the receiver.
         if !bytes.is_empty() {
             fair(what, &bytes, 0..8)?;
         }
@@ -137,13 +137,14 @@ pub(super) fn shares<T>(runs: &[Run<T>], honest: usize) -> Check {
     Ok(())
 }
 
-/// That the ciphertexts that a coalition receives look fresh to it. It knows its own, and all secret keys but one.
+/// Checks that the ciphertexts that a coalition receives look fresh to it. It knows its own ciphertexts, and all secret keys
+/// but one.
 pub(super) fn ciphertexts<T>(runs: &[Run<T>], honest: usize) -> Check {
     let mut bytes = Vec::new();
     for run in runs {
         let n = run.parties();
         let missing = run.sum_of_keys(run.coalition(honest));
-        // Under the joint key of all.
+        // Ciphertexts under the joint key of all parties.
         let mut closed = Vec::new();
         let mut own = Vec::new();
         let mut received = Vec::new();
@@ -162,14 +163,14 @@ pub(super) fn ciphertexts<T>(runs: &[Run<T>], honest: usize) -> Check {
             _ => received.extend(run.list(honest)),
         }
         received.extend(closed.iter().copied());
-        // Both parts of each are different from all others: from those that came, and from those that went.
+        // Both parts of each differ from all other parts, received or sent.
         let parts = |list: &[Ciphertext]| -> Vec<Encoding> {
             list.iter().flat_map(|c| c.as_ref().as_chunks::<32>().0.to_vec()).collect()
         };
         let mut seen: HashSet<Encoding> = parts(&own).into_iter().collect();
         distinct("parts of ciphertexts", &mut seen, parts(&received))?;
         bytes.extend(parts(&received));
-        // Under all keys of the coalition, a message under the key that is missing is like none that it knows.
+        // After decryption with all keys of the coalition, a message under the missing key equals none that it knows.
         seen.extend([[0; 32], G.compress().0]);
         let items = run.coalition(honest).flat_map(|party| run.sets[party].iter()).collect::<BTreeSet<_>>();
         seen.extend(encoded(items.into_iter()));
@@ -181,8 +182,8 @@ pub(super) fn ciphertexts<T>(runs: &[Run<T>], honest: usize) -> Check {
     fair("parts of ciphertexts", &bytes, 1..255)
 }
 
-/// That both rows which an honest party offers are fresh in every run, also within one session. Whoever can work out what
-/// it would offer sees which of the two rows it has got.
+/// Checks that both rows that an honest party offers are fresh in every run, also within one session. A party that can
+/// predict its offers sees which of the two rows it has got.
 fn offers<T>(runs: &[Run<T>], honest: usize) -> Check {
     let mut seen = HashSet::<Encoding>::new();
     for (_, offers) in runs.iter().flat_map(|run| &run.notes[honest].offered) {
@@ -202,8 +203,8 @@ fn passed_on<T>(run: &Run<T>, honest: usize, k: usize) -> Vec<Vec<Encoding>> {
     rows
 }
 
-/// That what passed an honest client of a union is a function of the result: a row for each item of the union outside
-/// X_1, and nothing in all others. The same in all runs, in which the result is the same.
+/// Checks that the list passed on by an honest client of a union is a function of the result: a row for each item of the
+/// union outside X_1, and nothing in all other rows. It must be the same in all runs with the same result.
 pub(super) fn rows_follow_from_the_result<T>(runs: &[Run<T>], honest: usize) -> Check {
     if honest == 0 {
         return Ok(());
@@ -225,8 +226,8 @@ pub(super) fn rows_follow_from_the_result<T>(runs: &[Run<T>], honest: usize) -> 
     Ok(())
 }
 
-/// That what passed an honest client of a count is the identity for each item of all, and otherwise an element that is
-/// equal to no other and to no multiple of the generator that P_1 knows.
+/// Checks that the list passed on by an honest client of a count has the identity for each item of all parties. Every other
+/// element must differ from all others and from the multiples of the generator that P_1 knows.
 pub(super) fn others_are_unknown<T>(runs: &[Run<T>], honest: usize, known: &[Encoding]) -> Check {
     if honest == 0 {
         return Ok(());
@@ -246,8 +247,8 @@ pub(super) fn others_are_unknown<T>(runs: &[Run<T>], honest: usize, known: &[Enc
     Ok(())
 }
 
-/// That a party permutes the rows: of those that can be told apart, with all keys, half or more are elsewhere. `k`
-/// ciphertexts are a row.
+/// Checks that a party permutes the rows: at least half of the rows that can be told apart with all keys must move. A row has
+/// `k` ciphertexts.
 pub(super) fn permuted<T>(runs: &[Run<T>], party: usize, k: usize) -> Check {
     let (mut stayed, mut known) = (0, 0);
     for run in runs {
@@ -264,7 +265,7 @@ pub(super) fn permuted<T>(runs: &[Run<T>], party: usize, k: usize) -> Check {
         };
         let before = places(&before, &key);
         let after = places(&run.list(party), &run.sum_of_keys(run.remaining(party)));
-        // Of a count, only where the identities are can be told; of a union, each row but these.
+        // In a count, only the positions of the identities are recognisable; in a union, all rows but these are.
         let told = before.iter().filter(|(element, _)| (**element == [0; 32]) == (k == 1));
         let stays: Vec<bool> = told.map(|(element, at)| after.get(element) == Some(at)).collect();
         (stayed, known) = (stayed + stays.iter().filter(|stays| **stays).count(), known + stays.len());
@@ -275,7 +276,7 @@ pub(super) fn permuted<T>(runs: &[Run<T>], party: usize, k: usize) -> Check {
     }
 }
 
-/// All that is checked of a union, in runs that differ in what the result does not say.
+/// Runs all checks of a union, on runs that differ only in what the result does not show.
 pub(super) fn union_is_private<T>(runs: &[Run<T>], honest: usize) -> Check {
     all([
         lengths(runs),
@@ -289,7 +290,7 @@ pub(super) fn union_is_private<T>(runs: &[Run<T>], honest: usize) -> Check {
     ])
 }
 
-/// All that is checked of a count. `known` are elements that P_1 would recognise.
+/// Runs all checks of a count. `known` are elements that P_1 would recognise.
 pub(super) fn count_is_private<T>(runs: &[Run<T>], honest: usize, known: &[Encoding]) -> Check {
     all([
         lengths(runs),
@@ -303,14 +304,14 @@ pub(super) fn count_is_private<T>(runs: &[Run<T>], honest: usize, known: &[Encod
     ])
 }
 
-/// A value as a number, to look for sums that are 0.
+/// Returns a value as a number, to search for sums that are 0.
 fn number(value: &[u8]) -> u128 {
     let mut wide = [0; 16];
     wide[..value.len()].copy_from_slice(value);
     u128::from_le_bytes(wide)
 }
 
-/// How many of these are sums of others.
+/// The number of values that are sums of others.
 fn dependent(values: &[u128]) -> usize {
     let mut basis: Vec<u128> = Vec::new();
     for value in values {
@@ -328,8 +329,8 @@ pub(super) fn of_pair(key: &[u8; 32], item: &ItemHash) -> Value {
     crate::hash::Domain::without_session("coalition tests, zero share").hash(&[key, item.as_bytes()])
 }
 
-/// All that is checked of an intersection. At each item, of what the coalition has there, no sums are 0 but those that
-/// it has made itself, and one for each item of the result.
+/// Runs all checks of an intersection. At each item, the only sums of the coalition's values that are 0 are those that it
+/// made itself, and one for each item of the result.
 pub(super) fn intersection_is_private<T>(runs: &[Run<T>], honest: usize) -> Check {
     let sums = runs.iter().flat_map(|run| {
         let items: BTreeSet<&[u8]> = run.coalition(honest).flat_map(|party| run.sets[party].iter()).collect();
@@ -338,14 +339,14 @@ pub(super) fn intersection_is_private<T>(runs: &[Run<T>], honest: usize) -> Chec
     all([lengths(runs), wire(runs), values(runs, honest)].into_iter().chain(sums))
 }
 
-/// That what a coalition gets from an honest party in programmable OPRFs is random, and different everywhere.
+/// Checks that the values that a coalition gets from an honest party in programmable OPRFs are random and all different.
 fn values<T>(runs: &[Run<T>], honest: usize) -> Check {
     let (mut seen, mut bytes) = (HashSet::new(), Vec::new());
     for run in runs {
         for party in run.coalition(honest) {
             for (_, values) in run.notes[party].received.iter().filter(|(peer, _)| *peer == honest) {
                 distinct("values of a programmable OPRF", &mut seen, values.iter().copied())?;
-                // Values have at least as many random bytes.
+                // Values have at least this many random bytes.
                 bytes.extend(values.iter().flat_map(|value| &value[..5]).map(|byte| [*byte]));
             }
         }
@@ -363,12 +364,12 @@ fn at_item<T>(run: &Run<T>, honest: usize, item: &[u8]) -> Check {
     for party in run.coalition(honest) {
         let notes = &run.notes[party];
         if let Some(at) = place(party) {
-            // What another of the coalition has programmed there is known as that.
+            // Values that another member programmed there are counted with its own.
             let from = |peer: usize| peer == honest || place(peer).is_none();
             let received = notes.received.iter().filter(|(peer, _)| from(*peer));
             values.extend(received.map(|(_, values)| number(&values[at])));
             values.extend(notes.programmed.iter().map(|(_, values)| number(&values[at])));
-            // T_j(x) is the sum of what a client has.
+            // T_j(x) is the sum of a client's other values.
             made += usize::from(party > 0);
         }
         let keys = notes.keys.iter().filter(|(peer, _)| *peer == honest || *peer > party);

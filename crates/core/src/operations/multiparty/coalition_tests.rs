@@ -1,6 +1,6 @@
-//! What all parties but one see together, in runs that differ only in what the result does not say: which of the
-//! coalition's items the honest party has too, and how many. The checks are in `checked_tests.rs`; that they notice
-//! what they are for, in `flawed_tests.rs`. Not here: the one-bit pads of an equality
+//! Tests of the joint view of all parties but one, in runs that differ only in what the result does not show: which of the
+//! coalition's items the honest party has too, and their number. The checks are in `checked_tests.rs`; `flawed_tests.rs`
+//! tests that they detect flaws. The one-bit pads of an equality are tested elsewhere
 //! (`equality::nibbles::tests::a_table_shows_the_nibble_under_pads_of_one_bit_and_not_under_these`).
 
 use super::checked_tests::{count_is_private, intersection_is_private, lengths, union_is_private};
@@ -17,21 +17,20 @@ use crate::testing::run_many;
 use std::collections::BTreeSet;
 use veilset_testing::Draw;
 
-/// Items that the honest party may share with the coalition, each with what happens to it: those of all others, and
-/// those of some of them.
+/// Items that the honest party may share with the coalition: items of all other parties, and items of some of them.
 struct Items {
     of_all: Vec<Vec<u8>>,
     of_some: Vec<Vec<u8>>,
 }
 
-/// The coalition's items, and its sets. One is the empty item, and some are longer than an element.
+/// Returns the coalition's items, and its sets. One item is empty, and some are longer than an element.
 fn items(n: usize, honest: usize) -> (Items, Vec<Vec<Vec<u8>>>) {
     let of_all: Vec<Vec<u8>> =
         (0..8).map(|i| format!("{i} of all, {}", "x".repeat(i)).into_bytes()).collect();
     let mut sets = vec![of_all.clone(); n];
     let mut of_some = Vec::new();
     for party in (0..n).filter(|party| *party != honest) {
-        // Of three others, two have each of these.
+        // Two of three other parties have each of these.
         let next = (0..n).cycle().skip(party + 1).find(|next| *next != honest).unwrap();
         for item in (0..3).map(|i| format!("{i} of two, {party}, and much longer").into_bytes()) {
             sets[party].push(item.clone());
@@ -41,7 +40,7 @@ fn items(n: usize, honest: usize) -> (Items, Vec<Vec<Vec<u8>>>) {
             of_some.push(item);
         }
         let mut own: Vec<Vec<u8>> = (0..5).map(|i| format!("{i} of {party}").into_bytes()).collect();
-        // The empty item is one client's.
+        // One client has the empty item.
         if party + 2 >= n && !of_some.contains(&Vec::new()) {
             own[0] = Vec::new();
         }
@@ -51,8 +50,8 @@ fn items(n: usize, honest: usize) -> (Items, Vec<Vec<Vec<u8>>>) {
     (Items { of_all, of_some }, sets)
 }
 
-/// Sets of three worlds. The honest party has four of the items that all others have, of which the count speaks, and
-/// five that only it has. Of the coalition's other items it has none, all, or every other one.
+/// The sets of three worlds. In each, the honest party has four of the items that all others have, so that the count is four,
+/// and five that only it has. It has none, all, or every other one of the coalition's other items.
 pub(super) fn worlds(n: usize, honest: usize) -> [Vec<ItemSet>; 3] {
     let (items, sets) = items(n, honest);
     let own = (0..5).map(|i| format!("{i} of the honest party").into_bytes());
@@ -67,15 +66,15 @@ pub(super) fn worlds(n: usize, honest: usize) -> [Vec<ItemSet>; 3] {
         })
 }
 
-/// Coalitions of two of three and of three of four: the number of parties, and who is honest.
+/// Coalitions of two of three parties and of three of four: the number of parties, and the honest one.
 const COALITIONS: [(usize, usize); 7] = [(3, 0), (3, 1), (3, 2), (4, 0), (4, 1), (4, 2), (4, 3)];
 
-/// One of three parties and one of four, or all in the whole tier.
+/// Returns one coalition among three parties and one among four, or all in the whole tier.
 fn coalitions(test: &str) -> Vec<(usize, usize)> {
     Draw::new(test).of_each(1, COALITIONS, |(n, _)| *n)
 }
 
-/// The runs of all worlds, with numbers of their own: the generators differ, and the session is the same.
+/// Runs all worlds, each with its own number: the generators differ, and the session is the same.
 pub(super) fn in_all_worlds<T>(
     (n, honest): (usize, usize),
     run: impl Fn(u8, &[ItemSet]) -> Run<T>,
@@ -123,9 +122,9 @@ fn an_intersection_shows_a_coalition_nothing_but_the_result() {
     }
 }
 
-// ---- What all parties agree on.
+// ---- The agreement of all parties.
 
-/// What each of three parties has agreed on; where some have these generators instead of their own.
+/// The result of the agreement at each of three parties, some of which have these generators instead of their own.
 fn agreed(number: u8, others: &[(usize, Prng)]) -> Vec<[u32; 3]> {
     let agreed = run_many(3, number, |many| {
         let other = others.iter().find(|(party, _)| *party == many.me);
@@ -136,7 +135,7 @@ fn agreed(number: u8, others: &[(usize, Prng)]) -> Vec<[u32; 3]> {
     agreed.0
 }
 
-/// Nobody chooses the functions, and so its items in view of them: each party's seed counts.
+/// No party chooses the functions, or its items in view of them: each party's seed counts.
 #[test]
 fn hash_functions_follow_from_the_seeds_of_all_parties() {
     let plain = agreed(1, &[]);
@@ -148,13 +147,13 @@ fn hash_functions_follow_from_the_seeds_of_all_parties() {
     }
 }
 
-/// A party that chooses its seed or its key when it knows those of the others is found out by all of them.
+/// A party that chooses its seed or its key in view of the others' openings is detected by all of them.
 #[test]
 fn a_party_that_shows_what_it_did_not_commit_to_is_named() {
     const COMMITMENT: Message<[u8; 32]> = Message::new(0xd8, "a commitment");
     const OPENING: Message<[u8; 32]> = Message::new(0xd9, "a seed and a key");
     let [one, other] = [1, 2].map(|seed| SecretKey::random(&mut Prng::from_seed(&[seed; 32])).public());
-    // What it commits to, as which party, and what it shows.
+    // The committed seed and key, the party in the commitment, and the opening.
     let honest = (2, [[3; 32], one]);
     for (number, (as_party, shown)) in
         [honest, (2, [[4; 32], one]), (2, [[3; 32], other]), (1, honest.1)].into_iter().enumerate()
@@ -168,7 +167,7 @@ fn a_party_that_shows_what_it_did_not_commit_to_is_named() {
                 cx.ch.tx.send(COMMITMENT, &[committed])?;
                 cx.ch.rx.recv(COMMITMENT, 1)
             })?;
-            // It has seen what the others show.
+            // It sees the others' openings first.
             many.each(|_, cx| {
                 let all = cx.ch.rx.recv(OPENING, 3)?[2];
                 cx.ch.tx.send(OPENING, &[shown[0], shown[1], all])
@@ -187,7 +186,7 @@ fn a_party_that_shows_what_it_did_not_commit_to_is_named() {
     }
 }
 
-/// The length of every message follows from the bounds, also of parties with less, or nothing.
+/// The length of every message follows from the bounds, even for smaller or empty sets.
 #[test]
 fn lengths_follow_from_the_bounds() {
     let [some, ..] = worlds(3, 1);

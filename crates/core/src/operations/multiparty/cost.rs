@@ -1,9 +1,8 @@
-//! What runs of several parties cost, computed from bounds alone: by the parts that the program runs them with.
+//! The cost of runs of several parties, computed from bounds alone for the building blocks that the program uses.
 //!
-//! Bytes are exact; a test runs the operations and compares. Of rounds, the longest chain is counted where each message
-//! waits for the one before, as if nothing that two parties say at the same time were said together: a run may take a
-//! few less, and not more. Memory is that of what is held, as if all steps of a party with others held their most at
-//! the same time.
+//! Bytes are exact; a test compares them with runs of the operations. Rounds are the longest chain of messages in which each
+//! waits for the one before, as if no two parties sent at the same time: a run may take slightly fewer, but not more. Memory
+//! is counted as if all concurrent steps of a party held their most at the same time.
 
 use super::union::Public;
 use super::{count, intersect, rows};
@@ -23,24 +22,24 @@ use crate::oprf::vole::Rr22;
 use crate::vole::silent::Silent;
 use crate::work::{Primitive, Work, traffic};
 
-/// What a run of several parties costs.
+/// The cost of a run of several parties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cost {
-    /// Bytes of the frames of the protocol, exact: `traffic[from][to]`.
+    /// The exact bytes of the frames of the protocol: `traffic[from][to]`.
     pub traffic: Vec<Vec<u64>>,
-    /// The most messages on a chain in which each waits for the one before. A run may take a few less.
+    /// The most messages on a chain in which each waits for the one before. A run may take slightly fewer.
     pub rounds: usize,
-    /// The cost of each party. What each holds is in addition to its hashed set and to [`Cost::in_flight`].
+    /// The cost of each party. Its memory excludes its hashed set and [`Cost::in_flight`].
     pub parties: Vec<PartyCost>,
 }
 
 impl Cost {
-    /// Bytes that this party sends to all others.
+    /// The bytes that this party sends to all others.
     pub fn sent(&self, party: usize) -> u64 {
         self.traffic.get(party).into_iter().flatten().sum()
     }
 
-    /// Bytes that this party receives from all others.
+    /// The bytes that this party receives from all others.
     pub fn received(&self, party: usize) -> u64 {
         self.traffic.iter().filter_map(|to| to.get(party)).sum()
     }
@@ -53,20 +52,20 @@ impl Cost {
     }
 }
 
-/// Bytes of an element of the group in memory, and of a ciphertext.
+/// Bytes of an element of the group in memory.
 const ELEMENT: usize = size_of::<Element>();
 const CIPHERTEXT: usize = Ciphertext::SIZE;
 /// Bytes that a thread holds for the batch of elements or ciphertexts that it computes.
 const EACH_THREAD: usize = 320 << 10;
-/// Bytes of the tables of the joint key and of that of the rest.
+/// Bytes of the tables of the joint key and of the remaining parties' key.
 const KEYS: usize = 120 << 10;
-/// Bytes of hashes of an item, with its number while they are listed.
+/// Bytes of the hash of an item, with its number while hashes are listed.
 const HASHED: usize = 36;
 
 /// The cost of a union.
 ///
 /// # Errors
-/// As the run has, for bounds that are too large.
+/// The errors of the run for bounds that are too large.
 pub(crate) fn union(public: &Public) -> Result<Cost> {
     let (bounds, k) = (public.bounds(), public.k());
     let mut sum = Sum::new(bounds.len())?;
@@ -76,25 +75,25 @@ pub(crate) fn union(public: &Public) -> Result<Cost> {
     let mut owned = vec![0; bounds.len()];
     for (owner, &bound) in bounds.iter().enumerate().skip(1) {
         let n = public.bins(owner);
-        // It encrypts the row of each bin.
+        // The owner encrypts the row of each bin.
         sum.encrypt(owner, n * k);
         let encoded = n * (layout.width() + 1) + n * k * (ELEMENT + 32 + CIPHERTEXT);
         owned[owner] = placed(n, bound).max(4 * n + encoded);
         let mut rounds = 0;
-        // The rows visit P_2 to the one before, and then P_1.
+        // The rows visit P_2 to the owner's predecessor, and then P_1.
         for holder in (1..owner).chain([0]) {
             let visit = Visit { owner, holder, sizes: public.sizes(owner, holder), k, returned: holder > 0 };
             let test = sum.visit(visit)?;
             rounds = rounds.max(test) + VISIT + usize::from(visit.returned);
         }
-        // The rows, that are offered in their place, and those that come back.
+        // The rows, the ciphertexts offered in their place, and the returned rows.
         sum.hold(owner, 4 * n + n * k * (2 * CIPHERTEXT + CIPHERTEXT + 32) + grown(n * k, CIPHERTEXT));
         longest = longest.max(rounds);
     }
     let rows = public.rows()?;
     sum.shuffle(Shape::new(rows, k), rows * k);
-    // P_1 has the rows of all owners as they came and as one list, and what they decrypt to. Items that it has not are put
-    // together, and hashed.
+    // P_1 holds the rows of all owners as received and as one list, and their decryptions. The items that it lacks are
+    // collected and hashed.
     let all: usize = bounds.iter().skip(1).sum();
     let new = grown(all, public.max_row + 8) + 32 * all + rows * k * (encoding::PIECE + 2);
     let list = 3 * rows * k * CIPHERTEXT;
@@ -108,7 +107,7 @@ pub(crate) fn union(public: &Public) -> Result<Cost> {
 /// The cost of a count.
 ///
 /// # Errors
-/// As the run has, for bounds that are too large.
+/// The errors of the run for bounds that are too large.
 pub(crate) fn count(bounds: &[usize]) -> Result<Cost> {
     let mut sum = Sum::new(bounds.len())?;
     sum.agree();
@@ -121,7 +120,7 @@ pub(crate) fn count(bounds: &[usize]) -> Result<Cost> {
         test = test.max(sum.visit(visit)?);
         visits += VISIT + 1;
     }
-    // What is offered beside, with its elements, and what comes back.
+    // The ciphertexts offered in place of the rows, with their elements, and the returned rows.
     sum.hold(0, 4 * n + n * (2 * CIPHERTEXT + ELEMENT + CIPHERTEXT + 32) + grown(n, CIPHERTEXT));
     sum.shuffle(Shape::blinded(n), n);
     let owned = placed(n, bounds[0]).max(5 * n + n * (ELEMENT + 32 + CIPHERTEXT));
@@ -135,16 +134,16 @@ pub(crate) fn count(bounds: &[usize]) -> Result<Cost> {
 /// The cost of an intersection.
 ///
 /// # Errors
-/// As the run has, for bounds that are too large.
+/// The errors of the run for bounds that are too large.
 pub(crate) fn intersect(bounds: &[usize]) -> Result<Cost> {
     let n = bounds.len();
     let mut sum = Sum::new(n)?;
     let opprf = Programmed(Rr22::new(Silent::default()));
     let (mut shares, mut last) = (0, 0);
-    // What each party holds with the others at once: shares in both directions one after the other; then with P_1.
+    // The bytes that each party holds in its concurrent steps: first with clients, in both directions in turn; then with P_1.
     let (mut with_clients, mut with_leader) = (vec![0; n], vec![0; n]);
     for (one, other) in (0..n).flat_map(|other| (0..other).map(move |one| (one, other))) {
-        // P_1 is the receiver of all; clients are in turn.
+        // P_1 always receives; clients take turns.
         let directions = if one == 0 { vec![[one, other]] } else { vec![[one, other], [other, one]] };
         let (mut rounds, mut held) = (0, [0; 2]);
         for [receiver, sender] in directions {
@@ -166,49 +165,50 @@ pub(crate) fn intersect(bounds: &[usize]) -> Result<Cost> {
         *longest = rounds.max(*longest);
     }
     let held = |party: usize, _: &Held| {
-        // The values of each pair, and their sum: of a client shares, what it got, its own and T.
+        // The values of each pair, and their sum. A client holds its shares for others, the shares it got, its own share and
+        // T.
         let lists = if party == 0 { n } else { 2 * n - 2 };
         (HASHED + 16 * lists) * bounds[party] + with_clients[party].max(with_leader[party])
     };
     sum.done(shares + last, held)
 }
 
-/// Rounds until all agree: commitments, and what they commit to.
+/// Rounds of the agreement: commitments, then their openings.
 const AGREED: usize = 2;
-/// Rounds of a membership OT: base OTs there and back, and the rows.
+/// Rounds of a membership OT: base OTs in both directions, and the rows.
 const VISIT: usize = 3;
 
-/// Bytes held while so many items are placed in so many bins: their bins; the table, and the search.
+/// Bytes held while the items are placed in the bins: the items' bins, the table, and the search.
 fn placed(bins: usize, items: usize) -> usize {
     4 * CHOICES * items + 16 * bins
 }
 
-/// A visit of an owner's rows at another party.
+/// A step in which another party holds an owner's rows.
 #[derive(Clone, Copy)]
 struct Visit {
     owner: usize,
     holder: usize,
     sizes: Sizes,
-    /// Ciphertexts of a row.
+    /// The number of ciphertexts of a row.
     k: usize,
     /// Whether the holder returns the rows.
     returned: bool,
 }
 
-/// What one party holds: in its visits, all at once, and in Shuffle&Decrypt.
+/// Bytes that one party holds: in its concurrent visits, and in Shuffle&Decrypt.
 #[derive(Clone, Copy, Default)]
 struct Held {
     visits: usize,
     shuffle: usize,
 }
 
-/// The costs of all parties as they are summed up.
+/// The running sum of the costs of all parties.
 struct Sum {
     traffic: Vec<Vec<u64>>,
     parties: Vec<(Tally, Held)>,
 }
 
-/// What one party computes, with multiplications by tables on their own.
+/// The work of one party, with multiplications by tables counted separately.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     work: Work,
@@ -234,7 +234,7 @@ impl Sum {
         self.parties[party].0.work += work;
     }
 
-    /// So many ciphertexts are encrypted or re-randomised.
+    /// Adds the encryption or re-randomisation of `ciphertexts` ciphertexts.
     fn encrypt(&mut self, party: usize, ciphertexts: usize) {
         self.parties[party].0.by_table += 2 * ciphertexts;
     }
@@ -243,7 +243,7 @@ impl Sum {
         self.parties[party].1.visits += bytes;
     }
 
-    /// All send each other a commitment; then a seed, a key and a hash (`setup.rs`).
+    /// Adds the agreement: all parties send each other a commitment, then a seed, a key and a hash (`setup.rs`).
     fn agree(&mut self) {
         let bytes = framed(1, 1, 32) + framed(3, 3, 32);
         for (from, to) in self.traffic.iter_mut().enumerate() {
@@ -251,7 +251,7 @@ impl Sum {
         }
     }
 
-    /// A membership test of each bin of the owner, and its rows. Returns the rounds up to the shares.
+    /// Adds a membership test for each bin of the owner, and the transfer of its rows. Returns the rounds up to the shares.
     fn visit(&mut self, visit: Visit) -> Result<usize> {
         let Visit { owner, holder, sizes, k, returned } = visit;
         let (n, k) = (sizes.bins, sizes.bins * k);
@@ -264,7 +264,7 @@ impl Sum {
         let (tests, offered) = (traffic(&test.steps), rows.step.traffic);
         self.send(owner, holder, number + (tests.to_sender + offered.to_receiver) as usize);
         self.send(holder, owner, (tests.to_receiver + offered.to_sender) as usize + back);
-        // The owner encrypts what it offers in place of its rows.
+        // The owner encrypts the ciphertexts that it offers in place of its rows.
         self.encrypt(owner, k);
         for (i, party) in [owner, holder].into_iter().enumerate() {
             self.encrypt(party, if returned { k } else { 0 });
@@ -274,17 +274,17 @@ impl Sum {
         let frames = 4 * k.min(rows::FRAME) * CIPHERTEXT;
         self.hold(owner, test.held[0].max(n + rows.held[1] + frames));
         self.hold(holder, test.held[1].max(n + rows.held[0] + frames + grown(k, CIPHERTEXT)));
-        // The number of the try, and then the holder begins.
+        // The owner sends the number of the try, and then the holder begins.
         Ok(1 + test.rounds)
     }
 
-    /// Shuffle&Decrypt of this list.
+    /// Adds Shuffle&Decrypt of this list.
     fn shuffle(&mut self, shape: Shape, ciphertexts: usize) {
         let parties = self.parties.len();
         let frames = ciphertexts.min(shuffle::FRAME) * (2 * CIPHERTEXT + 2 * ELEMENT + 64);
         for party in 0..parties {
             self.send(party, (party + 1) % parties, shape.traffic());
-            // All re-randomise and multiply by their keys; in a count the clients by a fresh scalar, too.
+            // All parties re-randomise and multiply by their keys; in a count, the clients also multiply by a fresh scalar.
             self.encrypt(party, ciphertexts);
             let multiplications = if shape.is_blinded() && party > 0 { 3 } else { 1 };
             self.work(party, Work::of(Primitive::Ristretto255, multiplications * ciphertexts));
@@ -292,11 +292,11 @@ impl Sum {
         }
     }
 
-    /// The costs, where `held` is told a party and what it holds in the parts.
+    /// Returns the costs. `held` computes the bytes that a party holds from those of its parts.
     fn done(self, rounds: usize, held: impl Fn(usize, &Held) -> usize) -> Result<Cost> {
         let party = |(party, (tally, parts)): (usize, &(Tally, Held))| {
             let mut work = tally.work;
-            // Two multiplications by tables, with the encoding, take as long as another one.
+            // Two multiplications by tables, with the encoding, take as long as one without a table.
             work += Work::of(Primitive::Ristretto255, tally.by_table.div_ceil(2));
             let each_thread = if tally.by_table > 0 { EACH_THREAD as u64 } else { 0 };
             PartyCost { work, memory: Memory { each_thread, ..Memory::held(held(party, parts)) } }

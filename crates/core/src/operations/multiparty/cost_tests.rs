@@ -1,4 +1,4 @@
-//! Bytes against those of runs, and figures for large sets.
+//! The stated bytes compared with runs, and figures for large sets.
 
 use super::*;
 use crate::channel::Mesh;
@@ -9,7 +9,7 @@ use crate::operations::multiparty::tests;
 use crate::testing::{Rounds, run_many, run_meshes};
 use veilset_testing::Draw;
 
-/// That what each party received from each other is as stated.
+/// Checks that each party received the stated bytes from each other party.
 fn is_as_run(stated: &Cost, views: &[Vec<Vec<u8>>], what: &str) {
     let n = views.len();
     assert_eq!((stated.traffic.len(), stated.parties.len()), (n, n));
@@ -38,7 +38,7 @@ fn stated(operation: &str, bounds: &[usize]) -> Cost {
     stated.unwrap()
 }
 
-/// What a party does in a run of this operation.
+/// Runs one party of this operation.
 fn step(operation: &str, many: &mut Many, sets: &[ItemSet], bounds: &[usize]) -> Result<()> {
     let (hashed, public) = (Hashed::new(&sets[many.me]), public(bounds));
     match operation {
@@ -48,14 +48,14 @@ fn step(operation: &str, many: &mut Many, sets: &[ItemSet], bounds: &[usize]) ->
     }
 }
 
-/// Sets of these sizes and bounds on them.
+/// Runs the operation on sets of these sizes and bounds, and checks the stated bytes.
 fn run(sizes: &[usize], bounds: &[usize], operation: &str) {
     let sets: Vec<ItemSet> = tests::sets(sizes);
     let (_, views) = run_many(sizes.len(), 1, |many| step(operation, many, &sets, bounds));
     is_as_run(&stated(operation, bounds), &views, &format!("{operation} {sizes:?} {bounds:?}"));
 }
 
-/// Two parties over a transport that counts.
+/// Two parties run over a transport that counts rounds.
 #[test]
 fn rounds_of_two_are_no_more_than_stated_and_not_many_less() {
     let mut draw = Draw::new("rounds of several");
@@ -109,11 +109,11 @@ fn large_sets_cost_what_is_planned() {
     assert!((170..=200).contains(&megabytes(&four)), "{}", megabytes(&four));
     let four = stated("union", &several(4, 1 << 16));
     assert!((250..=345).contains(&megabytes(&four)), "{}", megabytes(&four));
-    // Strings longer than 64 bits.
+    // The compared strings are longer than 64 bits.
     let eight = stated("union", &several(8, 1 << 20));
     assert_eq!(eight.parties.len(), 8);
     assert!(count(&several(8, 1 << 20)).is_ok() && intersect(&several(8, 1 << 20)).is_ok());
-    // It is the same for all parties of a count and an intersection other than P_1.
+    // All parties of a count or an intersection other than P_1 have the same cost.
     for cost in [count(&several(5, 1000)).unwrap(), intersect(&several(5, 1000)).unwrap()] {
         assert!(cost.parties[2..].iter().all(|party| *party == cost.parties[1]));
     }

@@ -3,15 +3,16 @@
 //! 1. All parties agree on hash functions and a joint key (`setup.rs`).
 //! 2. P_1 places its items in a cuckoo table. With each other party it runs a membership test with shared output for
 //!    each bin ([`crate::membership::shared`]).
-//! 3. P_1 encrypts 0 for each bin with an item, and the generator G for an empty one. For j = 2, ..., n: a
-//!    membership OT ([`crate::membership::mot`]) hands P_j the ciphertext if it has the item, and a fresh encryption
-//!    of G if not. P_j re-randomises what it got and returns it; P_1 does too. What is no ciphertext becomes one of 0 on
-//!    the way (`rows.rs`).
+//! 3. P_1 encrypts 0 for each bin with an item, and the generator G for an empty one. For j = 2, ..., n: a membership OT
+//!    ([`crate::membership::mot`]) hands P_j the ciphertext if it has the item, and a fresh encryption of G if not. P_j
+//!    re-randomises the received ciphertext and returns it; P_1 re-randomises it again. Malformed ciphertexts become
+//!    encryptions of 0 on the way (`rows.rs`).
 //! 4. Shuffle&Decrypt ([`crate::ahe::shuffle`]), in which each of P_2 to P_n also multiplies both parts by a fresh
 //!    scalar. P_1 counts the rows that hold 0.
 //!
-//! Security: semi-honest, against any n - 1 parties together; that of the parts. The scalars are for a P_1 that
-//! deviates: one that offers different elements instead of G would else see which party was the last to lack an item.
+//! Security: semi-honest, against any coalition of n - 1 parties, under the assumptions of the parts. The scalars protect
+//! against a P_1 that deviates: if it offers different elements instead of G, it would otherwise see which party was the last
+//! to lack an item.
 //!
 //! Leakage: the bounds on all sets. P_1 learns the number of items that all have. Cost for beta bins of P_1: with
 //! each other party a membership test of beta bins, and a membership OT; then beta ciphertexts to each party in turn.
@@ -38,57 +39,57 @@ use crate::secret::Secrets;
 
 /// The protocol over a membership test with shared output and a membership OT.
 pub struct Count<T, M> {
-    /// The test.
+    /// The membership test with shared output.
     pub tests: T,
-    /// The transfer.
+    /// The membership OT.
     pub transfer: M,
 }
 
-/// What a party has before Shuffle&Decrypt.
+/// The state of a party before Shuffle&Decrypt.
 pub(super) struct Listed {
     pub(super) setup: Setup,
-    /// The leader's list.
+    /// The leader's list; empty for all others.
     pub(super) list: Vec<Ciphertext>,
-    /// Where the leader first offered us what is no ciphertext.
+    /// The position of the first malformed ciphertext that the leader offered us.
     malformed: FirstMalformed,
 }
 
-/// What all steps of a party share.
+/// The state shared by all steps of a party.
 struct Party<'r> {
     me: usize,
     setup: &'r Setup,
     joint: &'r PublicKey,
-    /// How many items we have; the hashes behind theirs are of dummies.
+    /// The number of our items. Any hashes after theirs are hashes of dummies.
     items: usize,
     hashes: &'r [Input],
     bounds: &'r [usize],
 }
 
 impl Party<'_> {
-    /// What P_1 and this holder know about their tests.
+    /// The common parameters of P_1 and this holder for their tests.
     fn batch(&self, functions: Functions, holder: usize) -> Batch {
         let Sizes { most, exponent, comparisons, .. } = sizes(self.bounds, holder);
         Batch { functions, most, exponent, comparisons }
     }
 }
 
-/// The bins of P_1, which has the one table.
+/// The number of bins of P_1, which has the only table.
 pub(super) fn bins(bounds: &[usize]) -> usize {
     super::bins(bounds[0], 1)
 }
 
-/// The sizes of the tests of P_1 with this holder. In all, the bins of P_1 are tested with each other party.
+/// The sizes of the tests of P_1 with this holder. The bins of P_1 are tested with each other party.
 pub(super) fn sizes(bounds: &[usize], holder: usize) -> Sizes {
     let bins = bins(bounds);
     Sizes { bins, most: bounds[holder], exponent: LAMBDA, comparisons: (bounds.len() - 1) * bins }
 }
 
 impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
-    /// Runs one party with its set, at most as large as its bound of the `bounds` on all sets. Returns the number to
-    /// the leader, and `None` to the others.
+    /// Runs one party with its set, which is at most as large as its entry in `bounds`. Returns the number to the leader, and
+    /// `None` to the others.
     ///
     /// # Errors
-    /// [`Error::Usage`] for sets that are too large for so many parties; those of all operations.
+    /// [`Error::Usage`] for sets that are too large for the number of parties, and the errors of all operations.
     pub fn run<'a>(
         &self,
         many: &mut Many,
@@ -116,7 +117,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
         }))
     }
 
-    /// Steps 1 to 3: what all agree on, and the leader's list.
+    /// Steps 1 to 3: the agreement and the leader's list.
     pub(super) fn list(&self, many: &mut Many, set: &Hashed, bounds: &[usize]) -> Result<Listed> {
         super::check(many, bounds)?;
         let me = many.me;
@@ -138,7 +139,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
     /// P_1's steps with all others.
     fn own(&self, many: &mut Many, party: &Party) -> Result<Vec<Ciphertext>> {
         let joint = party.joint;
-        // 2. P_1 places its items in a table, and 3. encrypts what tells full bins from empty ones.
+        // 2. P_1 places its items in a table, and 3. encrypts a mark that distinguishes full bins from empty ones.
         let bins = bins(party.bounds);
         let table = || party.setup.table(0, bins, party.hashes);
         let (table, number) = many.threads.run(table)?;
@@ -167,7 +168,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
         end.take()
     }
 
-    /// P_j's step with P_1. Returns where the first row was that is no ciphertext.
+    /// P_j's step with P_1. Returns the position of the first malformed row.
     fn visited(&self, cx: &mut Context, party: &Party) -> Result<FirstMalformed> {
         let number = cx.ch.rx.recv(super::TRY, 1)?[0];
         let functions = party.setup.told(0, bins(party.bounds), number)?;

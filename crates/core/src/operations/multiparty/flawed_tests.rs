@@ -1,5 +1,5 @@
-//! Flawed variants of the protocols, each of which the checks of `coalition_tests.rs` tell from the real one: what
-//! GNT23 prints, and what would be cheaper.
+//! Flawed variants of the protocols: GNT23 as printed, and cheaper variants. The checks of `coalition_tests.rs` distinguish
+//! each of them from the real protocol.
 
 use super::checked_tests::{Check, count_is_private, intersection_is_private, of_pair, union_is_private};
 use super::coalition_tests::{in_all_worlds, worlds};
@@ -31,7 +31,7 @@ use curve25519_dalek::ristretto::CompressedRistretto;
 use curve25519_dalek::{RistrettoPoint, Scalar};
 use std::sync::{Arc, Mutex};
 
-/// That a check fails, and at what.
+/// Asserts that a check fails with this finding.
 fn fails(check: Check, at: &str) {
     let why = check.unwrap_err();
     assert!(why.contains(at), "{why}");
@@ -39,7 +39,7 @@ fn fails(check: Check, at: &str) {
 
 // ---- Encryptions of nothing.
 
-/// A membership OT that changes what its sender offers.
+/// A membership OT that changes its sender's offers.
 struct Changed<F>(Observed<FromOt>, F);
 
 impl<F: Fn(&mut Context, &mut [Vec<Vec<u8>>; 2])> MembershipOt for Changed<F> {
@@ -69,7 +69,7 @@ impl<F: Fn(&mut Context, &mut [Vec<Vec<u8>>; 2])> MembershipOt for Changed<F> {
     }
 }
 
-/// Unions in which each owner changes what it offers.
+/// Unions in which each owner changes its offers.
 fn union_offering<F: Fn(&mut Context, &mut [Vec<Vec<u8>>; 2]) + Sync>(
     coalition: (usize, usize),
     change: impl Fn() -> F + Sync,
@@ -82,7 +82,7 @@ fn union_offering<F: Fn(&mut Context, &mut [Vec<Vec<u8>>; 2]) + Sync>(
     })
 }
 
-/// As in public code: whoever gets the dummy twice knows that it has both items.
+/// A flaw of public code: a party that gets the dummy twice knows that it has both items.
 #[test]
 fn one_dummy_for_all_bins_shows_the_matches() {
     let one_dummy = || {
@@ -92,14 +92,14 @@ fn one_dummy_for_all_bins_shows_the_matches() {
         }
     };
     for honest in [1, 2] {
-        // The result is right.
+        // The result is correct.
         let runs = union_offering((3, honest), one_dummy);
         assert!(runs.iter().all(|run| run.leader.as_ref().unwrap().is_ok()));
         fails(union_is_private(&runs, honest), "equal: parts of ciphertexts");
     }
 }
 
-/// Two parties that both get the dummy of a bin know that both have its item, whatever it is.
+/// Two parties that both get the dummy of a bin know that both have its item, without knowing the item.
 #[test]
 fn one_dummy_for_all_offers_of_a_bin_shows_the_matches_of_two() {
     let one_for_all_offers = || {
@@ -115,8 +115,8 @@ fn one_dummy_for_all_offers_of_a_bin_shows_the_matches_of_two() {
 
 // ---- GNT23 as printed.
 
-/// Steps 3(c) and 3(d) of Figure 8 between two clients. P_t gets from P_i a value for the item of each bin by a
-/// conditional OPRF under P_i's one key. Then its keyword is this value, and P_i's set are the values of its items.
+/// Steps 3(c) and 3(d) of Figure 8 between two clients. P_t gets from P_i a value for the item of each bin through a
+/// conditional OPRF under P_i's one key. P_t then uses this value as its keyword, and P_i the values of its items as its set.
 struct AsPrinted {
     me: usize,
     tests: Tests,
@@ -124,7 +124,7 @@ struct AsPrinted {
 }
 
 impl AsPrinted {
-    /// Tests again, with other items, in a session of their own.
+    /// Runs another test, with other items, in a session of its own.
     fn again<T>(
         &self,
         cx: &mut Context,
@@ -197,7 +197,7 @@ fn union_as_printed(number: u8, sets: &[ItemSet]) -> Run<Option<New>> {
 fn values_under_one_key_show_two_clients_what_a_third_has() {
     let runs = in_all_worlds((4, 1), union_as_printed);
     fails(union_is_private(&runs, 1), "equal: values of an honest party's function");
-    // As many values are equal as the two have items that the third does not have.
+    // The number of equal values is the number of items that the two have and the third lacks.
     for run in &runs {
         let has = |party: usize, item: &[u8]| run.sets[party].iter().any(|own| own == item);
         let lacking = run.sets[2].iter().filter(|item| has(3, item) && !has(1, item)).count();
@@ -208,12 +208,12 @@ fn values_under_one_key_show_two_clients_what_a_third_has() {
     }
 }
 
-/// Step 3(d): the keyword is in no set, so no row is ever replaced there, and the leader sees how many have an item.
+/// Step 3(d): the keyword is in no set, so no row is ever replaced there, and the leader sees how many clients have an item.
 #[test]
 fn keywords_of_the_conditional_oprf_leave_every_row() {
     let runs = in_all_worlds((3, 2), union_as_printed);
     fails(union_is_private(&runs, 2), "rows: ");
-    // In the worlds in which both clients have items that the leader lacks, these are there twice.
+    // In the worlds in which both clients have items that the leader lacks, these items appear twice.
     for run in &runs[1..] {
         let why = run.leader.as_ref().unwrap().as_ref().unwrap_err();
         assert!(why.contains("a row that should not be left"), "{why}");
@@ -222,7 +222,7 @@ fn keywords_of_the_conditional_oprf_leave_every_row() {
 
 // ---- Shares that one party knows.
 
-/// Tests whose holder shows its shares: the querier has the bits, and the holder zeros.
+/// Tests whose holder reveals its shares: the querier has the bits, and the holder zeros.
 struct InTheClear(Tests);
 
 const SHOWN: Message<[u8; 1]> = Message::new(0x7021, "H->Q  shares of a test");
@@ -257,10 +257,10 @@ fn shares_that_are_not_random_are_found() {
     fails(union_is_private(&runs, 1), "frequency: ");
 }
 
-// ---- Intersection by a star.
+// ---- Intersection over a star.
 
 /// The cheaper intersection: a client's share of zero at x is the sum of the values of its pairs' keys at x, so one
-/// programmable OPRF with the leader is all it takes.
+/// programmable OPRF with the leader suffices.
 fn star(many: &mut Many, set: &Hashed, parts: Parts) -> Result<Option<Vec<bool>>> {
     const PAIR: Message<[u8; 32]> = Message::new(0x7020, "a key of a pair of clients");
     let me = many.me;
@@ -295,19 +295,19 @@ fn star(many: &mut Many, set: &Hashed, parts: Parts) -> Result<Option<Vec<bool>>
 fn zero_shares_of_pairs_show_what_a_client_lacks() {
     for (n, honest) in [(3, 1), (3, 2), (4, 3)] {
         let runs = in_all_worlds((n, honest), |number, sets| run(number, sets, star));
-        // The result is right.
+        // The result is correct.
         let real = intersect(9, &worlds(n, honest)[0]);
         assert_eq!(runs[0].leader, real.leader);
         fails(intersection_is_private(&runs, honest), "sums: ");
     }
-    // With the leader honest, its colleagues see nothing.
+    // If the leader is honest, the coalition of clients sees nothing.
     let runs = in_all_worlds((3, 0), |number, sets| run(number, sets, star));
     assert_eq!(intersection_is_private(&runs, 0), Ok(()));
 }
 
 // ---- A count for a leader that deviates.
 
-/// What stands for "lacks the item" in the test with this party, for this bin.
+/// The element that represents "lacks the item" in the test with this party, for this bin.
 fn mark(party: usize, bin: usize) -> RistrettoPoint {
     G * Scalar::from(1 + 1000 * party as u64 + bin as u64)
 }
@@ -330,7 +330,7 @@ fn count_with_marks(number: u8, sets: &[ItemSet], shape: Shape) -> Run<Option<u6
             0 => Count { tests, transfer: Changed(transfer, marked) }.list(many, set, &bounds)?,
             _ => Count { tests, transfer: Changed(transfer, plain) }.list(many, set, &bounds)?,
         };
-        // Step 4, of this shape.
+        // Step 4, with this shape.
         let mut all = 0;
         let identities = |elements: &[Element]| {
             all += elements.iter().filter(|element| element.equals(&Element::IDENTITY)).count() as u64;
@@ -341,8 +341,8 @@ fn count_with_marks(number: u8, sets: &[ItemSet], shape: Shape) -> Run<Option<u6
     })
 }
 
-/// Fresh scalars leave a leader with the identities, whatever else it offers. Without them it sees which party was the
-/// last to lack each item.
+/// With fresh scalars, a leader recognises only the identities, even if it offers other elements. Without them it sees which
+/// party was the last to lack each item.
 #[test]
 fn without_fresh_scalars_a_leader_that_deviates_sees_who_was_last_to_lack_an_item() {
     let known: Vec<[u8; 32]> =

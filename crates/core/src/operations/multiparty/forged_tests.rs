@@ -1,5 +1,5 @@
-//! Owners that offer rows which are no ciphertexts, or which hold what no row may hold, to see from how the run goes on
-//! which of two rows another party has got, and so whether it has the item.
+//! Owners that offer malformed rows, or rows with forbidden contents, to see from the rest of the run which of two rows
+//! another party has got, and so whether it has the item.
 
 use super::count::Count;
 use super::tests::tests;
@@ -20,30 +20,30 @@ use curve25519_dalek::RistrettoPoint;
 use curve25519_dalek::constants::RISTRETTO_BASEPOINT_POINT as G;
 use curve25519_dalek::ristretto::CompressedRistretto;
 
-/// The bytes of a row with an item of up to 20 bytes. It is one element.
+/// The bytes of a row with an item of up to 20 bytes, which is one element.
 const ROW: usize = 21;
 
-/// What an owner makes of the second part of the last ciphertext of a row, for the row of this bin.
+/// A change that an owner makes to the second part of the last ciphertext of a row, given the row's bin.
 type Change = fn(usize, &mut [u8]);
 
-/// No element.
+/// Replaces it by a string that is no element.
 fn no_element(_: usize, part: &mut [u8]) {
     part.fill(0xff);
 }
 
-/// Another element, so that the ciphertext is one of nothing that a row is made of.
+/// Replaces it by another element, so that the ciphertext encrypts nothing that a row consists of.
 fn no_item(_: usize, part: &mut [u8]) {
     part.copy_from_slice(G.compress().as_bytes());
 }
 
-/// Of a ciphertext of nothing, one of a row whose item is longer than a row.
+/// Turns an encryption of nothing into one of a row whose item is longer than a row.
 fn too_long(_: usize, part: &mut [u8]) {
     let mut row = [0; ROW];
     row[0] = 0xff;
     add(part, row);
 }
 
-/// Of a ciphertext of nothing, one of a row with an item that the leader has, for most bins; all are different.
+/// Turns an encryption of nothing into one of a row with an item, different in each bin, that the leader has in most bins.
 fn of_the_leader(bin: usize, part: &mut [u8]) {
     let mut row = [0; ROW];
     (row[0], row[1]) = (1, b"abcd"[bin]);
@@ -59,7 +59,7 @@ fn add(part: &mut [u8], row: [u8; ROW]) {
     part.copy_from_slice(sum.compress().as_bytes());
 }
 
-/// A transfer in which all v_0, or all v_1, that go to the party of one session are changed.
+/// A transfer in which all v_0, or all v_1, are changed in one session.
 struct Forging {
     to: Option<SessionId>,
     which: usize,
@@ -94,7 +94,7 @@ impl MembershipOt for Forging {
     }
 }
 
-/// Who offers forged rows, to whom, which of the two rows these are, and what they are.
+/// An attack: the owner that offers forged rows, the holder, which of the two rows are forged, and the change.
 #[derive(Debug, Clone, Copy)]
 struct Forgery {
     owner: usize,
@@ -103,10 +103,10 @@ struct Forgery {
     change: Change,
 }
 
-/// Who says in the end that somebody has forged a row, who that is, and what it says.
+/// The party that reports a forged row in the end, the seat that it blames, and the words of its report.
 type Notice = (usize, Seat, &'static str);
 
-/// How a run ends for each party, and tags and lengths of what the owner gets from each.
+/// The end of a run for each party, and the tags and lengths of the frames that the owner gets from each.
 type Ends<T> = (Vec<Result<Option<T>>>, Vec<Vec<(u16, usize)>>);
 
 /// Runs three parties with these sets.
@@ -119,7 +119,7 @@ fn ends<T: Send>(
     let (ends, views) = run_many(3, 1, |many| {
         let to = (many.me == owner).then(|| many.pairs[holder]);
         let hashed = Hashed::new(&sets[many.me]);
-        // All get to the end.
+        // All parties reach the end.
         let sealed = party(many, &hashed, Forging { to, which, change })?;
         Ok(sealed.open(Confirmed::for_tests()))
     });
@@ -127,7 +127,7 @@ fn ends<T: Send>(
     (ends, views[owner].iter().map(of_one).collect())
 }
 
-/// Sets of which the holder has all three items of the owner, or none of them; nobody else has them.
+/// Sets in which the holder has all three items of the owner, or none of them; the third party has none.
 fn sets(owner: usize, holder: usize, has: bool) -> [ItemSet; 3] {
     let set = |items: &[&str]| items.iter().map(|item| item.as_bytes()).collect::<ItemSet>();
     [0, 1, 2].map(|party| match party {
@@ -138,8 +138,8 @@ fn sets(owner: usize, holder: usize, has: bool) -> [ItemSet; 3] {
     })
 }
 
-/// The owner sees and is told the same whether the holder has its items. If the holder got a forged row, somebody says so
-/// in the end.
+/// Checks that the owner's view is the same whether or not the holder has its items. If the holder got a forged row, a party
+/// reports it in the end.
 fn shows_nothing<T: Send>(
     forgery: Forgery,
     (notices, blames, words): Notice,
@@ -149,11 +149,11 @@ fn shows_nothing<T: Send>(
     let [(has, seen), (lacks, seen_too)] =
         [true, false].map(|has| ends(forgery, &sets(owner, holder, has), party));
     assert_eq!(seen, seen_too, "{forgery:?}");
-    // v_0 is what the holder has got of the items that it has. All bins without one are like items that it lacks.
+    // The holder has got v_0 for the items that it has. Bins without an item are treated like items that it lacks.
     for (ends, got) in [(&has, true), (&lacks, which == 1)] {
         for (party, end) in ends.iter().enumerate() {
             match end {
-                // What a leader that deviates makes of its own result.
+                // A leader that deviates may get any result.
                 _ if party == 0 && owner == 0 => {}
                 Err(Error::Peer { fault: Fault::Misbehaved, who, what, .. }) if party == notices && got => {
                     assert_eq!(*who, blames);
@@ -179,8 +179,8 @@ fn an_owner_of_a_union_does_not_see_who_got_a_row_that_is_no_ciphertext() {
     }
 }
 
-/// The leader reads all rows to the end, whatever it reads, and says so only to its own user. It cannot say whose row it
-/// is.
+/// The leader reads all rows to the end, regardless of their contents, and reports the forgery only to its own user. It
+/// cannot identify the row's owner.
 #[test]
 fn an_owner_of_a_union_does_not_see_who_got_a_row_of_no_item() {
     let public = Public::new(vec![3; 3], 20);
@@ -194,7 +194,8 @@ fn an_owner_of_a_union_does_not_see_who_got_a_row_of_no_item() {
     }
 }
 
-/// The same of rows that hold what no honest party leaves: an item of another length, and one that the leader has.
+/// The owner does not see it either for rows that no honest party leaves: with an item of another length, or with one that
+/// the leader has.
 #[test]
 fn an_owner_of_a_union_does_not_see_who_got_a_row_that_should_not_be_left() {
     let public = Public::new(vec![3; 3], 20);
@@ -202,7 +203,7 @@ fn an_owner_of_a_union_does_not_see_who_got_a_row_that_should_not_be_left() {
         [(too_long, "does not decrypt"), (of_the_leader, "should not be left")];
     for owner in [1, 2] {
         for (change, words) in wrong {
-            // What is offered to a leader that has the item is a ciphertext of nothing.
+            // A leader that has the item is offered an encryption of nothing.
             let forgery = Forgery { owner, holder: 0, which: 0, change };
             shows_nothing(forgery, (0, Seat::SOMEBODY, words), |many, set, transfer| {
                 Union { tests: tests(), transfer }.run(many, set, &public)
@@ -223,8 +224,7 @@ fn the_leader_of_a_count_does_not_see_who_got_a_row_that_is_no_ciphertext() {
     }
 }
 
-/// A transfer whose receiver takes all rows for ones that are no ciphertexts, if it is told to. So it returns ciphertexts
-/// of the identity.
+/// A transfer whose receiver treats all rows as malformed, if the flag is set. So it returns ciphertexts of the identity.
 struct Spoiling(bool);
 
 impl MembershipOt for Spoiling {
@@ -252,7 +252,7 @@ impl MembershipOt for Spoiling {
     }
 }
 
-/// The leader has three items, and the last party makes a match of each of its four bins.
+/// The leader has three items, and the last party turns each of its four bins into a match.
 #[test]
 fn more_matches_than_the_leader_has_items_are_found_out_and_only_its_user_is_told() {
     let sets = sets(0, 1, true);

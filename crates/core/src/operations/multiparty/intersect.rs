@@ -1,21 +1,22 @@
 //! Intersection of several parties: the leader learns which of its items all others have, and nothing else.
 //!
-//! 1. Each client P_i, i >= 2, draws for each of its items x shares s_i,2(x), ..., s_i,n(x) that add up to 0. By a
-//!    programmable OPRF ([`crate::oprf::programmable`]), P_j, j >= 2 other than i, gets s_i,j(x) at each of its
-//!    items x that P_i has too, and a random value at the others.
-//! 2. P_j adds up its own share and all it got: T_j(x).
-//! 3. By a programmable OPRF P_1 gets T_j(x) from each P_j at its items. It has an item of all if they add up to 0.
+//! 1. Each client P_i, i >= 2, draws for each of its items x shares s_i,2(x), ..., s_i,n(x) that add up to 0. Through a
+//!    programmable OPRF ([`crate::oprf::programmable`]), P_j, j >= 2 other than i, gets s_i,j(x) at each of its items x that
+//!    P_i has too, and a random value at the others.
+//! 2. P_j adds its own share and all shares it got: T_j(x).
+//! 3. Through a programmable OPRF, P_1 gets T_j(x) from each P_j at its items. All parties have an item if these values add
+//!    up to 0.
 //!
-//! If some client lacks an item of P_1, its T_j is random there, or another client's value was.
+//! If some client lacks an item of P_1, P_1 and the other clients get random values from it there.
 //!
-//! Security: semi-honest, against any n - 1 parties together; that of the programmable OPRF. Shares are drawn for
-//! each item and reach only those who have it (conditional zero-sharing). If they came from keys of pairs of clients,
-//! P_1 and a client together could see whether all others have an item that the client lacks.
+//! Security: semi-honest, against any coalition of n - 1 parties, under the assumptions of the programmable OPRF. Shares are
+//! drawn for each item and reach only the parties that have it (conditional zero-sharing). If they came from keys of pairs of
+//! clients, P_1 and a client together could see whether all others have an item that the client lacks.
 //!
-//! Leakage: the bounds on all sets. P_1 learns the intersection. The values of an item that somebody lacks add up to 0
-//! with probability 2^-l, for values of l bits. So l is [`LAMBDA`] plus the logarithm of P_1's bound, rounded up to
-//! bytes; the programmable OPRFs share another 2^-40, with which some input is not hidden. Cost: (n - 1)^2 programmable OPRFs, each on a VOLE of its own ([`super::cost`]). Source: not in GNT23, which
-//! has the union only.
+//! Leakage: the bounds on all sets. P_1 learns the intersection. The values of an item that some party lacks add up to 0 with
+//! probability 2^-l, for values of l bits. So l is [`LAMBDA`] plus the logarithm of P_1's bound, rounded up to bytes. The
+//! programmable OPRFs share another 2^-40, the probability that some input is not hidden. Cost: (n - 1)^2 programmable OPRFs,
+//! each on a VOLE of its own ([`super::cost`]). Source: not in GNT23, which has the union only.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -37,11 +38,11 @@ pub struct Intersect<F> {
 }
 
 impl<F: Opprf + Sync> Intersect<F> {
-    /// Runs one party with its set, at most as large as its bound of the `bounds` on all sets. Returns to the leader
-    /// which of its items all others have, and `None` to the others.
+    /// Runs one party with its set, which is at most as large as its entry in `bounds`. Returns to the leader, for each of
+    /// its items, whether all others have it, and `None` to the others.
     ///
     /// # Errors
-    /// Those of all operations.
+    /// The errors of all operations.
     pub fn run<'a>(
         &self,
         many: &mut Many,
@@ -54,7 +55,7 @@ impl<F: Opprf + Sync> Intersect<F> {
         let at = |receiver, sender| of_pair(bounds, receiver, sender);
         let exponent = exponent(bounds.len());
         if me == 0 {
-            // 3. P_1 adds up what it gets from all others.
+            // 3. P_1 adds up the values from all others.
             let values = many.each(|other, cx| {
                 cx.exponent = exponent;
                 self.opprf.receiver(cx, &items, at(0, other))
@@ -63,7 +64,7 @@ impl<F: Opprf + Sync> Intersect<F> {
             let of_all = move || Ok(Some(total.iter().take(real).map(|value| *value == [0; 16]).collect()));
             return Ok(Sealed::new(of_all));
         }
-        // 1. Shares for each other client, and our own, which makes the sum 0.
+        // 1. Draw a share for each other client, and compute our own, which makes the sum 0.
         let clients: Vec<usize> = many.others().filter(|&party| party > 0).collect();
         let shares = clients.iter().map(|_| random(items.len(), many.rng)).collect::<Vec<_>>();
         let own = sum(items.len(), &shares);
@@ -98,13 +99,13 @@ impl<F: Opprf + Sync> Intersect<F> {
     }
 }
 
-/// The error of each programmable OPRF is at most 2^-this: they share that of the run.
+/// Returns e such that the error of each programmable OPRF is at most 2^-e; together they share the error of the run.
 pub(super) fn exponent(parties: usize) -> u32 {
     let clients = parties.saturating_sub(1);
     share(LAMBDA, clients * clients)
 }
 
-/// What is public about the programmable OPRF of these two parties.
+/// The public parameters of the programmable OPRF of these two parties.
 pub(super) fn of_pair(bounds: &[usize], receiver: usize, sender: usize) -> Bounds {
     let bytes = value_bits(LAMBDA, bounds[0]).div_ceil(8) as usize;
     Bounds { receiver: bounds[receiver], sender: bounds[sender], bytes }
@@ -120,14 +121,14 @@ pub(super) fn directed(session: &SessionId, from: usize, to: usize) -> SessionId
     }
 }
 
-/// `n` random values, of which the first bytes count.
+/// Returns `n` random values; only their first bytes are used.
 fn random(n: usize, rng: &mut Prng) -> Secrets<Value> {
     let mut values = Secrets::<Value>::zeros(n);
     rng.fill(values.as_flattened_mut());
     values
 }
 
-/// The sums of the values of these lists of `n`.
+/// Returns the sums of the values at each position of these lists of length `n`.
 fn sum(n: usize, lists: &[Secrets<Value>]) -> Secrets<Value> {
     let mut sums = Secrets::<Value>::zeros(n);
     for list in lists {

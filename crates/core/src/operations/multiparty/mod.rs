@@ -1,8 +1,8 @@
 //! Operations of several parties, secure against any coalition of all but one. One file per operation.
 //!
-//! The leader learns the result; the others learn nothing. What a party is told about the others is the bounds on
-//! their sets. All messages follow from the bounds, whatever the sets have. So that time does too, a set with a bound
-//! is filled up to it with random dummies: they take part as items that nobody else has, and without a row.
+//! The leader learns the result; the others learn nothing. A party learns only the bounds on the other sets. The lengths of
+//! all messages follow from the bounds, regardless of the sets. So that time does too, a set with a bound is padded up to it
+//! with random dummies. They take part as items that no other party has, and have no row.
 //!
 //! They run on the mesh of [`crate::many`]; [`crate::protocols::SEVERAL`] offers them.
 
@@ -28,19 +28,19 @@ use std::collections::BTreeMap;
 
 const TRY: Message<u64> = Message::new(0xda, "owner to holder  try at which the table was made");
 
-/// Bins of a table for sets of up to `bound` items. With probability 2^-[`LAMBDA`] one of the `tables` of the run has no
-/// placement at the first try. The number of the try then says something about a set.
+/// The number of bins of a table for sets of up to `bound` items. With probability 2^-[`LAMBDA`], one of the `tables` of the
+/// run has no placement at the first try. Then the number of the try reveals something about a set.
 fn bins(bound: usize, tables: usize) -> usize {
     cuckoo::number(share(LAMBDA, tables), bound)
 }
 
-/// The hashes of our items, and of the dummies behind them.
+/// Returns the hashes of our items, and then of our dummies.
 fn hashed(many: &Many, set: &Hashed) -> Secrets<ItemHash> {
     let positions: Vec<u32> = (0..set.len() as u32).collect();
     many.threads.run(|| set.hashes(&positions))
 }
 
-/// Refuses a run of one party, or one without a bound for each.
+/// Rejects a run of one party, or one without a bound for each party.
 fn check(many: &Many, bounds: &[usize]) -> Result<()> {
     match many.parties() > 1 && bounds.len() == many.parties() {
         true => Ok(()),
@@ -48,7 +48,7 @@ fn check(many: &Many, bounds: &[usize]) -> Result<()> {
     }
 }
 
-/// Where the rows of an owner come from and go to in the step with one party.
+/// The source and the destination of an owner's rows in the step with one party.
 struct Hop<T> {
     from: Take<T>,
     to: Put<T>,
@@ -57,7 +57,7 @@ struct Hop<T> {
 /// The hops by party.
 type Hops<T> = BTreeMap<usize, Hop<T>>;
 
-/// A way for `first` past these parties, and what comes out at its end.
+/// Returns the hops that pass `first` through these parties in turn, and the end of the chain.
 fn relay<T>(first: T, parties: impl Iterator<Item = usize>) -> Result<(Hops<T>, Take<T>)> {
     let (put, mut from) = queue(1);
     put.put(first)?;

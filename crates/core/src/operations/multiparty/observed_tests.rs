@@ -1,5 +1,5 @@
-//! Runs of several parties of which everything that a party sees can be looked at: the frames, and what goes into the parts
-//! of its protocol and comes out of them.
+//! Runs of several parties in which each party's whole view is recorded: the frames, and the inputs and outputs of the parts
+//! of its protocol.
 
 use super::count::Count;
 use super::intersect::{Intersect, directed};
@@ -40,34 +40,34 @@ pub(super) const BOUND: usize = 40;
 pub(super) const MAX_ROW: usize = 30;
 pub(super) const K: usize = 2;
 
-// ---- What a party notes.
+// ---- The notes of a party.
 
-/// Both rows of each bin.
+/// The two rows offered for each bin.
 type Offers = [Vec<Vec<u8>>; 2];
 
-/// What a party has of the parts of its protocol: for each use, the other party and the values.
+/// The inputs and outputs of the parts of a party's protocol: for each use, the other party and the values.
 #[derive(Default)]
 pub(super) struct Notes {
     /// Its shares in membership tests.
     pub(super) shares: Vec<(usize, Vec<bool>)>,
-    /// What it compares in them: its w_b, or its s_b.
+    /// The strings that it compares in membership tests: its w_b, or its s_b.
     pub(super) compared: Vec<(usize, Vec<u128>)>,
     /// The rows v_0 and v_1 that it offers.
     pub(super) offered: Vec<(usize, Offers)>,
-    /// The rows that it gets.
+    /// The rows that it receives.
     pub(super) got: Vec<(usize, Vec<Vec<u8>>)>,
-    /// What it gets in a programmable OPRF at its items, and what it programs.
+    /// The values that it gets in a programmable OPRF at its items.
     pub(super) received: Vec<(usize, Vec<Value>)>,
     pub(super) programmed: Vec<(usize, Vec<Value>)>,
-    /// The errors of the programmable OPRFs: 2^-this.
+    /// The exponents e of the errors 2^-e of the programmable OPRFs.
     pub(super) exponents: Vec<u32>,
-    /// What it gets from another party's function in a flawed variant.
+    /// The values of another party's function that it gets in a flawed variant.
     pub(super) evaluated: Vec<(usize, Vec<[u8; 32]>)>,
-    /// Its keys of pairs in a flawed variant.
+    /// Its keys for pairs in a flawed variant.
     pub(super) keys: Vec<(usize, [u8; 32])>,
 }
 
-/// The notes of a party, and who is at the other end of a session.
+/// The notes of a party, and the other party of each session.
 pub(super) struct Log {
     sessions: Vec<(SessionId, usize)>,
     notes: Mutex<Notes>,
@@ -88,7 +88,7 @@ impl Log {
         Ok(Arc::new(Log { sessions, notes: Mutex::default() }))
     }
 
-    /// The other party of this session.
+    /// Returns the other party of this session.
     pub(super) fn peer(&self, cx: &Context) -> usize {
         self.sessions.iter().find(|(session, _)| *session == cx.session).unwrap().1
     }
@@ -98,14 +98,14 @@ impl Log {
     }
 }
 
-/// A part of a protocol whose party notes what goes in and what comes out.
+/// A part of a protocol that records its inputs and outputs.
 pub(super) struct Observed<P> {
     inner: P,
     pub(super) log: Arc<Log>,
 }
 
 impl<T> Observed<T> {
-    /// These shares, noted.
+    /// Records these shares and returns them.
     pub(super) fn noted(&self, cx: &Context, shares: Vec<bool>) -> Secrets<bool> {
         self.log.note(|notes| notes.shares.push((self.log.peer(cx), shares.clone())));
         Secrets::from(shares)
@@ -142,7 +142,7 @@ impl<E: Equality> Equality for Observed<E> {
     }
 }
 
-/// The rows that `fill` writes.
+/// Returns the rows that `fill` writes.
 pub(super) fn filled(n: usize, width: usize, fill: impl Fn(usize, &mut [u8], &mut [u8])) -> Offers {
     let mut offers = [vec![vec![0; width]; n], vec![vec![0; width]; n]];
     let [v_0, v_1] = &mut offers;
@@ -197,7 +197,7 @@ impl<F: Opprf> Opprf for Observed<F> {
         value: impl Fn(usize) -> Value + Sync,
         bounds: Bounds,
     ) -> Result<()> {
-        // As far as they are sent.
+        // Only the bytes that are sent.
         let sent = |i| {
             let mut value = value(i);
             value[bounds.bytes..].fill(0);
@@ -214,7 +214,7 @@ impl<F: Opprf> Opprf for Observed<F> {
 
 // ---- Runs.
 
-/// Membership tests that are observed, and what they compare.
+/// Membership tests that are recorded, together with the strings that they compare.
 pub(super) type Tests = Observed<Compared<Programmed<FromVole<Silent>>, Observed<Nibbles>>>;
 
 /// A party's parts of the protocols.
@@ -238,27 +238,28 @@ impl Parts {
     }
 }
 
-/// The generator of a party in a run. Its first draw is the secret key.
+/// Returns the generator of a party in a run. Its first draw is the secret key.
 pub(super) fn generator(number: u8, party: usize) -> Prng {
     Prng::from_seed(&[number, party as u8, 1, 55].repeat(8).try_into().unwrap())
 }
 
-/// Tag and body of each frame.
+/// The tag and body of each frame.
 type Frames = Vec<(u16, Vec<u8>)>;
 
-/// A run, and all that its parties have seen.
+/// A run, and the views of its parties.
 pub(super) struct Run<T> {
     pub(super) number: u8,
     pub(super) sets: Vec<ItemSet>,
-    /// The frames: [to][from].
+    /// The frames, indexed by receiver and then sender.
     pub(super) frames: Vec<Vec<Frames>>,
     pub(super) notes: Vec<Notes>,
-    /// What the leader has in the end.
+    /// The leader's result.
     pub(super) leader: T,
 }
 
-/// Runs all parties with these sets. No two runs of a test may have the same number, which their generators follow from.
-/// The session, and those of the pairs, are the same in all runs: what follows from them alone does not count as fresh.
+/// Runs all parties with these sets. Their generators follow from the number, so no two runs of a test may have the same one.
+/// The sessions of the run and of the pairs are the same in all runs: values that follow from them alone do not count as
+/// fresh.
 pub(super) fn run<T: Send>(
     number: u8,
     sets: &[ItemSet],
@@ -276,15 +277,15 @@ pub(super) fn run<T: Send>(
     Run { number, sets: sets.to_vec(), frames, notes, leader: results.swap_remove(0) }
 }
 
-/// What is public about the unions here.
+/// The public parameters of the unions in these tests.
 pub(super) fn public(parties: usize) -> Public {
     Public::new(vec![BOUND; parties], MAX_ROW)
 }
 
-/// What the leader of a union gets: what only others have, sorted; or what went wrong at the end.
+/// The result of the leader of a union: the sorted items that only others have, or the error at the end.
 pub(super) type New = std::result::Result<Vec<Vec<u8>>, String>;
 
-/// A union over these parts.
+/// Runs one party of a union over these parts.
 pub(super) fn union_of<T: Sspmt + Sync, M: MembershipOt + Sync>(
     many: &mut Many,
     set: &Hashed,
@@ -328,12 +329,12 @@ impl<T> Run<T> {
         self.sets.len()
     }
 
-    /// All but one.
+    /// The parties of the coalition: all but the honest one.
     pub(super) fn coalition(&self, honest: usize) -> impl Iterator<Item = usize> + use<T> {
         (0..self.parties()).filter(move |party| *party != honest)
     }
 
-    /// The bodies of all frames with this tag from one party to another, in parts of `size` bytes.
+    /// Returns the bodies of all frames with this tag from one party to another, in parts of `size` bytes.
     pub(super) fn parts(&self, to: usize, from: usize, tag: u16, size: usize) -> Vec<Vec<u8>> {
         let frames = self.frames[to][from].iter().filter(|frame| frame.0 == tag);
         frames.flat_map(|(_, body)| body.chunks_exact(size).map(<[u8]>::to_vec)).collect()
@@ -346,7 +347,7 @@ impl<T> Run<T> {
             .collect()
     }
 
-    /// The secret key of a party; it is the one whose public key the party has shown.
+    /// Returns the secret key of a party, which must match the public key that it opened.
     pub(super) fn key(&self, party: usize) -> Scalar {
         let key = *unit(&mut generator(self.number, party));
         let other = (party + 1) % self.parties();
@@ -354,22 +355,22 @@ impl<T> Run<T> {
         key
     }
 
-    /// The sum of the secret keys of these parties.
+    /// Returns the sum of the secret keys of these parties.
     pub(super) fn sum_of_keys(&self, parties: impl Iterator<Item = usize>) -> Scalar {
         parties.map(|party| self.key(party)).sum()
     }
 
-    /// The parties whose keys a list is under that this party has sent in Shuffle&Decrypt.
+    /// Returns the parties under whose keys the list is that this party sent in Shuffle&Decrypt.
     pub(super) fn remaining(&self, sender: usize) -> impl Iterator<Item = usize> + use<T> {
         std::iter::once(0).chain(sender + 1..self.parties())
     }
 
-    /// The list that a party has sent in Shuffle&Decrypt.
+    /// Returns the list that a party sent in Shuffle&Decrypt.
     pub(super) fn list(&self, sender: usize) -> Vec<Ciphertext> {
         self.ciphertexts((sender + 1) % self.parties(), sender, LIST)
     }
 
-    /// The list that P_1 begins with, or one that holds the same elements in the same order.
+    /// Returns the initial list of P_1, or one that holds the same elements in the same order.
     pub(super) fn first_list(&self) -> Vec<Ciphertext> {
         let leader = &self.notes[0];
         match leader.got.is_empty() {
@@ -379,7 +380,7 @@ impl<T> Run<T> {
                 got.sort_by_key(|(peer, _)| *peer);
                 got.iter().flat_map(|(_, rows)| rows.iter().flat_map(|row| of_row(row))).collect()
             }
-            // A count: what the last party has returned.
+            // A count: the ciphertexts that the last party returned.
             true => self.ciphertexts(0, self.parties() - 1, RETURNED),
         }
     }
@@ -400,13 +401,13 @@ fn points(ciphertext: &Ciphertext) -> [RistrettoPoint; 2] {
     [point(first), point(second)]
 }
 
-/// c2 less the multiple of c1 by this key.
+/// Returns c2 minus c1 times this key.
 pub(super) fn opened(ciphertext: &Ciphertext, key: &Scalar) -> Encoding {
     let [first, second] = points(ciphertext);
     (second - first * key).compress().0
 }
 
-/// The elements of rows with these items.
+/// Returns the elements of rows with these items.
 pub(super) fn encoded<'a>(items: impl Iterator<Item = &'a [u8]>) -> Vec<Encoding> {
     let layout = Layout::<1>::new(MAX_ROW);
     assert_eq!(encoding::points(layout.width()), K);

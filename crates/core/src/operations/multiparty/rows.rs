@@ -1,9 +1,10 @@
-//! What becomes of the rows of an owner in the step with one other party: a membership OT hands them over, and the
-//! other party returns them with fresh randomness. In the end the leader has rows, and all decrypt them.
+//! Transfer of an owner's rows in the step with one other party: a membership OT hands them over, and the other party returns
+//! them with fresh randomness. Finally the leader has the rows, and all parties decrypt them.
 //!
-//! Which of two rows a party gets follows from its set. So an owner that offers what is no ciphertext must not see whether
-//! it was taken: the run goes on with a fresh encryption of the identity in its place, and who has got it tells its own
-//! user when all have left ([`forged`]). What a party returns it knows, and malformed rows are refused at once there.
+//! Which of two rows a party gets depends on its set. So an owner that offers a malformed ciphertext must not see whether it
+//! was taken. The run goes on with a fresh encryption of the identity in its place, and the party that got it reports it to
+//! its own user after the run ([`forged`]). A party knows the rows that it returns, so malformed rows are refused at once
+//! there.
 
 use super::setup::Setup;
 use crate::ahe::elgamal::{Ciphertext, FirstMalformed, Malformed, PublicKey};
@@ -18,11 +19,11 @@ use crate::secret::Secrets;
 
 const RETURNED: Message<Ciphertext> = Message::new(0xdb, "to the owner  rows, re-randomised");
 
-/// Ciphertexts of a frame: 256 KiB.
+/// The number of ciphertexts of a frame: 256 KiB.
 pub(super) const FRAME: usize = 1 << 12;
 
-/// Hands over v_0 of each row whose item the other party has, and v_1 of the others. Both have randomness that
-/// nobody has seen.
+/// Hands over v_0 of each row whose item the other party has, and v_1 of all other rows. The randomness of both must be
+/// unknown to all others.
 pub(super) fn offer(
     cx: &mut Context,
     transfer: &impl MembershipOt,
@@ -38,7 +39,7 @@ pub(super) fn offer(
     })
 }
 
-/// What the owner handed over, rows of `k` ciphertexts.
+/// Receives the owner's rows of `k` ciphertexts.
 pub(super) fn accept(
     cx: &mut Context,
     transfer: &impl MembershipOt,
@@ -67,7 +68,7 @@ pub(super) fn give_back(cx: &mut Context, joint: &PublicKey, rows: &[Ciphertext]
     Ok(malformed)
 }
 
-/// The `n` ciphertexts of our rows as the other party returned them, with fresh randomness.
+/// Receives the `n` ciphertexts of our rows that the other party returns, and re-randomises them.
 pub(super) fn take_back(cx: &mut Context, joint: &PublicKey, n: usize) -> Result<Vec<Ciphertext>> {
     let mut rows = Vec::new();
     for n in frames(n, FRAME) {
@@ -77,8 +78,8 @@ pub(super) fn take_back(cx: &mut Context, joint: &PublicKey, n: usize) -> Result
     Ok(rows)
 }
 
-/// Shuffle&Decrypt of the list that P_1 has, and no other party. P_1 calls `take` for each frame of elements. Returns to
-/// P_1 where the first malformed ciphertext of its list is.
+/// Runs Shuffle&Decrypt on the list, which only P_1 has. P_1 calls `take` for each frame of elements. Returns to P_1 the
+/// position of the first malformed ciphertext of its list.
 pub(super) fn opened(
     many: &mut Many,
     setup: Setup,
@@ -97,7 +98,7 @@ pub(super) fn opened(
     Ok(malformed)
 }
 
-/// The error for an owner that offered a row which is no ciphertext. For after the run.
+/// Returns the error for an owner that offered a malformed row; it must be raised only after the run.
 pub(super) fn forged(owner: usize) -> Error {
     let what = "it offered a row of which a part is not an element of ristretto255, or its identity";
     Error::misbehaves_unseen(what).by(seat(owner))

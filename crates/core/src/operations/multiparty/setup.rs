@@ -1,13 +1,13 @@
-//! What all parties agree on before a run of several: the hash functions of the cuckoo tables, and a joint key.
+//! The agreement of all parties before a run of several: the hash functions of the cuckoo tables, and a joint key.
 //!
-//! Each party commits to a random seed and a public key, and shows both when it has all commitments. So nobody
-//! chooses its key in view of the others, and the seed of all is random if one party is honest. The seeds are drawn
-//! after the sets are fixed: whoever knows the functions before can choose items that have no placement.
+//! Each party commits to a random seed and a public key, and opens both once it has all commitments. So no party chooses its
+//! key in view of the others' keys, and the joint seed is random if one party is honest. The seeds are drawn after the sets
+//! are fixed: a party that knew the functions before could choose items that have no placement.
 //!
-//! With its seed and key, a party shows a hash of all commitments that it holds. A party that commits to different values
+//! With its seed and key, a party sends a hash of all commitments that it holds. A party that commits to different values
 //! with different parties would give them different functions or keys. The hashes then differ, and the run ends before
-//! anything follows from a set; nobody can say who it was. Such a party can choose its last commitment in view of what
-//! others have shown, but not of what the recipient of that commitment shows.
+//! anything depends on a set; the deviating party cannot be identified. Such a party can choose its last commitment in view
+//! of the others' openings, but not of the opening of the recipient of that commitment.
 
 use crate::ahe::elgamal::{Malformed, PublicKey, SecretKey};
 use crate::channel::Message;
@@ -20,28 +20,29 @@ use crate::oprf::Input;
 const COMMITMENT: Message<[u8; 32]> = Message::new(0xd8, "to all  commitment to a seed and a public key");
 const OPENING: Message<[u8; 32]> = Message::new(0xd9, "to all  seed and public key, hash of all commitments");
 
-/// Functions that a party tries for its table. All of them fail with a probability of at most 2^-120.
+/// The number of tries of a party for its table, each with its own functions. All of them fail with a probability of at most
+/// 2^-120.
 const TRIES: u64 = 3;
 
-/// What the parties have agreed on.
+/// The agreed functions and keys, and our secret key.
 pub(super) struct Setup {
     /// Our secret key.
     pub(super) key: SecretKey,
     /// The joint key of all parties.
     pub(super) joint: PublicKey,
-    /// The joint key of those who have not decrypted yet when we have.
+    /// The joint key of the parties that have yet to decrypt when we have done so.
     pub(super) rest: PublicKey,
     /// The domain of all hash functions.
     functions: Domain,
 }
 
-/// What commits the party with this number to its seed and key.
+/// Returns the commitment of the party with this number to its seed and key.
 pub(super) fn commitment(session: &SessionId, party: usize, opening: &[[u8; 32]; 2]) -> [u8; 32] {
     let domain = Domain::new(session, "run of several parties, commitment to seed and key");
     domain.numbered(party as u64).hash(&[opening.as_flattened()])
 }
 
-/// What a party shows of all commitments, its own included.
+/// Returns the hash of all commitments, including the party's own.
 fn of_all(session: &SessionId, commitments: &[[u8; 32]]) -> [u8; 32] {
     Domain::new(session, "run of several parties, all commitments").hash(&[commitments.as_flattened()])
 }
@@ -59,7 +60,7 @@ impl Setup {
         })?;
         committed.insert(me, ours);
         let all = of_all(&session, &committed);
-        // No party shows anything before all have committed.
+        // No party opens its commitment before all have committed.
         let [seed, key_of_ours] = opening;
         let mut shown = many.each(|_, cx| {
             cx.ch.tx.send(OPENING, &[seed, key_of_ours, all])?;
@@ -91,12 +92,12 @@ impl Setup {
         Ok(Setup { key, joint, rest, functions })
     }
 
-    /// The functions of the table of this party, which has so many bins; of each try there are others.
+    /// Returns the functions for try `number` of this party's table, which has `bins` bins. Each try has its own.
     pub(super) fn functions(&self, party: usize, bins: usize, number: u64) -> Result<Functions> {
         Functions::new(self.functions.numbered(TRIES * party as u64 + number), bins)
     }
 
-    /// Our table, and the number of the try at which it has a placement.
+    /// Returns our table, and the number of the first try that has a placement.
     pub(super) fn table(&self, me: usize, bins: usize, items: &[Input]) -> Result<(Table, u64)> {
         for number in 0..TRIES {
             if let Some(table) = Table::new(&self.functions(me, bins, number)?, items) {
@@ -106,7 +107,7 @@ impl Setup {
         Err(Error::Bug("a table that has no placement".into()))
     }
 
-    /// The functions that this party says it has used.
+    /// Returns the functions for the try that this party announced, if there is such a try.
     pub(super) fn told(&self, party: usize, bins: usize, number: u64) -> Result<Functions> {
         match number < TRIES {
             true => self.functions(party, bins, number),

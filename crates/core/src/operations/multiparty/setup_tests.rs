@@ -1,4 +1,4 @@
-//! What a party commits to, and that it has to show it.
+//! Tests of the commitments and of their openings.
 
 use super::*;
 use crate::error::Fault;
@@ -21,7 +21,7 @@ fn a_commitment_is_of_one_session_party_seed_and_key() {
     assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
 }
 
-/// As of one that chooses its key or its seed when it knows those of the others.
+/// A party that chooses its key or its seed in view of the others' openings would cause this.
 #[test]
 fn another_seed_or_key_than_was_committed_to_is_refused() {
     for changed in [None, Some(0), Some(1)] {
@@ -57,7 +57,7 @@ fn another_seed_or_key_than_was_committed_to_is_refused() {
     }
 }
 
-/// A party that commits to one seed and key with one party, and to others with another, is found out by both.
+/// A party that commits to one seed and key with one party, and to others with another, is detected by both.
 #[test]
 fn different_commitments_for_different_parties_are_refused() {
     let (errors, _) = run_many(3, 1, |many| {
@@ -71,14 +71,14 @@ fn different_commitments_for_different_parties_are_refused() {
             Ok(cx.ch.rx.recv(COMMITMENT, 1)?[0])
         })?;
         many.each(|other, cx| {
-            // Each gets what goes with what it was told.
+            // Each party gets the opening of the commitment that it received.
             let all = of_all(&session, &[theirs[0], theirs[1], ours[other]]);
             cx.ch.tx.send(OPENING, &[openings[other][0], openings[other][1], all])?;
             cx.ch.rx.recv(OPENING, 3)
         })?;
         Ok(None)
     });
-    // Each has the commitments that another honest party has not.
+    // Each honest party has a commitment that the other one lacks.
     for error in &errors[..2] {
         let error = error.as_ref().unwrap();
         assert_eq!((error.fault(), error.seat()), (Some(Fault::Misbehaved), Some(Seat::SOMEBODY)));
@@ -86,8 +86,8 @@ fn different_commitments_for_different_parties_are_refused() {
     }
 }
 
-/// Whoever takes its key off then leaves rows in the clear for those whose keys add up to the identity. Nobody can say
-/// which of them it was.
+/// Otherwise, a party that removes its key would leave rows in the clear for the parties whose keys add up to the identity.
+/// Which of them chose its key in this way cannot be determined.
 #[test]
 fn remaining_keys_that_cancel_out_are_refused() {
     let key = SecretKey::random(&mut Prng::from_seed(&[1; 32])).public();
@@ -117,12 +117,12 @@ fn remaining_keys_that_cancel_out_are_refused() {
     assert!(error.to_string().contains("cancel out"), "{error}");
 }
 
-/// Whoever sees the seed or the key of another before it has committed can choose its own in view of them.
+/// A party that sees the seed or the key of another before it has committed can choose its own in view of them.
 #[test]
 fn nobody_shows_anything_before_all_have_committed() {
     let (ends, _) = run_many(3, 1, |many| match many.me {
         1 => Ok(Setup::agree(many).err()),
-        // It has committed, and waits for what the one that lacks a commitment shows.
+        // This party has committed, and waits for the opening of the party that lacks a commitment.
         0 => Ok(many
             .with(1, |ch| {
                 ch.tx.send(COMMITMENT, &[[0; 32]])?;
@@ -130,7 +130,7 @@ fn nobody_shows_anything_before_all_have_committed() {
                 ch.rx.recv(OPENING, 3)
             })
             .err()),
-        // It has seen the commitment of that one, and leaves.
+        // This party receives the commitment of that party and leaves.
         _ => {
             many.with(1, |ch| ch.rx.recv(COMMITMENT, 1))?;
             Ok(many.with(1, |_| Err::<(), _>(Error::Cancelled)).err())

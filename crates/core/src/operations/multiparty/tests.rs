@@ -37,10 +37,10 @@ pub(super) fn intersect() -> Intersect<Programmed<Rr22<Silent>>> {
     Intersect { opprf: Programmed(Rr22::new(Silent::default())) }
 }
 
-/// Sets of these sizes. Items are from a small range, so that some are in several; one in three sets has long ones.
+/// Returns sets of these sizes. Items are from a small range, so that several sets share some; one in three items is longer.
 pub(super) fn sets(sizes: &[usize]) -> Vec<ItemSet> {
     let item = |party: usize, i: usize| match i % 3 {
-        // In all sets that are large enough, in those of two neighbours, and in one.
+        // Items of all sets that are large enough, of two neighbours' sets, and of one set.
         0 => format!("all {i}").into_bytes(),
         1 => format!("some {i} {}", party / 2).into_bytes(),
         _ => [format!("{party} {i}").as_bytes(), &[0xff, 0, 9][..]].concat(),
@@ -49,11 +49,11 @@ pub(super) fn sets(sizes: &[usize]) -> Vec<ItemSet> {
     sizes.iter().enumerate().map(set).collect()
 }
 
-/// Sizes of the sets of a run, the leader's first.
+/// The sizes of the sets of each run, the leader's first.
 const SIZES: [&[usize]; 8] =
     [&[0, 0], &[3, 5], &[4, 0, 7], &[0, 1, 1], &[1, 1, 1], &[6, 6, 6], &[9, 3, 0, 30], &[5, 8, 2, 1, 12]];
 
-/// Bounds on these sets, some of which are padded.
+/// Returns bounds on these sets, some of them larger than the set.
 fn bounds(sizes: &[usize]) -> Vec<usize> {
     sizes.iter().enumerate().map(|(party, n)| n + 4 * (party % 2)).collect()
 }
@@ -85,7 +85,7 @@ fn the_leader_of_a_union_learns_the_items_of_all() {
     }
 }
 
-/// Dummies take part as items that nobody else has, and nobody learns anything of them.
+/// Dummies take part as items that no other party has, and do not affect the result.
 #[test]
 fn dummies_change_no_result() {
     let (sets, bounds) = (sets(&[5, 8, 2]), [9, 8, 7]);
@@ -144,7 +144,7 @@ fn the_leader_of_an_intersection_learns_which_of_its_items_all_have() {
     }
 }
 
-/// Nine of four parties: one from each client to each other, and one from the leader to each client.
+/// Four parties run nine: one from each client to each other client, and one from each client to the leader.
 #[test]
 fn programmable_oprfs_share_the_error() {
     for (parties, exponent) in [(2, 40), (3, 42), (4, 44)] {
@@ -155,16 +155,16 @@ fn programmable_oprfs_share_the_error() {
     }
 }
 
-// ---- Errors of the run, against numbers that are written out.
+// ---- Errors of the run, against explicit numbers.
 
-/// The length of the strings that tests of these sizes compare.
+/// Returns the length of the strings that tests of these sizes compare.
 fn bits(Sizes { bins, most, exponent, comparisons }: Sizes) -> u32 {
     let functions = Functions::new(Domain::without_session("tests"), bins).unwrap();
     Batch { functions, most, exponent, comparisons }.bits().unwrap()
 }
 
-/// All tests of a union share 2^-41: those of each party with each party before it. With five parties, these are 10 for
-/// each bin, 857,430 in all; with 32 they are 496, 695,625,616 in all.
+/// All tests of a union share 2^-41: each party's bins are tested with each party before it. With five parties there are 10
+/// tests for each bin, 857,430 in all; with 32 there are 496, 695,625,616 in all.
 #[test]
 fn strings_of_a_union_are_long_enough_for_the_tests_of_all_parties() {
     for (parties, bound, of_a_bin, length) in [(5, 1 << 16, 10, 64), (32, 1 << 20, 496, 72)] {
@@ -177,8 +177,8 @@ fn strings_of_a_union_are_long_enough_for_the_tests_of_all_parties() {
     }
 }
 
-/// All tests of a count share 2^-40: those of the leader's bins with each other party. With five parties, these are 5,100
-/// in all; with 32 they are 39,525.
+/// All tests of a count share 2^-40: the leader's bins are tested with each other party. With five parties there are 5,100
+/// tests; with 32 there are 39,525.
 #[test]
 fn strings_of_a_count_are_long_enough_for_the_tests_of_all_parties() {
     for (parties, comparisons) in [(5, 4 * 1275), (32, 31 * 1275)] {
@@ -191,7 +191,7 @@ fn strings_of_a_count_are_long_enough_for_the_tests_of_all_parties() {
     }
 }
 
-/// Any table without a placement shows something of a set, so all tables of a run share 2^-40.
+/// Any table without a placement reveals something about a set, so all tables of a run share 2^-40.
 #[test]
 fn tables_of_all_parties_share_the_error() {
     for (parties, exponent) in [(2, 40), (3, 41), (5, 42), (32, 45)] {
@@ -203,7 +203,7 @@ fn tables_of_all_parties_share_the_error() {
     }
 }
 
-/// An element is decoded wrongly with a probability of 7 times 2^-85, and any of a run with 2^-41.
+/// An element is decoded wrongly with a probability of 7 times 2^-85, and any element of a run with at most 2^-41.
 #[test]
 fn more_rows_than_can_be_decoded_without_an_error_are_refused() {
     let of = |elements: usize| Public::new(vec![1 << 28; 3], PIECE * elements - 3);

@@ -1,31 +1,31 @@
-//! Union of several parties: the leader learns the items of all, but not who has them, nor how many do (GNT23 4,
-//! Figure 8, corrected). GNT23: Jiahui Gao, Son Nguyen, Ni Trieu, "Toward A Practical Multi-party Private Set
-//! Union", PoPETs 2024.
+//! Union of several parties: the leader learns the items of all parties, but not which or how many parties have them (GNT23
+//! 4, Figure 8, corrected). GNT23: Jiahui Gao, Son Nguyen, Ni Trieu, "Toward A Practical Multi-party Private Set Union",
+//! PoPETs 2024.
 //!
-//! Each row of a party P_i other than the leader travels from party to party as ciphertexts under a joint key. Each
-//! party before P_i replaces it by an encryption of nothing if it has the item, without learning whether it does. So
-//! of the parties that have an item only the first keeps its row. In the end all take their keys off and permute.
+//! Each row of a party P_i other than the leader travels from party to party as ciphertexts under a joint key. Each party
+//! before P_i replaces it by an encryption of nothing if it has the item, without learning whether it does. So among the
+//! parties that have an item, only the first keeps its row. Finally all parties remove their keys and permute.
 //!
 //! 1. All parties agree on hash functions and a joint key (`setup.rs`).
 //! 2. P_i places its items in a cuckoo table. With each P_j before it, it runs a membership test with shared output
 //!    for each bin ([`crate::membership::shared`]): P_i has the item of the bin, P_j its set.
-//! 3. P_i encrypts the row of each bin, nothing for an empty one. For j = 2, ..., i - 1, and then 1: P_i
-//!    re-randomises its rows, and a membership OT ([`crate::membership::mot`]) hands P_j either this row or, if P_j
-//!    has the item, a fresh encryption of nothing. P_j, unless it is P_1, re-randomises what it got and returns it. What
-//!    is no ciphertext becomes one of nothing on the way (`rows.rs`).
+//! 3. P_i encrypts the row of each bin, nothing for an empty one. For j = 2, ..., i - 1, and then 1: P_i re-randomises its
+//!    rows, and a membership OT ([`crate::membership::mot`]) hands P_j either this row or, if P_j has the item, a fresh
+//!    encryption of nothing. P_j, unless it is P_1, re-randomises the received row and returns it. Malformed ciphertexts
+//!    become encryptions of nothing on the way (`rows.rs`).
 //! 4. P_1 has the rows of all owners. All parties run Shuffle&Decrypt ([`crate::ahe::shuffle`]). P_1 adds the rows
 //!    that are not empty to its own.
 //!
-//! Security: semi-honest, against any n - 1 parties together; that of the parts. Each ciphertext that leaves a party
-//! has fresh randomness of that party, so none is equal to another that the receiver knows. A coalition without P_1
-//! lacks a key. For one with P_1, the list that an honest party passes on is a fresh one of rows that follow from
-//! the result.
+//! Security: semi-honest, against any coalition of n - 1 parties, under the assumptions of the parts. Each ciphertext that
+//! leaves a party has fresh randomness of that party, so none equals another that the receiver knows. A coalition without P_1
+//! lacks a key. To a coalition with P_1, the list that an honest party passes on is a fresh one, of rows that follow from the
+//! result.
 //!
-//! Leakage: the bounds on all sets. P_1 learns the union. Cost, for beta bins of P_i: of each pair a membership test
-//! of beta bins, and membership OT of rows of 64 k bytes, k the elements of a row; then beta rows to each party in
-//! turn.
+//! Leakage: the bounds on all sets. P_1 learns the union. Cost, for beta bins of P_i: for each pair, a membership test of
+//! beta bins and a membership OT of rows of 64 k bytes, where k is the number of elements of a row; then beta rows to each
+//! party in turn.
 //!
-//! Departures from the paper, and what must not be changed (docs/corrections.md):
+//! Departures from the paper, and properties that must be preserved (docs/corrections.md):
 //! - tests are on the items themselves. The values of the paper's conditional OPRF show two clients with the same
 //!   item whether a third has it;
 //! - the paper offers the row under a keyword that is random exactly if the item is there, so it never replaces a
@@ -57,22 +57,22 @@ use crate::rng::Prng;
 use crate::secret::Secrets;
 use crate::threads::Threads;
 
-/// Tests that go wrong, and rows that are decoded wrongly, share the error of the run.
+/// False tests and wrongly decoded rows share the error of the run.
 const EXPONENT: u32 = share(LAMBDA, 2);
 
-/// What is public about a run.
+/// The public parameters of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Public {
     /// The bound on each party's set.
     bounds: Vec<usize>,
     /// The most bytes of an item.
     pub(super) max_row: usize,
-    /// The bins of each party; none of P_1.
+    /// The number of bins of each party; 0 for P_1.
     bins: Vec<usize>,
 }
 
 impl Public {
-    /// Of parties with these bounds on their sets, and items of up to `max_row` bytes.
+    /// Returns the parameters for parties with these bounds on their sets, and items of up to `max_row` bytes.
     pub fn new(bounds: Vec<usize>, max_row: usize) -> Public {
         let owners = bounds.len().saturating_sub(1);
         let bins = bounds.iter().enumerate().map(|(party, bound)| match party {
@@ -90,20 +90,20 @@ impl Public {
         Layout::new(self.max_row)
     }
 
-    /// Ciphertexts of a row.
+    /// The number of ciphertexts of a row.
     pub(super) fn k(&self) -> usize {
         encoding::points(self.layout().width())
     }
 
-    /// The bins of a party other than P_1.
+    /// The number of bins of a party other than P_1.
     pub(super) fn bins(&self, party: usize) -> usize {
         self.bins[party]
     }
 
-    /// Rows of the parties other than P_1.
+    /// The number of rows of all parties other than P_1.
     ///
     /// # Errors
-    /// [`Error::Usage`] if they are more than can be permuted, or be decoded without an error.
+    /// [`Error::Usage`] if there are more rows than can be permuted, or decoded without an error.
     pub(super) fn rows(&self) -> Result<usize> {
         let rows = self.bins.iter().sum();
         let elements = usize::saturating_mul(rows, self.k());
@@ -116,7 +116,7 @@ impl Public {
         }
     }
 
-    /// Where in P_1's list the ciphertexts of each party end.
+    /// Returns the end of each party's ciphertexts in P_1's list.
     fn ends(&self) -> Vec<usize> {
         let ends = self.bins.iter().scan(0, |end, bins| {
             *end += bins * self.k();
@@ -125,18 +125,18 @@ impl Public {
         ends.collect()
     }
 
-    /// What the holder and the owner of these functions know about their tests.
+    /// The common parameters of the holder and the owner of these functions for their tests.
     fn batch(&self, functions: Functions, holder: usize) -> Batch {
         let comparisons = self.comparisons();
         Batch { functions, most: self.bounds[holder], exponent: EXPONENT, comparisons }
     }
 
-    /// All tests of the run: each party's bins are tested with each party before it.
+    /// The number of tests of the run: each party's bins are tested with each party before it.
     fn comparisons(&self) -> usize {
         self.bins.iter().enumerate().map(|(party, bins)| party * bins).sum()
     }
 
-    /// The sizes of the tests of these two.
+    /// The sizes of the tests of these two parties.
     pub(super) fn sizes(&self, owner: usize, holder: usize) -> Sizes {
         let (bins, most) = (self.bins(owner), self.bounds[holder]);
         Sizes { bins, most, exponent: EXPONENT, comparisons: self.comparisons() }
@@ -145,27 +145,27 @@ impl Public {
 
 /// The protocol over a membership test with shared output and a membership OT.
 pub struct Union<T, M> {
-    /// The test.
+    /// The membership test with shared output.
     pub tests: T,
-    /// The transfer.
+    /// The membership OT.
     pub transfer: M,
 }
 
-/// What a party other than P_1 has at the beginning: its table, and at which try it was made.
+/// The initial state of a party other than P_1: its table, and the try at which it was made.
 struct Owner {
     table: Table,
     number: u64,
 }
 
-/// What is left of a step with another party.
+/// The result of a step with another party.
 struct Visit {
-    /// The rows that P_1 keeps. Whether they are ciphertexts shows when it shuffles them.
+    /// The rows that P_1 keeps. Malformed ones are detected when it shuffles them.
     rows: Vec<Ciphertext>,
-    /// Of rows that we gave back, where the first was that is no ciphertext.
+    /// The position of the first malformed row among the rows that we returned.
     malformed: FirstMalformed,
 }
 
-/// What all steps of a party share.
+/// The state shared by all steps of a party.
 struct Party<'r> {
     me: usize,
     setup: &'r Setup,
@@ -175,11 +175,11 @@ struct Party<'r> {
 }
 
 impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
-    /// Runs one party with its set, at most as large as its bound. Returns what only others have to the leader, and
-    /// `None` to them.
+    /// Runs one party with its set, which is at most as large as its bound. Returns to the leader the items that only others
+    /// have, and `None` to the others.
     ///
     /// # Errors
-    /// [`Error::Usage`] for sets that are too large for so many parties; those of all operations.
+    /// [`Error::Usage`] for sets that are too large for the number of parties, and the errors of all operations.
     pub fn run<'a>(
         &self,
         many: &mut Many,
@@ -220,7 +220,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
             frames.push(threads.run(|| encoding::decode(elements, layout.width())));
             Ok(())
         })?;
-        // How many rows are not empty shows in the time that it takes to read them. Nor may time show who forged one.
+        // The time to read the rows depends on how many are not empty. Nor may time reveal who forged one.
         let threads = threads.clone();
         let offered: Vec<_> = many.others().zip(received.iter().map(|visit| visit.malformed)).collect();
         Ok(Sealed::new(move || {
@@ -254,7 +254,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         let rng = &mut cx.rng.split();
         let nothing = cx.threads.run(|| joint.encrypt_zero(rows.len(), rng));
         offer(cx, &self.transfer, shares, [&nothing, &rows])?;
-        // P_j returns them re-randomised, and so does P_i before it passes them on.
+        // P_j returns them re-randomised, and P_i re-randomises them again before it passes them on.
         if other > 0 {
             hop.to.put(take_back(cx, joint, rows.len())?)?;
         }
@@ -304,7 +304,7 @@ impl Party<'_> {
     }
 }
 
-/// The items that P_1 has not: those that were decrypted, if all rows are intact.
+/// Returns the items that P_1 lacks: the decrypted ones, if all rows are intact.
 fn read(threads: &Threads, frames: &[Rows], layout: Layout<1>, set: &Hashed) -> Result<Items> {
     let (mut new, mut intact) = (Items::new(), true);
     for row in frames.iter().flat_map(|rows| (0..rows.len()).map(|i| rows.get(i))) {
@@ -319,7 +319,7 @@ fn read(threads: &Threads, frames: &[Rows], layout: Layout<1>, set: &Hashed) -> 
             None => intact = false,
         }
     }
-    // Who sent a wrong row nobody can say.
+    // The sender of a wrong row cannot be identified.
     let wrong = |what| Error::misbehaves_unseen(what).by(Seat::SOMEBODY);
     match (intact, threads.run(|| set.all_new(&new))) {
         (true, true) => Ok(new),
