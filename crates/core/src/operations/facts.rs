@@ -10,7 +10,7 @@ pub enum Fact {
     /// The items that only the other party has, and their payload if it receives one. With the sizes of both sets, they
     /// reveal how many match.
     NewItems,
-    /// How many items match.
+    /// The number of matching items.
     HowManyMatch,
     /// The sum of its own values over the matches.
     Sum,

@@ -1,4 +1,4 @@
-//! What is rejected before a byte is sent, and what is rejected without telling the peer.
+//! Tests of errors that occur before a byte is sent, and of errors that are hidden from the peer.
 
 use super::dummies::ends;
 use super::*;
@@ -25,7 +25,7 @@ fn only_cm20_is_said_to_withstand_a_sender_that_deviates() {
     }
 }
 
-/// Neither without a word, nor where the sender would wait for it in vain.
+/// A protocol neither reveals the count without agreement, nor withholds an agreed one.
 #[test]
 fn the_count_is_revealed_to_the_sender_exactly_if_that_was_agreed() {
     let set: ItemSet = ["a", "b", "c"].iter().collect();
@@ -98,7 +98,7 @@ impl Sink for Again {
     }
 }
 
-/// It is not told of more matches than there are items, either: by repeating items in powers of two it would
+/// The sender also never gets a number of matches above the number of items: by repeating items in powers of two, it would
 /// learn which ones match.
 #[test]
 fn a_sender_that_asks_for_one_item_again_and_again_sees_no_verdict() {
@@ -125,7 +125,7 @@ fn a_sender_that_asks_for_one_item_again_and_again_sees_no_verdict() {
     }
 }
 
-/// A test of which every response matches.
+/// A test in which every response matches.
 struct AllMatch;
 
 impl PermutedMqpmt for AllMatch {
@@ -151,7 +151,7 @@ fn a_sender_whose_responses_match_too_often_sees_no_verdict() {
             |cx| s.run(|t| run(&AllMatch, t, cx, 5)?.open(Confirmed::for_tests())),
         );
         assert!(matches!(ours, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{ours:?}");
-        // No more than it has.
+        // The number is capped at its number of items.
         assert_eq!(theirs, if both { Learned::Matches(3) } else { Learned::Nothing });
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Layout<const N: usize> {
     bare: bool,
 }
 
-/// The parts of a row. If the row is noise, they have any length and content.
+/// The parts of a row. If the row is noise, they have arbitrary lengths and content.
 pub(crate) struct Parts<'a, const N: usize> {
     /// For each part, the bytes from its start to the end of the row, and the part's length.
     parts: [(&'a [u8], usize); N],
@@ -35,7 +35,7 @@ impl<const N: usize> Layout<N> {
         Layout { max, bare: false }
     }
 
-    /// The rows of a union under these terms.
+    /// Returns the layout of the rows of a union under these terms.
     pub(crate) const fn of(terms: &Terms) -> Self {
         Layout { max: terms.max_row, bare: terms.bare && N == 1 }
     }
@@ -55,7 +55,7 @@ impl<const N: usize> Layout<N> {
         N * self.prefix() + self.max
     }
 
-    /// Rejects parts that do not fit. Each element of `lengths` is for one row.
+    /// Rejects parts that do not fit. Each element of `lengths` holds the lengths of one row's parts.
     pub(crate) fn check(self, mut lengths: impl Iterator<Item = [usize; N]>) -> Result<()> {
         let fits = |length| if self.bare { length == self.max } else { length <= self.max };
         match self.max < 1 << 24 && lengths.all(|l| fits(l.iter().sum::<usize>())) {
@@ -76,15 +76,15 @@ impl<const N: usize> Layout<N> {
         }
     }
 
-    /// Writes the parts of the item at this place into a row of zeros, and leaves zeros for a dummy: that is any place
-    /// behind the items. A dummy's row is written from an item that its `number` leads to, and wiped: so it takes the time
-    /// of an item's row.
+    /// Writes the parts of the item at this place into a row of zeros, and leaves zeros for a dummy, that is, for any place
+    /// after the items. For a dummy, it writes an item chosen by `number` and wipes it, so that the row takes as much time as
+    /// an item's.
     pub(crate) fn write_item(self, lists: [&Items; N], at: usize, number: usize, row: &mut [u8]) {
         let n = lists[0].len();
         if n == 0 {
             return;
         }
-        // Numbers that follow each other lead to items far apart, as those of a random order are.
+        // Consecutive numbers lead to items far apart, as in a random order.
         let apart = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let other = ((u128::from(apart) * n as u128) >> 64) as u64;
         let is_item = Choice::from(u8::from(at < n));
@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    /// The rows of items hold them, those of dummies nothing, wherever they are and whatever their number.
+    /// Rows of items hold the items, and rows of dummies hold zeros, for any place and number.
     #[test]
     fn rows_of_dummies_are_zeros() {
         let layout = Layout::<2>::new(9);
@@ -148,7 +148,7 @@ mod tests {
                 assert_eq!(row, expected, "{at} {number}");
             }
         }
-        // A set of dummies alone.
+        // A set that has only dummies.
         let (none, mut row) = (Items::new(), vec![0; layout.width()]);
         layout.write_item([&none, &none], 0, 0, &mut row);
         assert!(row.iter().all(|byte| *byte == 0));

@@ -8,9 +8,9 @@ use subtle::ConstantTimeEq;
 
 /// A result that stays hidden from the peer until the run is confirmed.
 ///
-/// Whether the rows we chose to read are well formed, and how long it takes to look them up, depend on bits that
-/// the peer must not learn. So this verdict and this work are deferred until both sides have confirmed the end.
-/// An error from [`Sealed::open`] is for us only and must not be sent to the peer.
+/// Whether the rows that we chose to read are well formed, and the time to look them up, depend on bits that the peer must
+/// not learn. So this verdict and this work are deferred until both sides have confirmed the end. An error from
+/// [`Sealed::open`] is for us only and must not be sent to the peer.
 pub struct Sealed<'a, T>(Box<dyn FnOnce() -> Result<T> + Send + 'a>);
 
 impl<'a, T> Sealed<'a, T> {
@@ -27,7 +27,7 @@ impl<'a, T> Sealed<'a, T> {
         (self.0)()
     }
 
-    /// Goes on with the result, once it is opened.
+    /// Applies `f`, which may fail, to the result once it is opened.
     pub fn and_then<U>(self, f: impl FnOnce(T) -> Result<U> + Send + 'a) -> Sealed<'a, U>
     where
         T: 'a,
@@ -35,7 +35,7 @@ impl<'a, T> Sealed<'a, T> {
         Sealed::new(move || (self.0)().and_then(f))
     }
 
-    /// Changes the result, once it is opened.
+    /// Applies `f` to the result once it is opened.
     pub fn map<U>(self, f: impl FnOnce(T) -> U + Send + 'a) -> Sealed<'a, U>
     where
         T: 'a,
@@ -45,7 +45,7 @@ impl<'a, T> Sealed<'a, T> {
 }
 
 impl<'a> Sealed<'a, Learned> {
-    /// A result that the receiver sent on, if both get it.
+    /// Returns the result that the receiver sent on, or [`Learned::Nothing`] if only the receiver gets it.
     pub fn sent_on(result: Option<Self>) -> Self {
         result.unwrap_or(Sealed::new(|| Ok(Learned::Nothing)))
     }
@@ -59,7 +59,7 @@ pub const CONFIRMATION: Message<[u8]> = Message::new(4, "confirmation of the end
 pub struct Confirmed(());
 
 impl Confirmed {
-    /// For tests of one part of a protocol, which nobody confirms.
+    /// Returns the proof without a confirmation, for tests of one part of a protocol.
     #[cfg(any(test, feature = "test-util"))]
     pub fn for_tests() -> Confirmed {
         Confirmed(())

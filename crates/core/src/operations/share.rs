@@ -6,14 +6,14 @@
 //! 2.         shares by OT with choices e_j: R gets z_j, S gets s_j, and s_j + z_j = e_j X_pi(j)
 //! ```
 //!
-//! What is shared is a row: the item and its length, padded to the agreed width ([`Sharing::Xor`]). So lengths do not show,
+//! The shared value is a row: the item and its length, padded to the agreed width ([`Sharing::Xor`]). So lengths are hidden,
 //! and a match is never all zero. If the sender has values, its values are shared instead, modulo 2^64
 //! ([`Sharing::Additive`]); a value of 0 that matches then looks like no match.
 //!
 //! Security: semi-honest, of the mqRPMT and the OT; nothing binds the receiver's choices to its bits. Leakage: |X| and the
-//! number of matches to the receiver, and e_j for each position of the sender's secret order; |Y| to the sender.
-//! Both results have all positions. A receiver that drops, marks or publishes positions by their bits breaks what the
-//! shares hide.
+//! number of matches to the receiver, and e_j for each position of the sender's secret order; |Y| to the sender. Both results
+//! have all positions. A receiver that drops, marks or publishes positions according to their bits breaks the secrecy of the
+//! shares.
 //!
 //! Cost in addition to the mqRPMT, per item: ceil(128 / k) / 8 bytes and one row.
 
@@ -31,30 +31,30 @@ const PURPOSE: &str = "shares by mqRPMT, OT of rows";
 /// Bytes of a share of a value.
 pub const VALUE: usize = 8;
 
-/// What a party of `share` learns. `Debug` is that of [`Learned`].
+/// The result of a party of `share`. It is secret, so it has no `Debug` of its own; [`Learned`] shows only its kind.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Shares {
     /// Bytes of a share.
     pub width: usize,
-    /// The shares, in the sender's secret order of its items and dummies: those of the two parties stand at the same
-    /// positions.
+    /// The shares, in the sender's secret order of its items and dummies. The shares of the two parties are in the same
+    /// order.
     pub shares: Vec<u8>,
-    /// How they add up.
+    /// The way in which the shares add up.
     pub sharing: Sharing,
-    /// What the party learns beside its shares.
+    /// The party's result in addition to its shares.
     pub beside: Beside,
 }
 
-/// What a party of `share` learns beside its shares.
+/// The result of a party of `share` in addition to its shares.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Beside {
     /// The receiver: the number of matches.
     Matches(u64),
-    /// The sender: for each share, the position of the item in its set, or of a dummy behind its items.
+    /// The sender: for each share, the position of the item in its set, or of a dummy after its items.
     Order(Vec<u32>),
 }
 
-/// Both get shares of the sender's items or values; those of matches add up to them, all others to zero.
+/// Both get shares of the sender's items or values. The shares of a match add up to it, all others to zero.
 pub static SHARE: Operation = Operation {
     name: "share",
     summary: "Both get secret shares of the sender's keys or values that match",
@@ -89,7 +89,7 @@ pub static SHARE: Operation = Operation {
         transfer: Some(|deal, n_x| {
             let (_, width) = kind(&deal.terms);
             let rows = transfer(n_x, width, None);
-            // Two key streams beside the rows of a frame.
+            // Two key streams in addition to the rows of a frame.
             Transfer { held: rows.held.map(|held| held + in_frame(deal, n_x)), ..rows }
         }),
         held: |deal, _, n_x| [0, 4 * n_x].map(|order| order + 2 * n_x * kind(&deal.terms).1),
@@ -102,7 +102,7 @@ pub static SHARE: Operation = Operation {
     over_union: None,
 };
 
-/// How rows are shared under these terms, and their width.
+/// Returns the kind of sharing under these terms, and the width of a row.
 fn kind(terms: &Terms) -> (Sharing, usize) {
     match terms.shared_values {
         true => (Sharing::Additive, VALUE),
@@ -110,13 +110,13 @@ fn kind(terms: &Terms) -> (Sharing, usize) {
     }
 }
 
-/// Bytes of the key streams of a frame, and all shares of a growing list.
+/// Bytes of the key streams of a frame, and of all shares in a growing list.
 fn in_frame(deal: &Deal, n_x: usize) -> usize {
     let (_, width) = kind(&deal.terms);
     2 * n_x.min(crate::ot::transfer::rows_per_frame(width)) * width + n_x * width
 }
 
-/// Writes what is shared of an item into a row of zeros.
+/// Writes the shared value of an item into a row of zeros.
 fn fill(terms: &Terms, item: &[u8], value: Option<&i128>, row: &mut [u8]) {
     match terms.shared_values {
         // Modulo 2^64. Values fit: `sender` checks them.
@@ -138,7 +138,7 @@ fn receiver<'a>(
     // 2. P1 uses the bits as choices: z_i = r_i + e_i x_i.
     let (sharing, width) = kind(terms);
     let mut ot = extension::Receiver::setup(cx, PURPOSE, extension::DEFAULT_K, Security::SemiHonest)?;
-    // Grows with what is received.
+    // The list grows with the received shares.
     let mut shares = Vec::new();
     shares::receive(cx.ch, &mut ot, &e, (sharing, width), |frame| shares.extend_from_slice(frame))?;
     let n_y = set.len();
@@ -148,7 +148,7 @@ fn receiver<'a>(
     }))
 }
 
-/// Whether a value can be shared modulo 2^64 and be told from all others: -2^63 <= v < 2^63.
+/// Whether a value can be shared modulo 2^64 and distinguished from all others: -2^63 <= v < 2^63.
 pub fn fits(value: i128) -> bool {
     i64::try_from(value).is_ok()
 }
@@ -200,7 +200,7 @@ mod tests {
     use crate::testing::{every_bit_is_random, overlapping, run_pair};
     use std::collections::HashSet;
 
-    /// The shares of the receiver and of the sender, over the ideal membership test.
+    /// Returns the shares of the receiver and of the sender, over the ideal membership test.
     fn run_with(y: &ItemSet, x: &ItemSet, terms: Terms, seeds: [u8; 2]) -> [Shares; 2] {
         let values: Vec<i128> = (0..x.len() as i128).map(|i| 3 - i).collect();
         let party = |role, set: &ItemSet, n, cx: &mut Context| {
@@ -229,7 +229,7 @@ mod tests {
         [ours, theirs]
     }
 
-    /// The sender's order is what hides from the receiver which of its items match, and it is secret and fresh.
+    /// The sender's order hides from the receiver which of its items match, so it must be secret and fresh.
     #[test]
     fn shares_are_random_and_stand_in_an_order_that_is_another_in_each_run() {
         let (y, x) = overlapping(300, 400, 0.5);
@@ -287,7 +287,7 @@ mod tests {
         }
     }
 
-    /// An item never looks like no match, whatever its length; a value of 0 does.
+    /// An item of any length never looks like no match; a value of 0 does.
     #[test]
     fn a_match_is_never_all_zero_and_its_length_does_not_show() {
         let set: ItemSet = [&b""[..], b"\0", b"\0\0\0", b"abc"].into_iter().collect();

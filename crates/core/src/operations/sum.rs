@@ -68,7 +68,7 @@ impl Modulus {
     }
 }
 
-/// What the sender of sum learns, unless there were fewer matches than the agreed minimum.
+/// The result of the sender of sum, unless there were fewer matches than the agreed minimum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sum {
     /// The number of items in both sets.
@@ -77,14 +77,14 @@ pub struct Sum {
     pub sum: i128,
 }
 
-/// Whether no sum of up to `n` values can leave the signed range of the modulus: -q/2 <= n * v < q/2 for all v.
+/// Whether all sums of up to `n` values stay in the signed range of the modulus: -q/2 <= n * v < q/2 for all v.
 pub fn fits(modulus: Modulus, n: usize, values: &[i128]) -> bool {
     let (above, below) = bounds(n as u64, values);
     let half = 1 << (modulus.bits() - 1);
     above.is_some_and(|above| above < half) && below.is_some_and(|below| below <= half)
 }
 
-/// How far above 0 and how far below it a sum of up to `n` of these values can be; `None` beyond 128 bits.
+/// Returns how far a sum of up to `n` of these values can be above 0, and how far below; `None` beyond 128 bits.
 fn bounds(n: u64, values: &[i128]) -> (Option<u128>, Option<u128>) {
     let farthest = |value: fn(i128) -> i128| {
         let one = values.iter().map(|&v| value(v).unsigned_abs()).max().unwrap_or(0);
@@ -120,11 +120,11 @@ pub static SUM: Operation = Operation {
     over_mqrpmt: Some(OverMqrpmt {
         transfer: Some(|deal, n_x| {
             let rows = transfer(n_x, deal.terms.modulus.bits() as usize / 8, Some(FRAME));
-            // The result answers the rows; without rows it goes with the end of the setup.
+            // The result answers the rows; without rows it is sent with the end of the setup.
             let rounds = rows.rounds + usize::from(n_x > 0);
             Transfer { step: rows.step.sends(framed(1, 1, RESULT_BYTES), 0), rounds, ..rows }
         }),
-        // A mask and a term for each OT of a frame; the sender's are in the place of its row.
+        // A mask and a term for each OT of a frame; the sender's take the place of its row.
         held: |_, _, n_x| [32 * n_x.min(FRAME), 0],
         run: |test, task, cx, n| {
             let Task { set, values, ref terms, .. } = *task;
@@ -149,7 +149,7 @@ pub(crate) fn receiver<'a>(
     // 1. P1 obtains the bits e.
     let e = protocol.server(cx, y, n_x)?;
     let count = e.iter().filter(|&&e| e).count().min(y.len()) as u64;
-    // 2. P1 uses the bits as choices and adds up what it obtains: S' = sum of r_i + e_i v_i mod q.
+    // 2. P1 uses the bits as choices and adds up the values it obtains: S' = sum of r_i + e_i v_i mod q.
     cx.ch.stage("summing", Unit::Items, n_x);
     let mut ot = extension::Receiver::setup(cx, PURPOSE, extension::DEFAULT_K, Security::SemiHonest)?;
     // As in a transfer, the pads are queued until the sender answers.
@@ -188,8 +188,8 @@ pub(crate) fn receiver<'a>(
 /// Returns `None` if there were fewer matches than the agreed minimum.
 ///
 /// # Errors
-/// In addition to those of the protocol: if there is not exactly one value per item, or the values do not fit
-/// the modulus.
+/// The errors of the protocol, and [`Error::Bug`] if there is not exactly one value per item, or the values do not fit the
+/// modulus.
 pub(crate) fn sender<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
@@ -241,8 +241,8 @@ pub(crate) fn sender<'a>(
         && terms.modulus.reduce(masked) == masked;
     match result[0] {
         0 if result[1..] == [0; 24] && terms.min_count > 0 => Ok(Sealed::new(|| Ok(None))),
-        // Whether these values can have this sum is not for the receiver to learn. Otherwise it could shift the
-        // sum until they cannot.
+        // The receiver must not learn whether these values can have this sum. Otherwise it could shift the sum until they
+        // cannot.
         1 if possible => Ok(Sealed::new(move || match can_be(sum, matches, values) {
             true => Ok(Some(Sum { matches, sum })),
             false => Err(Error::misbehaves_unseen(format!("{matches} matches cannot have the sum it sent"))),
@@ -253,7 +253,7 @@ pub(crate) fn sender<'a>(
     }
 }
 
-/// Whether up to so many of these values can have this sum.
+/// Whether up to `matches` of these values can have this sum.
 fn can_be(sum: i128, matches: u64, values: &[i128]) -> bool {
     let (above, below) = bounds(matches, values);
     let farthest = if sum < 0 { below } else { above };

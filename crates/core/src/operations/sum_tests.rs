@@ -33,7 +33,7 @@ fn what_travels_for_each_row_is_uniform_modulo_q() {
         let size = modulus.bits() as usize / 8;
         let [first, second] = [1, 2].map(|seed| run_with(modulus, &y, &x, &[5; 200], seed).1);
         let all = [parts(&first.0[0], tag, size), parts(&second.0[0], tag, size)].concat();
-        // For each four-byte part, two of 400 are equal with probability 2e-5.
+        // At each four-byte position, two of 400 parts are equal with probability 2e-5.
         for at in (0..size).step_by(4) {
             let words: HashSet<&[u8]> = all.iter().map(|d| &d[at..at + 4]).collect();
             assert_eq!(words.len(), 400, "{modulus:?}, byte {at}");
@@ -50,7 +50,7 @@ fn the_receiver_sends_on_a_sum_that_it_cannot_read() {
             assert_eq!(sum, Some(Sum { matches: 10, sum: 50 }));
             let [result] = parts(&views.0[1], 0x53, 25).try_into().unwrap();
             assert!(result[9..17] != 50u64.to_le_bytes());
-            // Bits above the modulus could tell S which masks R has added up.
+            // Bits above the modulus could reveal to S which masks R has added up.
             assert!(modulus == Modulus::Bits128 || result[17..] == [0; 8]);
             result
         });

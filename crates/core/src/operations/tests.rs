@@ -106,7 +106,7 @@ fn run_tasks([r, s]: [Part; 2]) -> ((Learned, Learned), Views) {
     )
 }
 
-/// A payload per item, with lengths from 0 up, if there is one.
+/// Returns a payload per item, with lengths from 0 up, if the terms have payloads.
 fn payloads_of(x: &Items, terms: &Terms) -> Items {
     let payload = |i: usize| vec![i as u8; (i * 7) % 50];
     (0..if terms.payload { x.len() } else { 0 }).map(payload).collect()
@@ -126,7 +126,7 @@ pub(super) fn sorted(learned: Learned) -> Learned {
     }
 }
 
-/// Shares are random, so they are added up, in the order of the sender's items. Those of dummies must add up to zero.
+/// Shares are random, so they are added up, in the order of the sender's items. The shares of dummies must add up to zero.
 fn opened(got: [Learned; 2], plain: &Learned) -> [Learned; 2] {
     let [Learned::Shares(r), Learned::Shares(s)] = &got else { return got };
     let Learned::Shares(plain) = plain else { panic!("{plain:?}") };
@@ -161,8 +161,8 @@ fn opened(got: [Learned; 2], plain: &Learned) -> [Learned; 2] {
     ]
 }
 
-/// Identifiers are random, so each is replaced by the plain computation's for the same item. They must be distinct, and
-/// those of both parties the same; those of this many dummies are in the list too.
+/// Identifiers are random, so each is replaced by the plain computation's for the same item. They must be distinct, and equal
+/// for equal items of both parties. The list must also hold the identifiers of this many dummies.
 fn named(got: [Learned; 2], plain: [&Learned; 2], dummies: usize) -> [Learned; 2] {
     let got = opened(got, plain[0]);
     let [Learned::Identifiers(r), Learned::Identifiers(s)] = &got else { return got };
@@ -217,7 +217,7 @@ fn check(
     }
 }
 
-/// Nothing, half and all of the smaller set in common, where these are not the same.
+/// Overlaps of nothing, half and all of the smaller set, without duplicates.
 fn overlaps(n_y: usize, n_x: usize) -> Vec<f64> {
     let mut overlaps = vec![0.0, 0.5, 1.0];
     overlaps.dedup_by_key(|overlap| (n_y.min(n_x) as f64 * *overlap).round() as usize);
@@ -239,7 +239,7 @@ fn results_are_those_of_the_plain_computation() {
         let drawn = BTreeSet::from_iter(of_protocols.into_iter().chain(of_operations));
         drawn.into_iter().map(|k| kinds[k]).collect()
     };
-    // Of runs of many items, it draws a few.
+    // It draws a few runs of many items.
     let mut few = Draw::new("plain computation of many items");
     for (n_y, n_x) in sizes(crate::ot::extension::FRAME) {
         let small = n_y < 100 && n_x < 100;
@@ -266,7 +266,7 @@ fn results_are_those_of_the_plain_computation() {
     let (y, x) = overlapping(crate::membership::sigma::FRAME + 1, 300, 0.5);
     check(run_tasks, &some(&sigma), &y, &x, "frames of queries in count");
     check(run_tasks, &some(&sigma), &x, &y, "frames of queries in union");
-    // By tags, with payload: several frames of rows, tags and points.
+    // Intersections with tags, with payload: several frames of rows, tags and points.
     let (y, x) = overlapping(9000, 700, 0.5);
     let others = [&CWPRF, &POPRF, &SIGMA_DH, &DC17];
     let by_tags = |k: &Kind| !others.contains(&k.1.protocol) && k.2.payload && k.2.both;
@@ -374,8 +374,8 @@ fn below_the_minimum_count_the_sender_learns_nothing() {
 
 #[test]
 fn a_row_that_is_not_transferred_cannot_be_read() {
-    // Union of equal sets: the receiver gets no row. What it sees of the rows has no run of zeros in place of
-    // the padding, and another run on the same sets shows other bytes.
+    // Union of equal sets: the receiver gets no row. Its view of the rows has no run of zeros in place of the padding, and
+    // another run on the same sets gives other bytes.
     let (y, x) = overlapping(50, 50, 1.0);
     let rows = |seed: u8| {
         let [r, s] = tasks(&UNION, &y, &x, &[]);

@@ -47,7 +47,7 @@ pub static CM20: Protocol = Protocol {
         all
     },
     runs: Runs::Two {
-        // Matching and comparing, then the columns that are sent along.
+        // Matching, comparing, and then the columns, if they are sent.
         stages: |_, terms| 2 + usize::from(terms.payload),
         cost: |deal| {
             let (n_y, n_x) = CM20.sizes(deal);
@@ -66,7 +66,7 @@ pub static CM20: Protocol = Protocol {
     },
 };
 
-/// The OPRF under these terms.
+/// Returns the OPRF under these terms.
 fn protocol(terms: &Terms) -> MultiPoint {
     MultiPoint { malicious_sender: terms.malicious_sender }
 }

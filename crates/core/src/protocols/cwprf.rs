@@ -71,12 +71,12 @@ impl<'a> InGroup for Run<'_, 'a, '_> {
     }
 }
 
-/// The membership protocol, and the transfer that follows it, with a row for each of the sender's items.
+/// The cost of the membership protocol, and of the transfer that follows it, with a row for each of the sender's items.
 fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = CWPRF.sizes(deal);
     let Facts { point, room, multiplication, .. } = CWPRF.facts(deal.group)?;
     let omega = Golomb::new(deal.terms.exponent(), n_x, n_y)?;
-    // Each side raises each of its own items and each of the peer's once, both at the same time.
+    // Both sides raise each of their own items and each of the peer's once, at the same time.
     let raised = Work::of(multiplication, n_y + n_x);
     let found = |n: usize| Work::of(Primitive::Tag, n);
     let tags = (omega.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64;
@@ -87,7 +87,7 @@ fn cost(deal: &Deal) -> Result<Cost> {
     with_transfer(deal, (n_y, n_x), Test { steps, held: held_for_test(2 * point + room, n_y, n_x) })
 }
 
-/// What an mqRPMT costs: one message from the receiver, if it has items, then the sender's.
+/// The cost of an mqRPMT: one message from the receiver, if it has items, then the sender's.
 pub(super) struct Test {
     /// Its parts, without the result that the receiver sends on.
     pub(super) steps: Vec<Step>,
@@ -95,11 +95,11 @@ pub(super) struct Test {
     pub(super) held: [usize; 2],
 }
 
-/// An mqRPMT, and the transfer that follows it if the operation has one. The sizes are those in the protocol.
+/// The cost of an mqRPMT, and of the transfer that follows it if the operation has one. The sizes are those in the protocol.
 pub(super) fn with_transfer(deal: &Deal, (n_y, n_x): (usize, usize), test: Test) -> Result<Cost> {
     let over = over_mqrpmt(deal.operation)?;
     if over.transfer.is_some() {
-        // The sender's first message of the base OTs travels with its answer.
+        // The sender's first message of the base OTs is sent with its answer.
         return transferred(deal, (n_y, n_x), over, usize::from(n_y > 0), test);
     }
     let Test { mut steps, held } = test;
@@ -110,8 +110,8 @@ pub(super) fn with_transfer(deal: &Deal, (n_y, n_x): (usize, usize), test: Test)
     Ok(Cost { steps, rounds, memory: held.map(Memory::held) })
 }
 
-/// A test, and the transfer that follows it. `before` is the number of rounds until the sender's last message of the
-/// test, or until it may begin the transfer.
+/// The cost of a test, and of the transfer that follows it. `before` is the number of rounds until the sender's last message
+/// of the test, or until it may begin the transfer.
 pub(super) fn transferred(
     deal: &Deal,
     (n_y, n_x): (usize, usize),
@@ -130,15 +130,15 @@ pub(super) fn transferred(
     Ok(Cost { steps, rounds, memory: [receiver, sender].map(Memory::held) })
 }
 
-/// Bytes that each party holds during the test: a permutation of its own items, and digests of the peer's in a
-/// growing list, of which the receiver sorts a copy. Each also holds one frame of points each way, of so many bytes
-/// each in all their forms.
+/// Bytes that each party holds during the test: a permutation of its own items, and digests of the peer's in a growing list,
+/// of which the receiver sorts a copy. Each also holds one frame of points in each direction, with `forms` bytes for all
+/// forms of a point.
 fn held_for_test(forms: usize, n_y: usize, n_x: usize) -> [usize; 2] {
     let frames = forms * (n_y.min(cwprf::FRAME) + n_x.min(cwprf::FRAME));
     [frames + 4 * n_y + grown(n_x, 16), frames + 4 * n_x + grown(n_y, 16)]
 }
 
-/// How an offered operation is computed from the test.
+/// Returns how an offered operation is computed from the test.
 pub(super) fn over_mqrpmt(operation: &Operation) -> Result<&OverMqrpmt> {
     let none = || Error::bug(format!("{operation} over an mqRPMT"));
     operation.over_mqrpmt.as_ref().ok_or_else(none)

@@ -71,13 +71,13 @@ const PROBES: &[super::Probe] = &[];
 
 static SHORT_MODULI: AtomicBool = AtomicBool::new(false);
 
-/// Lets the runs of this program use moduli of 1024 bits ([`groups::PAILLIER_1024`]), which are too short to be secure: for
-/// the benchmark, which compares with the paper, and for nothing else.
+/// Lets this program use moduli of 1024 bits ([`groups::PAILLIER_1024`]), which are too short to be secure. Only for the
+/// benchmark, which compares with the paper.
 pub fn allow_short_moduli() {
     SHORT_MODULI.store(true, Ordering::Relaxed);
 }
 
-/// Whether they are allowed.
+/// Whether moduli of 1024 bits are allowed.
 pub(super) fn short_moduli() -> bool {
     SHORT_MODULI.load(Ordering::Relaxed)
 }
@@ -93,22 +93,22 @@ const fn offer(operation: &'static Operation, order: u8, receiver: &'static str)
     }
 }
 
-/// Ciphers by their names.
+/// Selection of a cipher by its name.
 pub mod under_cipher {
     use super::*;
 
-    /// Something to be done under a cipher.
+    /// A computation that is generic in the cipher.
     pub trait UnderCipher {
-        /// What comes of it.
+        /// The result of the computation.
         type Output;
-        /// Does it.
+        /// Runs the computation under cipher `C`.
         fn run<C: Cipher>(self) -> Result<Self::Output>;
     }
 
-    /// Does `work` under the cipher of this name.
+    /// Runs `work` under the cipher with this name.
     ///
     /// # Errors
-    /// Those of the work, and [`Error::Usage`] for another name.
+    /// The errors of the work, and [`Error::Usage`] for an unknown name.
     pub fn with_cipher<W: UnderCipher>(name: &str, work: W) -> Result<W::Output> {
         match name {
             groups::RISTRETTO255 => work.run::<ElGamal>(),
@@ -145,7 +145,7 @@ impl<'a> UnderCipher for RunOf<'_, 'a, '_, '_> {
     }
 }
 
-/// What this protocol does for an operation.
+/// The implementation of an operation by this protocol.
 struct Part {
     operation: &'static Operation,
     shape: fn(&Terms) -> Shape,
@@ -177,7 +177,7 @@ fn cost<C: Cipher>(deal: &Deal) -> Result<Cost> {
     let (stored, sent) = (agreed.owner.is_some(), n_x > 0 && !agreed.held);
     let of_answers = if n_x > 0 { shape.bytes::<C>(n_x) } else { 0 };
     let of_filter = if sent { head::<C>() as u64 + framed(cells, frame::<C>(), C::CELL) } else { 0 };
-    // The filter, then the answers, then what is sent on.
+    // The filter, then the answers, then the result that is sent on.
     let sends_on = deal.terms.both && deal.sent_on().traffic.to_sender > 0;
     let rounds = usize::from(sent) + usize::from(n_x > 0) + usize::from(sends_on);
     let (result, Room { listed, opened, answered, thread, owner }) = (held(deal, n_y, n_x), C::ROOM);

@@ -1,7 +1,7 @@
-//! What a party that deviates from a protocol can do, where several protocols have that in common: what completes "a receiver
-//! that deviates can", and "a sender that deviates can". docs/protocols.md says more.
+//! Common descriptions of deviations, which complete the sentences "a receiver that deviates can ..." and "a sender that
+//! deviates can ...". docs/protocols.md gives details.
 
-/// A sender that a receiver is protected from ([`super::Offer::malicious_sender`]).
+/// A malicious sender against which the receiver is protected ([`super::Offer::malicious_sender`]).
 pub(super) const WITHSTOOD: &str = "choose its set, and change the columns that it sends; it changes nothing else of which keys \
                                     match, but what it learns where both get the result is not covered";
 /// Intersect over a membership test with rows.
@@ -30,7 +30,7 @@ pub(super) const SHARE: [&str; 2] = [
     "get shares that add up to any of the sender's keys or values",
     "share other keys or values than its own",
 ];
-/// Identifiers, whichever protocol computes the union.
+/// Identifiers, with any protocol for the union.
 pub(super) const ID: [&str; 2] = [
     "learn which of its keys match, test as many guesses as it announced keys or more, and add identifiers to the list",
     "learn which of its keys match, and test as many guesses as it announced keys or more",
@@ -45,16 +45,16 @@ pub(super) const PERMUTED_COUNT: [&str; 2] = [
     "learn which of its keys match",
     "show the receiver another number of matches, and where both get the result learn about single keys from it",
 ];
-/// Of several parties: the leader, and any other.
+/// Union of several parties: the leader, and any other party.
 pub(super) const SEVERAL_UNION: [&str; 2] = [
     "replace, drop or mark each row that passes through its hands, and learn which party is the first to have a new key",
     "replace, drop or mark each row that passes through its hands, learn with the leader what is compared, and whether some \
      party has a key that it offers",
 ];
-/// See [`SEVERAL_UNION`].
+/// Intersection of several parties: the leader, and any other party.
 pub(super) const SEVERAL_INTERSECT: [&str; 2] =
     ["use more keys than it announced", "use more keys than it announced"];
-/// See [`SEVERAL_UNION`].
+/// Size of the intersection of several parties: the leader, and any other party.
 pub(super) const SEVERAL_COUNT: [&str; 2] = [
     "count what only some of the parties have in common, or what one of them lacks, learn of as many of its keys as the count \
      has binary digits whether all have them, and learn with others what is compared",

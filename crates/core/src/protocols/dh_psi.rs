@@ -32,7 +32,7 @@ pub static DH_PSI: Protocol = Protocol {
     probes: &[],
     assumptions: |_, group| vec![SEMI_HONEST, in_group(group), "BLAKE3 as a random oracle, AES-128"],
     runs: Runs::Two {
-        // Matching and comparing, then the columns that are sent along.
+        // Matching, comparing, and then the columns, if they are sent.
         stages: |_, terms| 2 + usize::from(terms.payload),
         cost,
         run: |task, cx, n| DH_PSI.within(task.group, Run { task, cx, n }),
@@ -76,7 +76,7 @@ fn cost(deal: &Deal) -> Result<Cost> {
     // The receiver raises its own points to its key, and later to the inverse.
     let raised = |n: usize| Work::of(multiplication, n);
     let tag = Work::of(Primitive::Tag, n_x);
-    // The receiver has nothing to do until the first frame comes back.
+    // The receiver is idle until the first frame returns.
     let first = n_y.min(dh_psi::FRAME);
     let steps = vec![
         Step::of(raised(n_y), raised(n_x)).sends(points, 0),
@@ -84,8 +84,7 @@ fn cost(deal: &Deal) -> Result<Cost> {
         Step::of(raised(n_y) + tag, raised(n_y - first) + tag).sends(0, points + tags),
         deal.sent_on(),
     ];
-    // The receiver's points, then the answer and the tags behind it (only the tags if there are no points), then the
-    // bits.
+    // The receiver's points, then the answer followed by the tags (only the tags if there are no points), then the bits.
     let rounds = if n_y > 0 { 2 } else { usize::from(n_x > 0) } + usize::from(deal.terms.both && n_x > 0);
     // First, tags and keys of each party's own items are computed from frames of points, in three forms and more.
     // Meanwhile the receiver holds a permutation of its items, and the sender the receiver's points and the positions

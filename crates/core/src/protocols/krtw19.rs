@@ -48,7 +48,7 @@ const DEVIATING: [&str; 2] = [
     "omit or replace rows, and learn from a union that it gets which of its keys match",
 ];
 
-/// The same, compared in the clear.
+/// Membership tests in bins, compared in the clear ([`crate::operations::union::bins`]).
 pub static KRTW19_PLAIN: Protocol = Protocol {
     name: "krtw19-plain",
     summary: "the same without private equality tests: not for runs that may break off",
@@ -85,12 +85,12 @@ const ASSUMPTIONS: [&str; 4] = [
     "an item is hidden by fewer than 128 secret bits with probability at most 2^-40 over all of them",
 ];
 
-/// Matching, then rows are transferred.
+/// The number of stages: matching, then the transfer of rows.
 fn stages(_: &Operation, _: &Terms) -> usize {
     2
 }
 
-/// The tests, and a row for each.
+/// The cost of the tests and of a row for each.
 fn cost(protocol: &Protocol, comparison: Comparison, deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = protocol.sizes(deal);
     let plan = Binning::new(comparison, n_y, n_x, bins::beside(&deal.terms))?;
@@ -100,7 +100,7 @@ fn cost(protocol: &Protocol, comparison: Comparison, deal: &Deal) -> Result<Cost
     let [receiver, sender] =
         [Primitive::Programmed, Primitive::Tested].map(|slot| base + Work::of(slot, plan.slots()));
     let tests = Step::of(receiver, sender).sends(to_sender, to_receiver);
-    // The first message of the base OTs for the rows travels with the last answers.
+    // The first message of the base OTs for the rows is sent with the last answers.
     let rounds = plan.rounds() + rows.rounds - 1 + usize::from(deal.terms.both);
     let (test, result) = (plan.held(n_y, n_x), union::held(deal, n_y, n_x));
     let receiver = test[0].max(rows.held[0] + result[0]);
@@ -120,8 +120,8 @@ fn run<'a>(
     over_bins(task, cx, n, plan)
 }
 
-/// Runs one party of a union over membership tests in bins; `plan` gives those for the sizes of both sets. The peer's set
-/// has `n` items in the protocol.
+/// Runs one party of a union over membership tests in bins. `plan` returns the tests for the sizes of both sets. The peer's
+/// set has `n` items in the protocol.
 pub(super) fn over_bins<'a, T: InBins>(
     task: &Task<'a>,
     cx: &mut Context,

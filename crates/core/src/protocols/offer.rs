@@ -61,7 +61,7 @@ impl Offer {
         }
     }
 
-    /// Returns a sentence on what a party in this role can do if it deviates from the protocol.
+    /// Returns a sentence on the possible deviations of a party in this role.
     pub fn deviating(&self, terms: &Terms, role: Role) -> String {
         let who = match (terms.several, role) {
             (false, role) => role.name(),

@@ -39,7 +39,7 @@ pub static OSN: Protocol = Protocol {
         ]
     },
     runs: Runs::Two {
-        // Matching, switching, then rows are transferred.
+        // Matching, switching, then the transfer of rows.
         stages: |_, _| 3,
         cost,
         run: |task, cx, n| over_bins(task, cx, n, |n_y, n_x| Ok(Switched::new(plan(&task.terms, n_y, n_x)))),
@@ -50,13 +50,13 @@ fn plan(terms: &Terms, n_y: usize, n_x: usize) -> Plan {
     Plan::new(terms.exponent(), n_y, n_x, bins::beside(terms))
 }
 
-/// The tests, and a row for each.
+/// The cost of the tests and of a row for each.
 fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = OSN.sizes(deal);
     let plan = plan(&deal.terms, n_y, n_x);
     let tests = plan.cost()?;
     let rows = transfer(plan.slots(), union::rows::width(&deal.terms), None);
-    // The first message of the base OTs for the rows travels with the tags.
+    // The first message of the base OTs for the rows is sent with the tags.
     let rounds = tests.rounds + rows.rounds - 1 + usize::from(deal.terms.both);
     let result = union::held(deal, n_y, n_x);
     let receiver = tests.held[0].max(rows.held[0] + result[0]);
@@ -69,7 +69,7 @@ fn cost(deal: &Deal) -> Result<Cost> {
 mod tests {
     use super::*;
 
-    /// A run of many has a share of the error, and so longer values.
+    /// One of many runs has a share of the error, and so longer values.
     #[test]
     fn the_plan_follows_the_error_of_the_run() {
         let of = |shards| plan(&Terms { shards, ..Terms::default() }, 1000, 1 << 20);

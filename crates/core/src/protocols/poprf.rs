@@ -62,18 +62,19 @@ pub static POPRF: Protocol = Protocol {
     },
 };
 
-/// The membership protocol, and the transfer that follows it, with a row for each of the sender's items.
+/// The cost of the membership protocol, and of the transfer that follows it, with a row for each of the sender's items.
 fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = POPRF.sizes(deal);
     let tags = Tags::new(deal.terms.exponent(), n_x, n_y)?;
     let points = framed(n_y, permuted::FRAME, 32);
-    // Each side raises each of the receiver's items once, the receiver once more to unmask it; and the sender its own.
+    // Each side raises each of the receiver's items once. The receiver raises it again to unmask it, and the sender also
+    // raises its own items.
     let raised = |n: usize| Work::of(Primitive::Ristretto255, n);
     let tag = Work::of(Primitive::Tag, n_x);
     let first = n_y.min(permuted::FRAME);
     let steps = vec![
         Step::of(raised(n_y), Work::default()).sends(points, 0),
-        // The receiver has nothing to do until the first frame comes back.
+        // The receiver is idle until the first frame returns.
         Step::of(Work::default(), raised(first)),
         Step::of(raised(n_y), raised(n_y - first)).sends(0, points),
         Step::of(tag, raised(n_x) + tag).sends(0, framed(n_x, lookup::FRAME, tags.bytes)),
@@ -81,8 +82,8 @@ fn cost(deal: &Deal) -> Result<Cost> {
     with_transfer(deal, (n_y, n_x), Test { steps, held: held_for_test(n_y, n_x) })
 }
 
-/// Bytes that each party holds during the test. The receiver: a permutation of its own items, their values in a growing
-/// list, and the queries in another. The sender: two permutations, and all points of the receiver. Each also holds one
+/// Bytes that each party holds during the test. The receiver holds a permutation of its own items, their values in a growing
+/// list, and the queries in another. The sender holds two permutations, and all points of the receiver. Each also holds one
 /// frame: 160 bytes for an element, and up to five forms of 32 bytes before and after it.
 fn held_for_test(n_y: usize, n_x: usize) -> [usize; 2] {
     let frame = |n: usize| 320 * n.min(permuted::FRAME);

@@ -1,4 +1,4 @@
-//! The rounds that the entries state are those that protocols take.
+//! The rounds that the entries state are the rounds that protocols take.
 
 use super::*;
 use crate::hash::SessionId;
@@ -11,10 +11,10 @@ use crate::testing::{Rounds, SEEDS};
 use crate::testing::{is_krtw19, kinds};
 use veilset_testing::Draw;
 
-/// Items of a sender that take more frames of bins than it may be ahead.
+/// The number of items of a sender that take more frames of bins than it may be ahead.
 const MANY_FRAMES: usize = 17_000;
 
-/// A run of sets of these sizes, the receiver's first.
+/// A run on sets of these sizes, the receiver's first.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     operation: &'static Operation,
@@ -63,7 +63,7 @@ impl Case {
         counted.count()
     }
 
-    /// What is wrong with what is stated, if something is.
+    /// Describes the difference between the stated and the taken rounds, if any.
     fn wrong(&self) -> Option<String> {
         let (stated, taken) = (self.stated(), self.taken());
         (taken != stated).then(|| format!("{self:?}: {stated} rounds are stated, it takes {taken}"))
@@ -76,17 +76,17 @@ fn rounds_are_as_counted() {
     for (operation, choice, terms) in kinds() {
         let (protocol, case) = (choice.protocol, |sizes| Case { operation, choice, terms, sizes });
         small.push(case([5, 4]));
-        // Those in bins take longest, and have no message that an empty set leaves out.
+        // Protocols in bins take longest, and have no message that an empty set omits.
         let plain = !terms.payload && !terms.malicious_sender;
         if plain && (!is_krtw19(protocol) || terms.both && protocol == &KRTW19) {
             small.extend([[0, 4], [5, 0], [0, 0]].map(case));
         }
-        // Several frames of points, tags, rows and columns; by vole the code instead of OTs alone; and more frames of
-        // bins than S may be ahead.
+        // Several frames of points, tags, rows and columns; with vole, the code instead of OTs alone; and more frames of bins
+        // than S may be ahead.
         if plain && !terms.both {
             match is_krtw19(protocol) {
                 true if protocol == &KRTW19 => large.push(case([100, MANY_FRAMES])),
-                // Its distributed OPRF is two of RR22 with the code.
+                // Its distributed OPRF consists of two RR22 OPRFs with the code.
                 false if operation == &ID && protocol == &CWPRF => large.push(case([9000, 8500])),
                 false if operation == &INTERSECT || operation == &UNION && protocol == &OSN => {
                     let sizes = [9000, 8500];
@@ -100,7 +100,7 @@ fn rounds_are_as_counted() {
     let beside = bins::beside(&large[0].terms);
     let in_bins = |n| Binning::new(Comparison::Private, 100, n, beside).unwrap().rounds();
     assert!(in_bins(MANY_FRAMES) > in_bins(4));
-    // The first tier draws one for each protocol of each operation and how many are empty, and some of many items.
+    // The first tier draws a case for each protocol of each operation and combination of empty sets, and some of many items.
     let mut draw = Draw::new("rounds");
     let small = draw.of_each(1, small, |Case { operation, choice, sizes, .. }| {
         (operation.name, choice.protocol.name, sizes.map(|n| n == 0))

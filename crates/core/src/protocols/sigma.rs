@@ -1,4 +1,4 @@
-//! What all protocols over a Sigma-mqPMT have in common: permute, then test (CZZDL 7.2), and OT extension.
+//! Common parts of all protocols over a Sigma-mqPMT: permute, then test (CZZDL 7.2), and OT extension.
 
 use super::Protocol;
 use super::cwprf::{Test, over_mqrpmt, transferred};
@@ -11,7 +11,7 @@ use crate::operations::cost::{Cost, Deal, Memory};
 use crate::operations::{Learned, Operation, OverSigma, Sealed, Task, Terms};
 use crate::work::Step;
 
-/// How an offered operation is computed.
+/// Returns how an offered operation is computed.
 fn over_sigma(operation: &Operation) -> Result<&OverSigma> {
     operation.over_sigma.as_ref().ok_or_else(|| Error::bug(format!("{operation} over a Sigma-mqPMT")))
 }
@@ -30,7 +30,7 @@ pub(super) fn run<'a, S: SigmaMqpmt>(
     }
 }
 
-/// Matching; in a union the bits, then the transfer.
+/// The number of stages: matching; in a union also the bits, then the transfer.
 pub(super) fn stages(operation: &Operation, _: &Terms) -> usize {
     match operation.over_sigma {
         Some(OverSigma::Star(_)) => 3,
@@ -38,20 +38,19 @@ pub(super) fn stages(operation: &Operation, _: &Terms) -> usize {
     }
 }
 
-/// What the three moves cost. Of two numbers, the first is the server's. So a step has the server in the place of the
-/// receiver.
+/// The cost of the three moves. In each pair the server comes first, so a step has the server in place of the receiver.
 pub(super) struct Moves {
     pub(super) steps: Vec<Step>,
-    /// Messages that wait for each other.
+    /// The number of messages that wait for each other.
     pub(super) rounds: usize,
     pub(super) held: [usize; 2],
-    /// What each thread holds.
+    /// Bytes that each thread holds.
     pub(super) each_thread: [usize; 2],
     /// Bytes of the permutation that each keeps.
     pub(super) order: usize,
 }
 
-/// The three moves, and what follows them.
+/// The cost of the three moves and of the steps after them.
 pub(super) fn cost(
     protocol: &Protocol,
     deal: &Deal,
@@ -72,7 +71,7 @@ pub(super) fn cost(
             let moves = moves(deal.group, Sizes { n_y: receiver, n_x: sender })?;
             let bits = sender.div_ceil(8) + HEADER * sender.div_ceil(permuted::BITS);
             let steps = [moves.steps, vec![Step::default().sends(0, bits as u64)]].concat();
-            // The bits, which the receiver restores the order of.
+            // The bits, whose order the receiver restores.
             let held = [moves.held[0].max(moves.order + 2 * sender), moves.held[1]];
             let test = Test { steps, held };
             let over = over_mqrpmt(deal.operation)?;

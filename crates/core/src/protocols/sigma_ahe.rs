@@ -20,7 +20,7 @@ pub static SIGMA_AHE: Protocol = Protocol {
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[
-        // The server is the receiver of a union, and the sender of a count.
+        // In a union the receiver is the server, in a count the sender.
         Offer {
             unasked: Unasked::No,
             reveals_count: true,
@@ -60,9 +60,9 @@ fn moves(_: &str, Sizes { n_y, n_x }: Sizes) -> Result<Moves> {
     let key = if n_x > 0 { HEADER + 32 } else { 0 };
     let to_server = key as u64 + framed(n_x, per_frame(query), query);
     let to_client = framed(n_x, responses, Ciphertext::SIZE);
-    // The client encrypts with its secret key, by two multiplications; it tests a response with one.
+    // The client encrypts with its secret key, using two multiplications; it tests a response with one.
     let raised = |n: usize| Work::of(Primitive::Ristretto255, n);
-    // The server combines queries as they come. No response goes before all are there: they are permuted.
+    // The server combines queries as they arrive. It sends no response before all are complete, since they are permuted.
     let steps = vec![
         Step::of(raised(n_x * (2 * powers + FRESH)), raised(n_x * 2 * powers + usize::from(n_x > 0)))
             .sends(0, to_server),
@@ -83,7 +83,7 @@ fn moves(_: &str, Sizes { n_y, n_x }: Sizes) -> Result<Moves> {
 
 /// Bytes of the multiples of a public key.
 const TABLE: usize = 60 << 10;
-/// Bytes for a response while it is tested: as it came and as parsed, its parts, and the elements.
+/// Bytes for a response while it is tested: the received and the parsed form, its parts, and the elements.
 const TESTED: usize = 2 * 64 + 2 * 32 + 2 * 160;
 /// Bytes for a ciphertext of a query while the response is computed: its parts, elements, and weights, which are copied.
 const COMBINED: usize = 2 * 32 + 2 * 160 + 2 * 32 + 2 * 32;

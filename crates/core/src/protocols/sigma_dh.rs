@@ -56,20 +56,20 @@ fn moves(group: &str, Sizes { n_y, n_x }: Sizes) -> Result<Moves> {
     let Facts { point, room, multiplication, .. } = SIGMA_DH.facts(group)?;
     let a = Golomb::new(EXPONENT, n_x, n_y)?;
     let points = framed(n_x, FRAME, point);
-    // The server raises its own items and each query once; the client each query, and the response to unmask it.
+    // The server raises its own items and each query once. The client raises each query, and the response to unmask it.
     let raised = |n: usize| Work::of(multiplication, n);
     let tag = Work::of(Primitive::Tag, n_x);
     let encoding = (a.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64;
-    // No response goes before all are there: they are permuted.
+    // The server sends no response before all are complete, since they are permuted.
     let steps = vec![
         Step::of(raised(n_y), raised(n_x)).sends(encoding, points),
         Step::of(raised(n_x), Work::default()),
         Step::of(Work::default(), raised(n_x) + tag).sends(points, 0),
     ];
     let order = 4 * n_x;
-    // A frame of points in two forms: the server, of its own items and of queries; the client, each way. The server: positions and digests of its own items, and all
-    // responses, with a sorted copy of their digests. The client: tags, its order, and opened responses with a
-    // sorted copy.
+    // Frames of points in two forms: the server's for its own items and for queries; the client's for each direction. The
+    // server also holds positions and digests of its own items, and all responses, with a sorted copy of their digests. The
+    // client also holds tags, its order, and opened responses with a sorted copy.
     let frame = |n: usize| (2 * point + room) * n.min(FRAME);
     let held = [
         frame(n_y) + frame(n_x) + 20 * n_y + 32 * n_x + grown(n_x, 16) + order,

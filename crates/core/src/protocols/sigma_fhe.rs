@@ -59,12 +59,12 @@ pub static SIGMA_FHE: Protocol = Protocol {
     },
 };
 
-/// A polynomial in memory.
+/// Bytes of a polynomial in memory.
 const POLYNOMIAL: usize = 8 * MODULI.len() * DEGREE;
-/// The tables of both rings.
+/// Bytes of the tables of both rings.
 const TABLES: usize = 3 << 20;
 
-/// The membership protocol, and the transfer that follows it, with a row for each of the sender's items.
+/// The cost of the membership protocol, and of the transfer that follows it, with a row for each of the sender's items.
 fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = SIGMA_FHE.sizes(deal);
     let budget = Budget::new(n_y, n_x)?;
@@ -79,7 +79,7 @@ fn cost(deal: &Deal) -> Result<Cost> {
     steps.push(
         Step::both(Work::of(Primitive::Tag, n_x)).sends(0, runs as u64 * framed(n_x, FRAME, budget.tag)),
     );
-    // Of each batch the server has two polynomials as they are sent, and both the masks or values and their inputs.
+    // For each batch, the server holds two polynomials as sent. Both parties hold the masks or values and their inputs.
     let pairs = 16 * n_x;
     let values = pairs + 64 * n_x;
     let held = [
@@ -88,11 +88,11 @@ fn cost(deal: &Deal) -> Result<Cost> {
     ];
     let held = [0, 1].map(|i| runs * held[i].max(values + oprf.held[i]) + 4 * n_x);
     let test = Test { steps, held };
-    // The queries, the responses, and the OPRF, in which the receiver has the last word; then the tags.
+    // The queries, the responses, and the OPRF, in which the receiver sends the last message; then the tags.
     let before = runs * (2 + oprf.rounds);
     let over = over_mqrpmt(deal.operation)?;
     let mut cost = match over.transfer {
-        // The sender's first message of the base OTs travels with its tags.
+        // The sender's first message of the base OTs is sent with its tags.
         Some(_) => transferred(deal, (n_y, n_x), over, before, test)?,
         None => {
             let rounds = before + runs + usize::from(deal.terms.both);
@@ -106,5 +106,5 @@ fn cost(deal: &Deal) -> Result<Cost> {
     Ok(cost)
 }
 
-/// Polynomials that a thread works on at a time, in all their forms.
+/// Bytes of the polynomials that a thread works on at a time, in all their forms.
 const EACH_THREAD: usize = 16 * POLYNOMIAL;

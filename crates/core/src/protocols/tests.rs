@@ -29,7 +29,7 @@ fn names_are_distinct_and_found() {
             assert_eq!(choice, Choice { protocol, group: cipher });
             assert!(!protocol.choices().any(|other| other == choice));
         }
-        // Too short to be secure, except for the benchmark, which allows it.
+        // This modulus is too short to be secure; only the benchmark allows it.
         assert!(Choice::named(protocol.name, groups::PAILLIER_1024).is_err());
         let e = Choice::named(protocol.name, "p384").unwrap_err();
         assert!(e.contains("\"p384\" is not a group of") && e.contains(protocol.group()), "{e}");
@@ -48,7 +48,7 @@ fn one_protocol_of_several_parties_computes_each_operation_that_has_one() {
     assert!(matches!(CWPRF.cost_of_several(&Terms::default(), &[1, 2]), Err(Error::Bug(_))));
 }
 
-/// A protocol that is not built is not unknown: the message says how to get it.
+/// A protocol that is not built is not unknown: the message names its feature.
 #[test]
 fn what_is_not_built_is_refused_with_its_feature() {
     let known: Vec<&str> = not_built().collect();
@@ -62,7 +62,7 @@ fn what_is_not_built_is_refused_with_its_feature() {
     }
 }
 
-/// Where a protocol has largest sizes, larger sets are refused before anything is sent, by the cost and by the run.
+/// If a protocol has size limits, both the cost and the run reject larger sets before anything is sent.
 #[test]
 fn sets_larger_than_a_protocol_takes_are_refused() {
     let limited = |protocol: &&'static Protocol| protocol.offers[0].largest != [MAX_SET; 2];
@@ -99,7 +99,7 @@ fn sets_larger_than_a_protocol_takes_are_refused() {
     }
 }
 
-/// Another protocol than the first in order is never taken without a word.
+/// Without a request, the protocol is always the first in order.
 #[test]
 fn each_operation_has_one_preferred_protocol() {
     for operation in operations::ALL {
@@ -112,7 +112,7 @@ fn each_operation_has_one_preferred_protocol() {
     assert_eq!(names, ["dh-psi", "dh"]);
 }
 
-/// Identifiers come from an OPRF, whatever the union is by.
+/// Identifiers come from an OPRF, regardless of the protocol for the union.
 #[test]
 fn identifiers_assume_what_their_oprf_does() {
     for protocol in ALL.into_iter().filter(|protocol| protocol.computes(&ID)) {
@@ -133,7 +133,7 @@ fn who_withstands_a_malicious_sender_says_so() {
             let terms = Terms { malicious_sender, ..Terms::default() };
             (protocol.assumptions)(&terms, protocol.group()).join(". ")
         };
-        // Without the request everybody is semi-honest.
+        // Without the request, both parties are semi-honest.
         assert!(said(false).starts_with(SEMI_HONEST), "{protocol}");
         let withstands = protocol.offers.iter().any(|offer| offer.malicious_sender);
         assert_eq!(said(true).contains("malicious"), withstands, "{protocol}");
@@ -142,11 +142,11 @@ fn who_withstands_a_malicious_sender_says_so() {
     let by_default =
         |operation, malicious_sender| default_for(operation, &Terms { malicious_sender, ..Terms::default() });
     assert_eq!([false, true].map(|asked| by_default(&INTERSECT, asked)), [&DH_PSI, &CM20]);
-    // Nothing withstands one there: a request that asks for it is refused.
+    // No union withstands a malicious sender: such a request is rejected.
     assert_eq!(by_default(&UNION, true), by_default(&UNION, false));
 }
 
-/// What is for small sets only is never taken where the user named nothing.
+/// A protocol for small sets only is never taken if the user named none.
 #[test]
 fn the_default_takes_sets_of_any_size() {
     for operation in operations::ALL {
@@ -158,7 +158,7 @@ fn the_default_takes_sets_of_any_size() {
     }
 }
 
-/// The limits are those of the two sets in the protocol, with dummies and with those that the receiver inserts.
+/// The limits apply to the two sets in the protocol, including dummies and those that the receiver inserts.
 #[test]
 fn sets_that_are_too_large_are_refused_by_name_of_the_limit() {
     let announced = |size, padded| Announced { size, padded };
@@ -198,7 +198,7 @@ fn sets_that_are_too_large_are_refused_by_name_of_the_limit() {
     }
 }
 
-/// The server of a union is the receiver, that of a count the sender.
+/// In a union the receiver is the server, in a count the sender.
 #[test]
 fn sigma_ahe_multiplies_twice_for_each_pair_of_items() {
     for (operation, sizes, expected) in [
@@ -219,7 +219,7 @@ fn sigma_ahe_multiplies_twice_for_each_pair_of_items() {
     }
 }
 
-/// A protocol that shows the sender how many match is taken only if both agreed, and no union reveals it otherwise.
+/// A protocol that reveals the number of matches to the sender is taken only if both agreed; no other union reveals it.
 #[test]
 fn the_count_is_revealed_to_the_sender_if_so_asked_and_only_then() {
     for operation in operations::ALL {
@@ -242,12 +242,12 @@ fn an_operation_is_offered_at_most_once_and_in_some_group() {
         for operation in operations::ALL {
             assert!(operations.iter().filter(|&&o| o == operation).count() <= 1, "{operation} by {protocol}");
         }
-        // Only a union has dummies that have to be inserted.
+        // Only a union needs inserted dummies.
         assert!(protocol.offers.iter().all(|o| !o.inserts_list || o.operation == &UNION));
     }
 }
 
-/// What can be done by a peer that deviates is said of each offer and role, and differs where a sender is withstood.
+/// The possible deviations are stated for each offer and role, and differ if a sender is withstood.
 #[test]
 fn each_offer_says_what_a_party_that_deviates_can_do() {
     for protocol in ALL.into_iter().chain(SEVERAL) {
@@ -275,7 +275,7 @@ fn each_offer_says_what_a_party_that_deviates_can_do() {
     assert!(by_name(&DH_PSI).contains("as many guesses as it announced keys"));
 }
 
-/// The key that is drawn, not only the room that is kept for it.
+/// The key itself has this many bits, not only the space reserved for it.
 #[test]
 fn a_modulus_has_as_many_bits_as_its_name_says() {
     struct Bits;

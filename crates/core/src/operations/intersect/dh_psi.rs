@@ -121,7 +121,7 @@ pub(crate) fn receiver<'a, G: Group>(
             Ok(())
         },
     )?;
-    // 5. R finds its own tags among those of X, and 6. decrypts their payload.
+    // 5. R finds its own tags among the tags of X, and 6. decrypts their payload.
     tags::receiver(cx, own.tags, own.keys, (move |i| order[i as usize], n), n_x, terms)
 }
 

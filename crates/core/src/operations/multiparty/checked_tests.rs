@@ -101,8 +101,8 @@ pub(super) fn compared<T>(runs: &[Run<T>], honest: usize) -> Check {
     fair("compared strings", &all, 0..40)
 }
 
-/// Checks that a coalition's shares are random: all of them, those of members, and those of non-members; and that the bits
-/// opened for equality are random too.
+/// Checks that a coalition's shares are random, also if restricted to members or to non-members, and that the bits opened for
+/// equality are random too.
 pub(super) fn shares<T>(runs: &[Run<T>], honest: usize) -> Check {
     let (mut all, mut split) = (Vec::new(), [Vec::new(), Vec::new()]);
     for run in runs {
@@ -276,7 +276,7 @@ pub(super) fn permuted<T>(runs: &[Run<T>], party: usize, k: usize) -> Check {
     }
 }
 
-/// Runs all checks of a union, on runs that differ only in what the result does not show.
+/// Runs all checks of a union, on runs that the result does not distinguish.
 pub(super) fn union_is_private<T>(runs: &[Run<T>], honest: usize) -> Check {
     all([
         lengths(runs),
@@ -364,7 +364,7 @@ fn at_item<T>(run: &Run<T>, honest: usize, item: &[u8]) -> Check {
     for party in run.coalition(honest) {
         let notes = &run.notes[party];
         if let Some(at) = place(party) {
-            // Values that another member programmed there are counted with its own.
+            // Values that another member programmed there are counted as that member's.
             let from = |peer: usize| peer == honest || place(peer).is_none();
             let received = notes.received.iter().filter(|(peer, _)| from(*peer));
             values.extend(received.map(|(_, values)| number(&values[at])));

@@ -1,5 +1,5 @@
-//! Tests of the joint view of all parties but one, in runs that differ only in what the result does not show: which of the
-//! coalition's items the honest party has too, and their number. The checks are in `checked_tests.rs`; `flawed_tests.rs`
+//! Tests of the joint view of all parties but one, in runs that the result does not distinguish. They differ in which of the
+//! coalition's items the honest party has too, and in their number. The checks are in `checked_tests.rs`; `flawed_tests.rs`
 //! tests that they detect flaws. The one-bit pads of an equality are tested elsewhere
 //! (`equality::nibbles::tests::a_table_shows_the_nibble_under_pads_of_one_bit_and_not_under_these`).
 

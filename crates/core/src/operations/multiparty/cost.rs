@@ -292,7 +292,7 @@ impl Sum {
         }
     }
 
-    /// Returns the costs. `held` computes the bytes that a party holds from those of its parts.
+    /// Returns the costs. `held` computes the bytes that a party holds from the bytes of its parts.
     fn done(self, rounds: usize, held: impl Fn(usize, &Held) -> usize) -> Result<Cost> {
         let party = |(party, (tally, parts)): (usize, &(Tally, Held))| {
             let mut work = tally.work;

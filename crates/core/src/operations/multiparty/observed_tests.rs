@@ -401,7 +401,7 @@ fn points(ciphertext: &Ciphertext) -> [RistrettoPoint; 2] {
     [point(first), point(second)]
 }
 
-/// Returns c2 minus c1 times this key.
+/// Returns c2 - key * c1, encoded.
 pub(super) fn opened(ciphertext: &Ciphertext, key: &Scalar) -> Encoding {
     let [first, second] = points(ciphertext);
     (second - first * key).compress().0

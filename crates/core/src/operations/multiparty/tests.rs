@@ -37,7 +37,8 @@ pub(super) fn intersect() -> Intersect<Programmed<Rr22<Silent>>> {
     Intersect { opprf: Programmed(Rr22::new(Silent::default())) }
 }
 
-/// Returns sets of these sizes. Items are from a small range, so that several sets share some; one in three items is longer.
+/// Returns sets of these sizes. Items are from a small range, so that several sets share some; one in three items is not
+/// text.
 pub(super) fn sets(sizes: &[usize]) -> Vec<ItemSet> {
     let item = |party: usize, i: usize| match i % 3 {
         // Items of all sets that are large enough, of two neighbours' sets, and of one set.

@@ -1,24 +1,24 @@
 //! Union from reverse private membership tests in bins and one-sided OT (KRTW19 5.1, Figure 7; A, Figure 10).
 //!
-//! The tests are those of KRTW19 ([`crate::membership::rpmt`]), or those by switching ([`crate::membership::switched`]).
+//! The tests are from KRTW19 ([`crate::membership::rpmt`]), or use oblivious switching ([`crate::membership::switched`]).
 //!
-//! Security: semi-honest, of the tests and the OT; nothing binds the receiver's choices to its bits. Leakage: |X| and X \
-//! Y to the receiver, |Y| to the sender; for a padded set, the bound.
+//! Security: semi-honest, of the tests and the OT; nothing binds the receiver's choices to its bits. Leakage: |X| and X \\ Y
+//! to the receiver, |Y| to the sender; for a padded set, the bound.
 //!
 //! Without the private comparison of KRTW19, the receiver holds s* for every item of the sender. It gets the items that it
 //! lacks anyway. But if the run aborts before the rows, the receiver can still use s* to test which items of a
 //! list the sender has. So this variant is not the default.
 //!
-//! Cost: the tests, and for each slot ceil(128 / k) / 8 bytes and a row; if both get the result, n_x + n_y more rows.
-//! Memory: in addition to the hashed set, 64 bytes per own item, 5 per slot, and what the tests need.
+//! Cost: the tests, and for each slot ceil(128 / k) / 8 bytes and a row; if both get the result, n_x + n_y more rows. Memory:
+//! in addition to the hashed set, 64 bytes per own item, 5 per slot, and the memory of the tests.
 //!
-//! Departures from the paper: those of the tests; all tests run first, then one batch of OTs; items travel in
-//! rows as in [`super::rows`]. A set is padded with the bottom item that fills the bins (2.5). The sender hashes
-//! its dummies into bins like items, since otherwise timing would reveal their number; they then count as the
-//! bottom item. The receiver's dummies are items that match nothing.
+//! Departures from the paper: those in the tests; all tests run first, then one batch of OTs; items travel in rows as in
+//! [`super::rows`]. A set is padded with the bottom item that fills the bins (2.5). The sender hashes its dummies into bins
+//! like items, since otherwise timing would reveal their number; they then count as the bottom item. The receiver's dummies
+//! are items that match nothing.
 //!
-//! Timing: R knows how many rows of a frame have new items. If rows of the bottom item took less time than those of items,
-//! the time of the frame would tell it how many match. So they are written from items too, and wiped.
+//! Timing: R knows how many rows of a frame have new items. If rows of the bottom item took less time than rows of items, the
+//! time of a frame would reveal how many match. So they are written from items too, and wiped.
 
 use super::rows::{New, check_rows, new_rows, offer_rows, width};
 use crate::context::Context;

@@ -81,8 +81,7 @@ pub static UNION: Operation = Operation {
     over_union: None,
 };
 
-/// Bytes of the new rows, of the hashes by which those that come twice are found, and of the union and its frames if both
-/// get it.
+/// Bytes of the new rows, of the hashes used to find duplicates, and of the union and its frames if both get it.
 pub(crate) fn held(deal: &Deal, n_y: usize, n_x: usize) -> [usize; 2] {
     let Terms { max_row, both, .. } = deal.terms;
     let (both, all) = (usize::from(both), n_y + n_x);

@@ -5,9 +5,9 @@
 //! bytes and one row. If both get the result, n_x + n_y more rows, where n_y excludes the dummies that the
 //! receiver inserts.
 //!
-//! Departure from the figure: the length of items is up to the users, so each item travels in a row of the
-//! agreed width ([`super::rows`]). If both get the result, the sender also learns the items of Y \\ X. Hence it
-//! learns the number of matches, unless Y is padded, but not which of its own items are in Y.
+//! Departure from the figure: users choose the length of items, so each item travels in a row of the agreed width
+//! ([`super::rows`]). If both get the result, the sender also learns the items of Y \\ X. Hence it learns the number of
+//! matches, unless Y is padded, but not which of its own items are in Y.
 
 use super::rows::{New, check_rows, new_rows, offer_rows};
 use crate::context::Context;
@@ -33,7 +33,7 @@ pub(crate) fn receiver<'a>(
     receive(cx, PURPOSE, y, e, terms)
 }
 
-/// The receiver once it has the bits `e` of the sender's queries.
+/// Continues the receiver after it has the bits `e` of the sender's queries.
 pub(super) fn receive<'a>(
     cx: &mut Context,
     purpose: &'static str,
@@ -79,7 +79,7 @@ pub(super) fn check(x: &Hashed, payloads: &Items, terms: &Terms) -> Result<()> {
     }
 }
 
-/// The sender once it has made its queries in this order.
+/// Continues the sender after it has made its queries in this order.
 pub(super) fn send(
     cx: &mut Context,
     purpose: &'static str,
@@ -100,7 +100,7 @@ fn most(x: &Hashed, n_y: usize) -> usize {
     without_inserted(x, n_y) + x.len()
 }
 
-/// What the receiver announced, given the size of its set in the protocol.
+/// The size that the receiver announced, given the size of its set in the protocol.
 pub(super) fn without_inserted(x: &Hashed, n_y: usize) -> usize {
     let inserted = if x.dummies().is_some() { x.announced() } else { 0 };
     n_y.saturating_sub(inserted)
@@ -123,8 +123,7 @@ mod tests {
         let (y, x) = (Hashed::new(&y), Hashed::new(&x));
         let session = SessionId::of([1; 32]);
         let terms = Terms { max_row: 9, ..Terms::default() };
-        // A sender whose queries are c and d, neither of which is in Y, and that sends these rows: a length and
-        // an item.
+        // A sender with queries c and d, neither of which is in Y, that sends these rows: a length and an item.
         let (new, intact) = ("an item that it sent as new is not new", "a row it sent does not decrypt");
         for (rows, verdict) in [
             ([(1, "c"), (1, "e")], None),

@@ -1,5 +1,5 @@
-//! The transfer of a union's items, whichever protocol determines which of them are new: one-sided OTs (CZZDL
-//! 8.1, Figure 12; KRTW19 5.1, Figure 7).
+//! The transfer of a union's items, for any protocol that determines which of them are new: one-sided OTs (CZZDL 8.1, Figure
+//! 12; KRTW19 5.1, Figure 7).
 //!
 //! Each item travels in a row of the agreed width, which holds the payload and the true lengths too. The width
 //! follows from the agreement, never from the data.
@@ -14,19 +14,18 @@ use crate::ot::{Security, extension, transfer};
 use crate::secret::Secrets;
 use rayon::prelude::*;
 
-/// What the receiver of a union learns.
+/// The result of the receiver of a union.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct New {
     /// The items that only the sender has, in the order of its queries. That order is random, except for the
     /// bins of krtw19 and the blocks of osn.
     pub items: Items,
-    /// The payload of each of them; empty if none was agreed.
+    /// The payload of each new item; empty if none was agreed.
     pub payloads: Items,
 }
 
-/// Runs the OTs of the rows, where those with bit 1 are not wanted, and sends the union on if both get it. The
-/// checks of the rows are sealed. `n_x` is the size of the sender's set; `verdict` says whether this many bits
-/// are possible.
+/// Runs the OTs of the rows, of which those with bit 1 are unwanted, and sends the union on if both get it. The checks of the
+/// rows are sealed. `n_x` is the size of the sender's set; `verdict` checks whether this many bits are possible.
 pub(super) fn new_rows<'a, const N: usize>(
     cx: &mut Context,
     purpose: &'static str,
@@ -43,7 +42,7 @@ pub(super) fn new_rows<'a, const N: usize>(
     came.end(cx, (y, n_x), move || verdict(&e), terms)
 }
 
-/// The rows that the receiver got.
+/// The rows that the receiver obtained.
 pub(crate) struct Came<const N: usize> {
     layout: Layout<N>,
     new: New,
@@ -51,12 +50,12 @@ pub(crate) struct Came<const N: usize> {
 }
 
 impl<const N: usize> Came<N> {
-    /// None so far.
+    /// Returns an empty list of rows.
     pub(crate) fn new(terms: &Terms) -> Self {
         Came { layout: Layout::of(terms), new: New::default(), intact: true }
     }
 
-    /// Keeps a row if it is wanted. The work is the same if not.
+    /// Keeps a row if it is wanted. An unwanted row takes the same work.
     pub(crate) fn take(&mut self, wanted: bool, row: &[u8]) {
         let parts = self.layout.read(row);
         self.intact &= !wanted | parts.well_formed;
@@ -67,7 +66,7 @@ impl<const N: usize> Came<N> {
         }
     }
 
-    /// Sends the union on if both get it. The checks of the rows are sealed, and the verdict on how many there are.
+    /// Sends the union on if both get it. The checks of the rows, and the verdict on their number, are sealed.
     pub(crate) fn end<'a>(
         self,
         cx: &mut Context,
@@ -78,8 +77,8 @@ impl<const N: usize> Came<N> {
         let Came { new, intact, .. } = self;
         let (items, announced) = (y.items(), y.announced());
         if terms.both {
-            // No verdict yet: up to here the time must reveal no more than the union does. For an honest sender, as
-            // many items are sorted as the union has, and the sender gets that number.
+            // No verdict yet: up to here the time must reveal no more than the union does. With an honest sender, the number
+            // of sorted items is the size of the union, which the sender gets.
             let mut union: Vec<&[u8]> = items.iter().chain(new.items.iter()).collect();
             cx.threads.run(|| union.par_sort_unstable());
             union.dedup();
@@ -110,7 +109,7 @@ pub(crate) fn check_rows<const N: usize>(parts: [&Items; N], terms: &Terms) -> R
     layout.check((0..parts[0].len()).map(|i| parts.map(|part| part.get(i).len())))
 }
 
-/// Sends the rows at these positions by OT; the receiver does not want those where its bit is 1.
+/// Sends the rows at these positions by OT; the receiver does not want the rows with bit 1.
 pub(super) fn offer_rows<const N: usize>(
     cx: &mut Context,
     purpose: &'static str,

@@ -2,8 +2,8 @@
 //! Figure 2).
 //!
 //! Security: semi-honest, of the mqRPMT* and the OT; nothing binds the sender to the bits that it sends, or the receiver's
-//! choices to them. Leakage: |X| and X \\ Y to the receiver; |Y| and |X n Y| to the sender. Cost: that of the mqRPMT*, and
-//! the transfer of rows of the union from mqRPMT ([`super::mqrpmt`]).
+//! choices to them. Leakage: |X| and X \\ Y to the receiver; |Y| and |X n Y| to the sender. Cost: the mqRPMT*, and the
+//! transfer of rows of the union from mqRPMT ([`super::mqrpmt`]).
 //!
 //! The sender's dummies match, because the receiver inserts them. The sender subtracts its own from the number of
 //! matches. The receiver's dummies match nothing.
@@ -54,7 +54,7 @@ pub(crate) fn sender<'a>(
     Ok(Sealed::new(move || real_matches(matches, dummies, most)))
 }
 
-/// The number of matches without our dummies, all of which the receiver has. It has at most `most` other items.
+/// Returns the number of matches without our dummies, all of which the receiver has. It has at most `most` other items.
 fn real_matches(matches: usize, dummies: usize, most: usize) -> Result<u64> {
     match matches.checked_sub(dummies) {
         Some(real) if real <= most => Ok(real as u64),
@@ -77,7 +77,7 @@ mod tests {
 
     const TERMS: Terms = Terms { max_row: 9, ..crate::testing::TERMS };
 
-    /// A test that finds nothing new, and tells the client this number.
+    /// A test that finds nothing new, and returns this number to the client.
     struct Says(usize);
 
     impl MqrpmtStar for Says {
@@ -90,7 +90,7 @@ mod tests {
         }
     }
 
-    /// What the sender learns over this test, from sets padded to these sizes, if they are.
+    /// Returns the sender's result with this test, for sets of these sizes, padded if requested.
     fn learned(test: &(impl MqrpmtStar + Sync), n: [usize; 2], pads: [Option<usize>; 2]) -> Result<u64> {
         let [y, x] = n.map(|n| (0..n).map(|i| i.to_string()).collect::<ItemSet>());
         let rng = &mut crate::rng::Prng::from_seed(&[3; 32]);
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn numbers_that_no_honest_receiver_shows_are_refused_unseen() {
-        // (sizes, padding, what the sender is told, what it learns)
+        // (sizes, padding, number from the test, sender's result)
         for (n, pads, told, result) in [
             ([2, 5], [None, None], 2, Ok(2)),
             ([2, 5], [None, None], 3, Err("more than its 2")),
@@ -128,7 +128,7 @@ mod tests {
             ([2, 3], [None, Some(6)], 5, Ok(2)),
             ([2, 3], [None, Some(6)], 6, Err("more than its 2")),
             ([2, 3], [None, Some(6)], 2, Err("lacks dummies")),
-            // Of a padded set, as many as it may have.
+            // A padded set may have as many matches as its bound.
             ([2, 3], [Some(4), Some(6)], 6, Ok(3)),
         ] {
             match (learned(&Says(told), n, pads), result) {
