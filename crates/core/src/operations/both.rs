@@ -1,8 +1,8 @@
 //! Results that the receiver sends on to the sender, if the parties agreed that both get them.
 //!
-//! The sender learns exactly what the operation states: one bit per query, a number, or the sorted items of the
-//! union without payload, spelling or origin. Message sizes follow from the sizes of the sets. Nothing forces
-//! the receiver to tell the truth.
+//! The sender learns exactly what the operation states: one bit per query, a number, or the sorted items of the union without
+//! payload, spelling or origin. Message sizes follow from the sizes of the sets. Nothing forces the receiver to send the
+//! correct result.
 
 use super::row::Layout;
 use super::{Sealed, Terms};

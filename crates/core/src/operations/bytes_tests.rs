@@ -167,7 +167,7 @@ fn byte_counts_are_those_of_the_formula() {
     }
 }
 
-/// A ciphertext for each pair of items, and one back for each query.
+/// One query ciphertext for each pair of items, and one response for each query.
 #[test]
 fn byte_counts_of_sigma_ahe_are_those_of_the_formula() {
     for kind in kinds().into_iter().filter(|k| k.1.protocol == &SIGMA_AHE) {

@@ -160,7 +160,7 @@ impl Uses {
 /// Data that is sent in rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
-    /// Nothing.
+    /// No rows.
     None,
     /// A payload per item, if agreed.
     Payloads,

@@ -98,8 +98,8 @@ impl Sink for Again {
     }
 }
 
-/// The sender also never gets a number of matches above the number of items: by repeating items in powers of two, it would
-/// learn which ones match.
+/// The number of matches that the sender gets is capped at the number of items: by repeating items in powers of two, it could
+/// otherwise learn which ones match.
 #[test]
 fn a_sender_that_asks_for_one_item_again_and_again_sees_no_verdict() {
     let (y, x) = overlapping(3, 5, 0.0);
@@ -151,7 +151,7 @@ fn a_sender_whose_responses_match_too_often_sees_no_verdict() {
             |cx| s.run(|t| run(&AllMatch, t, cx, 5)?.open(Confirmed::for_tests())),
         );
         assert!(matches!(ours, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{ours:?}");
-        // The number is capped at its number of items.
+        // The number is capped at its number of items, 3.
         assert_eq!(theirs, if both { Learned::Matches(3) } else { Learned::Nothing });
     }
 }

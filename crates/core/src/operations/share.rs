@@ -31,7 +31,7 @@ const PURPOSE: &str = "shares by mqRPMT, OT of rows";
 /// Bytes of a share of a value.
 pub const VALUE: usize = 8;
 
-/// The result of a party of `share`. It is secret, so it has no `Debug` of its own; [`Learned`] shows only its kind.
+/// The result of a party of `share`. It is secret, so it has no `Debug`; [`Learned`] shows only its kind.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Shares {
     /// Bytes of a share.

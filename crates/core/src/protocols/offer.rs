@@ -29,8 +29,8 @@ pub struct Offer {
     pub prepares: bool,
     /// Whether the receiver's filter can be made in advance, for many runs (`veilset::artefact::filter`).
     pub filters: bool,
-    /// Whether it can run in shards whose results show no more than the result of one run (`veilset::session::shards`). Its
-    /// error must follow from [`Terms::exponent`], and it must hide which of the sender's rows are dummies. A key-value store
+    /// Whether it can run in shards whose results show no more than the result of one run (`veilset::session::shards`). If
+    /// so, its error follows from [`Terms::exponent`], and it hides which of the sender's rows are dummies. A key-value store
     /// that had to be encoded again shows only in time, with probability 2^-40 per shard.
     pub shards: bool,
     /// The ends of the sentences "a receiver that deviates can ..." and "a sender that deviates can ...", unless made secure

@@ -43,7 +43,7 @@ pub(crate) fn run<'a, C: Cipher>(task: &Task<'a>, cx: &mut Context, n: usize) ->
     }
 }
 
-/// 4. ReRand(r' c_j).
+/// Step 4: ReRand(r' c_j).
 pub(super) fn combine<C: Cipher>(key: &C::Key, c: &C::List, rng: &mut Prng) -> (Vec<u8>, Option<C::Numbers>) {
     let units = C::units(key, C::len(c), rng);
     (C::combine(key, None, Some(&units), c, rng), None)

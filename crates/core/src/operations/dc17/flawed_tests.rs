@@ -182,7 +182,7 @@ fn a_count_shows_of_items_that_do_not_match_nothing() {
     assert!(opened.first.iter().zip(&opened.second).all(differ));
 }
 
-/// Otherwise the values that the receiver opens for an item that it lacks would reveal a kappa.
+/// If two numbers were equal, the values that the receiver opens for an item that it lacks could reveal a kappa.
 #[test]
 fn no_two_numbers_of_answers_are_the_same() {
     let rng = &mut Prng::from_seed(&[4; 32]);

@@ -60,13 +60,13 @@ pub(crate) fn filter(terms: &Terms, n_y: usize, n_x: usize) -> Agreed {
     terms.filter.unwrap_or_else(|| Agreed::fresh(Filter::new(LAMBDA, n_y, n_x)))
 }
 
-/// 1. to 3. The receiver's filter goes to a sender with `n_x` items. Returns the key that opens the answers.
+/// Steps 1 to 3: sends the receiver's filter to a sender with `n_x` items. Returns the key that opens the answers.
 fn send_filter<C: Cipher>(task: &Task, cx: &mut Context, n_x: usize) -> Result<C::Owner> {
     let agreed = filter(&task.terms, task.set.len(), n_x);
     encrypted_filter::send::<C>(cx, task.set, task.filter, agreed)
 }
 
-/// 1. to 4. The filter of a receiver with `n_y` items, as sums of its cells.
+/// Steps 1 to 4: receives the filter of a receiver with `n_y` items, as sums of its cells.
 fn sums<C: Cipher>(task: &Task, cx: &mut Context, n_y: usize) -> Result<Sums<C>> {
     let agreed = filter(&task.terms, n_y, task.set.len());
     encrypted_filter::receive::<C>(cx, task.set, task.filter, agreed)

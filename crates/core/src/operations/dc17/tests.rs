@@ -207,8 +207,8 @@ fn answers_that_no_item_can_have_are_refused() {
     }
 }
 
-/// A sender that answers with 0 for each of its items. The number of matches that it gets is no larger than the number of
-/// items either: by repeating items in powers of two, it would learn which ones match.
+/// A sender that answers with 0 for each of its items. The number of matches that it gets is capped at the number of items:
+/// by repeating items in powers of two, it could otherwise learn which ones match.
 #[test]
 fn a_sender_whose_answers_match_too_often_sees_no_verdict() {
     let y = overlapping(3, 0, 0.0).0;

@@ -78,7 +78,7 @@ fn sender<'a, C: Cipher, const N: usize>(
     Ok(unless_malformed(sums, Sealed::sent_on(union.map(|sealed| sealed.map(Learned::Union)))))
 }
 
-/// 4. (ReRand(kappa c_j), ReRand(c_j)).
+/// Step 4: (ReRand(kappa c_j), ReRand(c_j)).
 pub(super) fn combine<C: Cipher>(key: &C::Key, c: &C::List, rng: &mut Prng) -> (Vec<u8>, Option<C::Numbers>) {
     let kappa = C::uniform(key, C::len(c), rng);
     let mut answers = C::combine(key, None, Some(&kappa), c, rng);

@@ -52,7 +52,8 @@ impl<G: Group> Messages<G> {
     const Y_BA: Message<G::Point> = Message::new(0x62, "S->R  H(y)^ba, same order");
 }
 
-/// The tags. False matches of tags are the only kind of undetected error. With payload, no two tags of X may be equal.
+/// Returns the encoding of the tags. False matches of tags are the only kind of undetected error. With payload, no two tags
+/// of X may be equal.
 pub(crate) fn coding(terms: &Terms, n_x: usize, n_y: usize) -> Result<Coding> {
     Ok(Coding::new(if terms.payload { 128 } else { tag_bits(terms.exponent(), n_x, n_y)? }, n_x))
 }

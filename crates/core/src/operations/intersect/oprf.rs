@@ -25,7 +25,8 @@ use crate::params::matrix;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 
-/// The tags. False matches of tags are the only kind of undetected error. With payload, no two tags of X may be equal.
+/// Returns the encoding of the tags. False matches of tags are the only kind of undetected error. With payload, no two tags
+/// of X may be equal.
 pub(crate) fn coding(terms: &Terms, n_x: usize, n_y: usize) -> Result<Coding> {
     let bits = matrix::tag_bits(terms.exponent(), n_x, n_y, terms.malicious_sender);
     match bits <= LONGEST {
@@ -37,8 +38,8 @@ pub(crate) fn coding(terms: &Terms, n_x: usize, n_y: usize) -> Result<Coding> {
 /// The number of values whose tags are hashed at once: 8 KiB.
 const BATCH: usize = 1 << 8;
 
-/// The tags. A tag is a prefix of the value or, with payload, of its hash, since the key of the row is derived from the
-/// value too. It looks random to a party that does not have the item.
+/// Returns the tags of the values. A tag is a prefix of the value or, with payload, of its hash, since the key of the row is
+/// derived from the value too. It looks random to a party that does not have the item.
 fn tags_of(session: &SessionId, values: &[Output], coding: Coding, payload: bool) -> Tags {
     let mut tags = Tags::new(coding, values.len());
     if !payload {
@@ -55,7 +56,7 @@ fn tags_of(session: &SessionId, values: &[Output], coding: Coding, payload: bool
     tags
 }
 
-/// Derives the keys of rows.
+/// Returns the function that derives the key of a row from a value.
 fn padder(session: &SessionId) -> impl Fn(&Output) -> Pad + Sync + use<> {
     let domain = Domain::new(session, "intersection by OPRF, key of a row");
     move |value| domain.hash(&[value])

@@ -223,7 +223,7 @@ pub(super) fn sender<'a>(
     terms: &Terms,
 ) -> Result<Option<Sealed<'a, Matching>>> {
     let n_x = own.words.len();
-    // S sends the tags in sorted order, which hides the order of X,
+    // S sends the tags in sorted order, which hides the order of X.
     cx.threads.run(|| own.words.par_sort_unstable());
     cx.ch.stage("comparing", Unit::Bytes, own.coding.bytes(n_x));
     let mut gaps = Gaps::new(own.coding.heads);
@@ -236,7 +236,7 @@ pub(super) fn sender<'a>(
     }
     let order = Secrets::from(own.words.iter().map(|word| position(*word)).collect::<Vec<u32>>());
     drop(own);
-    // and the payloads in the same order.
+    // The payloads follow in the same order.
     if terms.payload {
         let layout = Layout::<1>::new(terms.max_row);
         let width = layout.width();

@@ -62,9 +62,9 @@ pub(super) fn lengths<T>(runs: &[Run<T>]) -> Check {
     }
 }
 
-/// Checks that no block of 16 bytes is sent twice, within a run or across runs. A party sends only its commitment and its
-/// opening to all others alike. All other frames go from an honest party to the coalition, or are the coalition's own: with
-/// one honest party, there are no others.
+/// Checks that no block of 16 bytes is sent twice, within a run or across runs. Only a party's commitment and opening are
+/// sent to all others alike. All other frames go from an honest party to the coalition, or are the coalition's own: with one
+/// honest party, there are no others.
 pub(super) fn wire<T>(runs: &[Run<T>]) -> Check {
     let (mut seen, mut twice) = (HashSet::new(), BTreeSet::new());
     for (tag, body) in runs.iter().flat_map(|run| run.frames.iter().flatten().flatten()) {

@@ -26,12 +26,12 @@ const ROW: usize = 21;
 /// A change that an owner makes to the second part of the last ciphertext of a row, given the row's bin.
 type Change = fn(usize, &mut [u8]);
 
-/// Replaces it by a string that is no element.
+/// Replaces the part by a string that is no element.
 fn no_element(_: usize, part: &mut [u8]) {
     part.fill(0xff);
 }
 
-/// Replaces it by another element, so that the ciphertext encrypts nothing that a row consists of.
+/// Replaces the part by another element, so that the plaintext is not part of any row.
 fn no_item(_: usize, part: &mut [u8]) {
     part.copy_from_slice(G.compress().as_bytes());
 }
@@ -194,8 +194,8 @@ fn an_owner_of_a_union_does_not_see_who_got_a_row_of_no_item() {
     }
 }
 
-/// The owner does not see it either for rows that no honest party leaves: with an item of another length, or with one that
-/// the leader has.
+/// An owner does not see who got a row that no honest party leaves: one with an item of another length, or one that the
+/// leader has.
 #[test]
 fn an_owner_of_a_union_does_not_see_who_got_a_row_that_should_not_be_left() {
     let public = Public::new(vec![3; 3], 20);

@@ -22,8 +22,8 @@ const RETURNED: Message<Ciphertext> = Message::new(0xdb, "to the owner  rows, re
 /// The number of ciphertexts of a frame: 256 KiB.
 pub(super) const FRAME: usize = 1 << 12;
 
-/// Hands over v_0 of each row whose item the other party has, and v_1 of all other rows. The randomness of both must be
-/// unknown to all others.
+/// Hands over v_0 of each row whose item the other party has, and v_1 of all other rows. No other party may know the
+/// randomness of v_0 or v_1.
 pub(super) fn offer(
     cx: &mut Context,
     transfer: &impl MembershipOt,

@@ -21,7 +21,7 @@ fn a_commitment_is_of_one_session_party_seed_and_key() {
     assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
 }
 
-/// A party that chooses its key or its seed in view of the others' openings would cause this.
+/// Models a party that chooses its key or its seed in view of the others' openings.
 #[test]
 fn another_seed_or_key_than_was_committed_to_is_refused() {
     for changed in [None, Some(0), Some(1)] {
@@ -86,8 +86,8 @@ fn different_commitments_for_different_parties_are_refused() {
     }
 }
 
-/// Otherwise, a party that removes its key would leave rows in the clear for the parties whose keys add up to the identity.
-/// Which of them chose its key in this way cannot be determined.
+/// If they were accepted, a party that removes its key would leave rows in the clear for the parties whose keys add up to the
+/// identity. Which of them chose its key in this way cannot be determined.
 #[test]
 fn remaining_keys_that_cancel_out_are_refused() {
     let key = SecretKey::random(&mut Prng::from_seed(&[1; 32])).public();

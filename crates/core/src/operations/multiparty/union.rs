@@ -9,8 +9,8 @@
 //! 1. All parties agree on hash functions and a joint key (`setup.rs`).
 //! 2. P_i places its items in a cuckoo table. With each P_j before it, it runs a membership test with shared output
 //!    for each bin ([`crate::membership::shared`]): P_i has the item of the bin, P_j its set.
-//! 3. P_i encrypts the row of each bin, nothing for an empty one. For j = 2, ..., i - 1, and then 1: P_i re-randomises its
-//!    rows, and a membership OT ([`crate::membership::mot`]) hands P_j either this row or, if P_j has the item, a fresh
+//! 3. P_i encrypts the row of each bin, and "nothing" for an empty bin. For j = 2, ..., i - 1, and then 1: P_i re-randomises
+//!    its rows, and a membership OT ([`crate::membership::mot`]) hands P_j either this row or, if P_j has the item, a fresh
 //!    encryption of nothing. P_j, unless it is P_1, re-randomises the received row and returns it. Malformed ciphertexts
 //!    become encryptions of nothing on the way (`rows.rs`).
 //! 4. P_1 has the rows of all owners. All parties run Shuffle&Decrypt ([`crate::ahe::shuffle`]). P_1 adds the rows
@@ -21,16 +21,15 @@
 //! lacks a key. To a coalition with P_1, the list that an honest party passes on is a fresh one, of rows that follow from the
 //! result.
 //!
-//! Leakage: the bounds on all sets. P_1 learns the union. Cost, for beta bins of P_i: for each pair, a membership test of
-//! beta bins and a membership OT of rows of 64 k bytes, where k is the number of elements of a row; then beta rows to each
-//! party in turn.
+//! Leakage: the bounds on all sets. P_1 learns the union. Cost, for beta bins of P_i and k elements in a row: for each pair,
+//! a membership test of beta bins and a membership OT of rows of 64 k bytes; then beta rows to each party in turn.
 //!
 //! Departures from the paper, and properties that must be preserved (docs/corrections.md):
 //! - tests are on the items themselves. The values of the paper's conditional OPRF show two clients with the same
 //!   item whether a third has it;
 //! - the paper offers the row under a keyword that is random exactly if the item is there, so it never replaces a
 //!   row;
-//! - nothing is encrypted afresh for each row and each offer, also for the bins without an item. With one encryption
+//! - the encryption of nothing is fresh for each row and each offer, also for the bins without an item. With one encryption
 //!   for all, P_j would see equal ciphertexts exactly where it has the item;
 //! - all ciphertexts of a row are replaced together, and the rows of all owners are shuffled as one list;
 //! - equal items have equal rows: a row holds the item and its length, and nothing else.
@@ -248,8 +247,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         let functions = party.setup.functions(party.me, party.public.bins(party.me), owner.number)?;
         let batch = party.public.batch(functions, other);
         let shares = self.tests.querier(cx, &batch, &owner.table, party.hashes)?;
-        // 3. The rows, with randomness that no party has seen, or nothing, freshly encrypted for each row and each
-        //    offer.
+        // 3. The rows, with randomness that no party has seen, or a fresh encryption of nothing for each row and each offer.
         let rows = hop.from.take()?;
         let rng = &mut cx.rng.split();
         let nothing = cx.threads.run(|| joint.encrypt_zero(rows.len(), rng));
@@ -287,7 +285,7 @@ impl Owner {
 }
 
 impl Party<'_> {
-    /// The row of each bin, encrypted; nothing for an empty one.
+    /// Returns the encrypted row of each bin, or an encryption of nothing for an empty bin.
     fn encrypted(&self, table: &Table, items: &Items, rng: &mut Prng) -> Vec<Ciphertext> {
         let layout = self.public.layout();
         let width = layout.width();
