@@ -54,7 +54,7 @@ pub enum Beside {
     Order(Vec<u32>),
 }
 
-/// Both get shares of the sender's items or values. The shares of a match add up to it, all others to zero.
+/// Both get shares of the sender's items or values. The shares of a match add up to its item or value, all others to zero.
 pub static SHARE: Operation = Operation {
     name: "share",
     summary: "Both get secret shares of the sender's keys or values that match",

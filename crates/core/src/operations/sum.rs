@@ -48,7 +48,7 @@ pub enum Modulus {
 }
 
 impl Modulus {
-    /// Its size in bits.
+    /// The size of the modulus in bits: q = 2^bits.
     pub const fn bits(self) -> u32 {
         match self {
             Modulus::Bits64 => 64,
