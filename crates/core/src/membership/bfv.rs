@@ -1,18 +1,18 @@
-//! BFV without products of ciphertexts: what [`super::sigma_fhe`] takes of it (Fan and Vercauteren, "Somewhat Practical
-//! Fully Homomorphic Encryption").
+//! BFV without ciphertext multiplication, as [`super::sigma_fhe`] needs it (Fan and Vercauteren, "Somewhat Practical Fully
+//! Homomorphic Encryption").
 //!
-//! The ring arithmetic is that of the crate `fhe-math`, in constant time except for the rounding of a decryption, which
-//! branches on signs. Of honest responses it rounds what the masks make uniform. Sampling, encryption and what goes over the wire
-//! are here, so that all randomness is that of the run, and no byte on the wire depends on the crate.
+//! The ring arithmetic comes from the crate `fhe-math`. It is constant-time except for the rounding in decryption, which
+//! branches on signs; in honest responses the masks make the rounded values uniform. Sampling, encryption and serialization are
+//! here, so that all randomness comes from the run, and no byte on the wire depends on the crate.
 //!
 //! A ciphertext (c0, c1) of the polynomial m has c0 + c1 s = (q m - r) / t + e modulo q, with r = q m modulo t. The secret s
-//! and all errors e are small ([`LARGEST_SMALL`]). Of ciphertexts by the secret key, c1 is uniform and comes from a public
+//! and all errors e are small ([`LARGEST_SMALL`]). In ciphertexts under the secret key, c1 is uniform and comes from a public
 //! seed, so only c0 is sent.
 //!
-//! **Slots.** A polynomial modulo t has N slots, its values at the roots of X^N + 1. At half of them X^(N/2) is one root of
-//! -1, at the others the other one; each half is a component. Within a component, the slots are in the numerical order of
-//! the roots. So a polynomial that has one value in all slots of a component has only two coefficients other than zero,
-//! and multiplying by it adds little noise.
+//! **Slots.** A polynomial modulo t has N slots, its values at the roots of X^N + 1. X^(N/2) is one square root of -1 at half
+//! of them, and the other root at the rest; each half is a component. Within a component, the slots are in the numerical order
+//! of the roots. So a polynomial with one value per component has only two nonzero coefficients, and multiplying by it adds
+//! little noise.
 
 use crate::error::{Error, Result};
 use crate::params::bfv::{DEGREE, MODULI, PLAIN, QUERIES, RESIDUE};
@@ -29,7 +29,7 @@ use zeroize::Zeroizing;
 /// Bytes of a polynomial on the wire.
 pub(crate) const POLYNOMIAL: usize = DEGREE * MODULI.len() * RESIDUE;
 
-/// A polynomial modulo q, in coefficients unless said otherwise.
+/// A polynomial modulo q, in coefficient form unless stated otherwise.
 pub(crate) type Element = Zeroizing<Poly>;
 
 /// Both halves of a ciphertext or of a public key.
@@ -45,16 +45,16 @@ pub(crate) struct Bfv {
     rest: u64,
     /// -1 / t modulo each prime.
     inverse: Vec<u64>,
-    /// Where the crate has each slot.
+    /// The index of each slot in the crate's order.
     places: Vec<usize>,
     /// 1 / 2 and 1 / (2 X^(N/2)), the latter in the first component.
     halves: [u64; 2],
 }
 
-/// A secret key, as it is multiplied with.
+/// A secret key, as its values at the roots.
 pub(crate) struct SecretKey(Element);
 
-/// A defect of ours: the crate refuses polynomials that do not belong together.
+/// The error for a bug of ours: the crate refuses parameters, or polynomials of different rings.
 fn mismatch(e: fhe_math::Error) -> Error {
     Error::bug(format!("ring arithmetic: {e}"))
 }
@@ -87,7 +87,7 @@ impl Bfv {
         let none = || Error::Bug("parameters without inverses".into());
         let inverse = q.moduli_operators().iter().map(|q| q.inv(PLAIN).map(|inverse| q.neg(inverse)));
         let inverse = inverse.collect::<Option<Vec<u64>>>().ok_or_else(none)?;
-        // The roots, where the crate has them: the values of X.
+        // The roots in the crate's order: the values of X.
         let mut x = vec![0; DEGREE];
         x[1] = 1;
         let mut x = Poly::try_convert_from(x, &t, false, Representation::PowerBasis).map_err(mismatch)?;
@@ -125,14 +125,14 @@ impl Bfv {
         Zeroizing::new(Poly::zero(&self.q, Representation::Ntt))
     }
 
-    /// The uniform polynomial with this number of a public seed.
+    /// The uniform polynomial with this number under a public seed.
     pub(crate) fn uniform(&self, seed: &[u8; 32], number: u64) -> Result<Element> {
         let mut rng = Prng::from_seed(seed).fork(number);
         let residues = MODULI.iter().flat_map(|q| (0..DEGREE).map(|_| *q));
         self.element(residues.map(|q| rng.below(q)).collect())
     }
 
-    /// The product of two polynomials, of which the second is given by its values at the roots.
+    /// The product of two polynomials, the second given by its values at the roots.
     fn product(&self, a: &Element, b: &Element) -> Element {
         let mut product = a.clone();
         product.change_representation(Representation::Ntt);
@@ -200,15 +200,15 @@ impl Bfv {
         Ok(p)
     }
 
-    /// Adds `c` times `constant` to `sum`, both given by their values at the roots.
+    /// Returns `c` times `constant`. The constant and the product are given by their values at the roots.
     pub(crate) fn multiply(&self, mut c: Element, constant: &Element) -> Element {
         c.change_representation(Representation::Ntt);
         *c *= &**constant;
         c
     }
 
-    /// Makes of an evaluated ciphertext, given by its values at the roots, what may be sent: adds these values in the
-    /// slots, a fresh encryption of 0 under the public key, and flooding noise.
+    /// Makes an evaluated ciphertext, given by its values at the roots, safe to send: adds these values in the slots, a fresh
+    /// encryption of 0 under the public key, and flooding noise.
     pub(crate) fn finish(
         &self,
         [mut c0, mut c1]: Pair,
@@ -231,7 +231,7 @@ impl Bfv {
         Ok([c0, c1])
     }
 
-    /// Noise, each coefficient uniform from -2^`bits` up to 2^`bits`.
+    /// Noise, with each coefficient uniform from -2^`bits` up to 2^`bits` - 1.
     fn flood(&self, bits: u32, rng: &mut Prng) -> Result<Element> {
         let mut random = Secrets::<u128>::zeros(DEGREE);
         random.iter_mut().for_each(|word| *word = u128::from_le_bytes(rng.bytes()) & ((2 << bits) - 1));
@@ -240,7 +240,7 @@ impl Bfv {
         self.element(in_place(per_prime.flat_map(|q| random.iter().map(|word| shifted(q, *word)))))
     }
 
-    /// The slots of a ciphertext.
+    /// Decrypts a ciphertext to its slots.
     pub(crate) fn decrypt(&self, key: &SecretKey, [c0, c1]: &Pair) -> Result<Secrets<u64>> {
         let mut phase = self.product(c1, &key.0);
         *phase += &**c0;
@@ -256,10 +256,10 @@ impl Bfv {
         residues.iter().flat_map(|residue| residue.to_le_bytes().into_iter().take(RESIDUE)).collect()
     }
 
-    /// Reads a polynomial of the message of this name.
+    /// Reads a polynomial from the message of this name.
     ///
     /// # Errors
-    /// [`Error::Peer`] for another length than [`POLYNOMIAL`], and for residues that are not below their prime.
+    /// [`Error::Peer`] for a length other than [`POLYNOMIAL`], and for residues that are not below their prime.
     pub(crate) fn read(&self, name: &str, bytes: &[u8]) -> Result<Element> {
         let expected = DEGREE * MODULI.len();
         let (residues, more) = bytes.as_chunks::<RESIDUE>();
@@ -287,7 +287,7 @@ impl Bfv {
     }
 }
 
-/// Values in slots: those of the first component, then those of the second.
+/// Values in slots: all first components, then all second components.
 pub(crate) fn slots(components: &[[u64; 2]]) -> Secrets<u64> {
     let mut slots = Secrets::zeros(DEGREE);
     for (i, [first, second]) in components.iter().enumerate().take(QUERIES) {
@@ -296,7 +296,7 @@ pub(crate) fn slots(components: &[[u64; 2]]) -> Secrets<u64> {
     slots
 }
 
-/// The residues of a polynomial in a list that does not move while it grows, and so leaves no copies behind.
+/// Collects the residues of a polynomial in a list that does not move while it grows, and so leaves no copies behind.
 fn in_place(residues: impl Iterator<Item = u64>) -> Vec<u64> {
     let mut all = Vec::with_capacity(MODULI.len() * DEGREE);
     all.extend(residues);

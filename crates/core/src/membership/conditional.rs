@@ -3,30 +3,30 @@
 //! The sender S has a key k and a set X, the receiver R has queries q. For each query R gets F(k, q) = H(q)^k if q is
 //! *not* in X, and otherwise a random element. It does not learn which of the two it got. S learns nothing.
 //!
-//! F is the PRF of ristretto255 as a [`crate::group::Group`]. Whether the queries are in X was found out before, by a
-//! secret-shared private membership test, of which both have shares ([`super::mot`]).
+//! F is the PRF of ristretto255 as a [`crate::group::Group`]. A secret-shared private membership test has already determined
+//! which queries are in X; both parties have shares of its result ([`super::mot`]).
 //!
 //! 1. R draws alpha and a random element v_0 for each query, and computes v_1 = H(q)^alpha.
-//! 2. By mOT, with R as its sender, S gets v_0 if q is in X, and v_1 otherwise.
+//! 2. In an mOT with R as the sender, S gets v_0 if q is in X, and v_1 otherwise.
 //! 3. S returns w = v^k.
 //! 4. R outputs w^(1/alpha).
 //!
-//! Security: semi-honest, DDH on ristretto255, H a random oracle, and that of the mOT. Leakage: the number of queries.
-//! To S, v is a uniform element in either case. To R, v_0^k is a random element under DDH, and so is what it outputs. R
-//! knows v_0, so it must be fresh for each query: two queries with one v_0 would have equal w exactly if both are in X.
+//! Security: semi-honest, DDH on ristretto255, H a random oracle, and the security of the mOT. Leakage: the number of queries.
+//! To S, v is a uniform element in either case. To R, v_0^k is a random element under DDH, and so is its output. R knows v_0,
+//! which must therefore be fresh for each query: two queries with the same v_0 would have equal w if and only if both are in X.
 //!
-//! Cost: the mOT with rows of 32 bytes, and 32 bytes for each query back. R does two scalar multiplications a query and
-//! maps two elements, S does one multiplication. Memory: R holds 97 bytes a query, S 65, and both what the mOT takes.
+//! Cost: the mOT with rows of 32 bytes, and 32 bytes back per query. Per query, R does two scalar multiplications and maps two
+//! elements, and S does one multiplication. Memory: 97 bytes per query for R and 65 for S, and the memory of the mOT.
 //!
-//! **Why no operation uses it.** GNT23 builds its union of many sets from cOPRFs. There the clients query the cOPRF of
-//! one party, under one key. If two clients collude and both hold x, they compare what they got for x: it is the same
-//! exactly if x is not in X. A union must not tell them that. A test shows the attack. What a union needs is mOT on
-//! the items themselves. (One client that asks for x twice sees it too, so queries must be distinct.)
+//! **Why no operation uses it.** GNT23 builds its union of many sets from cOPRFs. There the clients query the cOPRF of one
+//! party, under one key. If two clients collude and both hold x, they compare their values for x, which are equal if and only
+//! if x is not in X. A union must not reveal that. A test shows the attack. A union needs mOT on the items themselves. (One
+//! client that queries x twice learns it too, so queries must be distinct.)
 //!
-//! Departures from Figure 5: alpha and k are scalars of full range, where the paper takes 128 bits, whose logarithms
-//! take 2^64 steps. v_0 is an element, where the paper takes bytes: raised to k, bytes that are no element would be
-//! nothing. Elements from the peer must be elements and not the identity. What S received depends on X, so if it is
-//! malformed, S stops with an error that says not to tell.
+//! Departures from Figure 5: alpha and k are scalars of full range, where the paper takes 128 bits, whose discrete logarithms
+//! take 2^64 steps. v_0 is an element, where the paper takes bytes, which cannot be raised to k unless they encode an element.
+//! Values from the peer must encode elements other than the identity. The values that S receives depend on X, so if one is
+//! malformed, S stops with an error that the peer must not learn of.
 
 use super::mot::MembershipOt;
 use crate::channel::Message;
@@ -42,21 +42,21 @@ use crate::rng::Prng;
 use crate::secret::Secrets;
 use zeroize::Zeroizing;
 
-/// Queries per frame: 256 KiB. Each party computes on so many at a time.
+/// Queries per frame: 256 KiB. Each party computes on one frame at a time.
 const FRAME: usize = 1 << 13;
 
 const W: Message<Point> = Message::new(0xe3, "S->R  conditional OPRF, w = v^k");
 
-/// A value of the function: the encoding of an element.
+/// A value of F: the encoding of an element.
 pub type Value = [u8; 32];
 
-/// A protocol for cOPRF, from the shares of an SS-PMT of the queries, of which both parties pass as many.
+/// A protocol for cOPRF, from the shares of an SS-PMT of the queries. Both parties pass the same number of shares.
 ///
 /// A session runs it once. To run it again, pass `part(session, ..)` ([`crate::hash::part`]) with a different name each
 /// time.
 pub trait ConditionalOprf {
-    /// Runs R. Returns a value for each query, in their order. Queries must be distinct: of two that are equal, R would
-    /// see whether they are in X.
+    /// Runs R. Returns a value for each query, in their order. Queries must be distinct: from two equal ones, R would see
+    /// whether they are in X.
     fn receiver(
         &self,
         cx: &mut Context,
@@ -114,19 +114,19 @@ impl<M: MembershipOt> ConditionalOprf for FromMot<M> {
         // 2. S gets v.
         let mut v = Zeroizing::new(Vec::with_capacity(shares.len()));
         self.0.receiver(cx, shares, size_of::<Value>(), |row| v.extend(Point::of_ours(row)))?;
-        // 3. S returns v^k. It returns nothing before all is well.
+        // 3. S returns v^k. It returns nothing until all elements have been checked.
         let raised = v.chunks(FRAME).map(|v| cx.threads.run(|| Ristretto255::raise(v, key)));
         let w = raised.collect::<Result<Vec<_>, Unfit>>().map_err(unseen)?;
         w.iter().try_for_each(|w| cx.ch.tx.send(W, w))
     }
 }
 
-/// The error for an unfit point that the mOT gave S, of two that R offered.
+/// The error for an unfit point that S received in the mOT, out of the two that R offered.
 fn unseen(_: Unfit) -> Error {
     Error::misbehaves_unseen(format_args!("it offered {}", Ristretto255::UNFIT))
 }
 
-/// `n` uniform elements, of which nobody knows a logarithm.
+/// Bytes that map to `n` uniform elements with unknown logarithms.
 fn random_elements(n: usize, rng: &mut Prng) -> Zeroizing<Vec<[u8; 64]>> {
     Zeroizing::new((0..n).map(|_| rng.bytes()).collect::<Vec<_>>())
 }
@@ -141,7 +141,7 @@ fn offered(v_0: &[[u8; 64]], mut hashed: Secrets<Element>, alpha: &Scalars) -> R
     Ok(Secrets::from(v_0.iter().zip(v_1.iter()).map(|(v_0, v_1)| [*v_0, *v_1]).collect::<Vec<_>>()))
 }
 
-/// The ideal functionality, for tests of its users: the sender sends its shares and key in the clear.
+/// The ideal functionality, for testing its callers: the sender sends its shares and key in the clear.
 #[cfg(any(test, feature = "test-util"))]
 pub struct Ideal;
 

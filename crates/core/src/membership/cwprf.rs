@@ -1,11 +1,11 @@
 //! mqRPMT from a commutative weak PRF (CZZDL 5.3, Figure 5): F_k(H(x)) in a group ([`crate::group`]).
 //!
-//! Security: semi-honest, DDH, `H` a random oracle. Leakage: the sizes; the server's bits are the output. Cost:
-//! n_y + n_x points, and n_y tags (about 62 bits each at 2^20 items per side). Each party does
-//! n_y + n_x scalar multiplications; those for its own set can precede the session. Memory: in addition to the
-//! hashed set, 4 bytes per own item and up to 48 per item of the peer.
+//! Security: semi-honest, DDH, `H` a random oracle. Leakage: the sizes; the server's bits are the output. Cost: n_y + n_x
+//! points, and n_y tags (about 62 bits each at 2^20 items per side). Each party does n_y + n_x scalar multiplications, and can
+//! do the ones for its own set before the session. Memory: in addition to the hashed set, 4 bytes per item of its own and up to
+//! 48 per item of the peer.
 //!
-//! P1 is the server, which is the receiver R in the operations. P2 is the client, there the sender S.
+//! P1 is the server, called the receiver R in the operations. P2 is the client, called the sender S there.
 //!
 //! Departures from the figure:
 //! - H maps to the curve and never to its twist, where F_k would reveal one bit of half of the items
@@ -39,7 +39,7 @@ use rayon::prelude::*;
 use std::marker::PhantomData;
 use zeroize::Zeroizing;
 
-/// Points per frame: 8192, or 256 KiB of 32 bytes each. Each direction buffers at most one pipe and two frames.
+/// Points per frame: 8192, or 256 KiB at 32 bytes each. Each direction buffers at most one pipe and two frames.
 pub(crate) const FRAME: usize = 1 << 13;
 
 /// The messages; their elements are points of a group.
@@ -50,7 +50,7 @@ impl<G: Group> Messages<G> {
     const X_K2: Message<G::Point> = Message::new(0x12, "S->R  F_k2(H(x)), permuted");
 }
 
-/// The protocol, for a group and a kind of compact set.
+/// The mqRPMT over a group and a kind of compact set.
 pub struct CwPrf<G, S = GolombTags>(pub G, pub S);
 
 /// Chooses the parameters of the compact set once the sizes are known.
@@ -62,7 +62,7 @@ pub trait MakeSet {
     fn make(&self, exponent: u32, queries: usize, elements: usize) -> Result<Self::Set>;
 }
 
-/// Sorted, Golomb-Rice coded tags. This is what the program uses.
+/// Sorted, Golomb-Rice coded tags, which the program uses.
 pub struct GolombTags;
 
 impl MakeSet for GolombTags {
@@ -148,7 +148,7 @@ fn raise_digests<G: Group>(
     session: &SessionId,
 ) -> Result<Secrets<u128>> {
     let domain = Domain::new(session, "cwPRF-mqRPMT digest of F_k1k2(H(x))");
-    // Memory grows with what was received, not with what was announced.
+    // Memory grows with the points received, not with the number announced.
     let mut digests = Secrets::zeros(0);
     for n in frames(n, FRAME) {
         let received = rx.recv(message, n)?;

@@ -2,20 +2,20 @@
 //! party adds up, for each of its own items, the cells at the item's positions. That sum is 0 if the owner has the item,
 //! and otherwise the number of the item's positions that are empty in the owner's filter, at most k.
 //!
-//! A filter is made for one session, or in advance for many ([`Stored`], `veilset::artefact::filter`). One that was made
-//! in advance is sent as any other, unless the other party has it already.
+//! A filter is made for one session, or in advance for many ([`Stored`], `veilset::artefact::filter`). A filter made in advance
+//! is sent like any other, unless the other party has it already.
 //!
-//! Security: that of the encryption; nothing binds the owner to a set, and a filter that holds only zeros matches every
-//! item. Leakage: none but the sizes. Cost: B ciphertexts. Memory: for the owner, a bit per cell, and a frame of cells;
-//! for the other party, a ciphertext and 8 k bytes per item, and a frame.
+//! Security: as the encryption; nothing binds the owner to a set, and a filter that holds only zeros matches every item.
+//! Leakage: the sizes. Cost: B ciphertexts. Memory: for the owner, a bit per cell, and a frame of cells; for the other party, a
+//! ciphertext and 8 k bytes per item, and a frame.
 //!
-//! Timing: cells are added as they pass, a frame at a time. How long a frame takes shows how many positions of all items
-//! together are in it: a sum of as many random numbers as there are items. Many items hide each other. Of a single one, an
-//! owner that measures every frame can learn in which frames it has positions, and test guesses of it.
+//! Timing: cells are added as they arrive, a frame at a time. The time for a frame shows the total number of positions of all
+//! items in it, a sum with one random term per item. Many items hide each other. With a single item, an owner that measures
+//! every frame can learn which frames hold its positions, and test guesses of it.
 //!
-//! Departures from the paper: B and k keep the error of the whole run ([`crate::params::filter`]). The positions of an
-//! item are the first k numbers of one stream of hash, each uniform up to 2^-32. In place of a malformed cell stands a 0,
-//! and the other party tells its own user at the end: which cells it looks at depends on its items.
+//! Departures from the paper: B and k meet the error bound of the whole run ([`crate::params::filter`]). The positions of an
+//! item are the first k numbers of one hash stream, each uniform up to 2^-32. A malformed cell counts as 0, and the other party
+//! reports it to its own user only at the end, because the cells that it reads depend on its items.
 
 use crate::ahe::{Cipher, FirstMalformed};
 use crate::channel::{HEADER, Message, Unit, frames};
@@ -34,16 +34,16 @@ const SEED: Message<[u8; 32]> = Message::new(0xf0, "R->S  seed of the filter");
 const KEY: Message<[u8]> = Message::new(0xf4, "R->S  public key");
 const CELLS: Message<[u8]> = Message::new(0xf1, "R->S  encrypted cells");
 
-/// Bytes of a frame of cells, at most: 256 KiB.
+/// The maximum size of a frame of cells: 256 KiB.
 const FRAME_BYTES: usize = 1 << 18;
-/// Items hashed at a time.
+/// The number of items hashed at a time.
 const BATCH: usize = 1 << 10;
-/// The most positions of an item.
+/// The maximum number of positions of an item.
 const MOST: usize = 72;
-/// The most items that a filter can have: up to here, a position is a number of 32 bits.
+/// The maximum number of items in a filter: up to this number, positions fit into 32 bits.
 pub const MOST_ITEMS: usize = 1 << 24;
 
-/// Cells of a frame.
+/// The number of cells per frame.
 pub const fn frame<C: Cipher>() -> usize {
     FRAME_BYTES / C::CELL
 }
@@ -53,7 +53,7 @@ pub(crate) const fn head<C: Cipher>() -> usize {
     32 + C::KEY + 2 * HEADER
 }
 
-/// Begins the digest of the public part of a filter that was made in advance: of what it is for, then the seed, the key and
+/// Begins the digest of the public part of a filter made in advance, with the purpose, the seed and the key. The caller adds
 /// the cells.
 pub fn digest(contents: &Contents, seed: &[u8; 32], key: &[u8]) -> blake3::Hasher {
     let mut hasher =
@@ -62,24 +62,24 @@ pub fn digest(contents: &Contents, seed: &[u8; 32], key: &[u8]) -> blake3::Hashe
     hasher
 }
 
-/// What the positions of items and the first parts of cells follow from.
+/// The seeds of the positions of items and of the first parts of cells.
 #[derive(Debug, Clone, Copy)]
 pub struct Seeds {
-    /// That of the positions of items.
+    /// The seed of the positions of items.
     pub positions: SessionId,
-    /// That of the first parts of ciphertexts.
+    /// The seed of the first parts of ciphertexts.
     pub first_parts: SessionId,
 }
 
 impl Seeds {
-    /// Of a filter for one session: its cells, and the answers to them, are of no use in another one.
+    /// The seeds of a filter for one session: its cells, and the answers to them, are useless in another session.
     pub(crate) fn of_session(session: &SessionId, seed: &[u8; 32]) -> Seeds {
         let bound = SessionId::of(Domain::new(session, "seed of an encrypted filter").hash(&[seed]));
         Seeds { positions: bound, first_parts: bound }
     }
 
-    /// Of a filter for many sessions: nobody but its owner can pass it off as its own, because the positions of items
-    /// would be others. Whatever is encrypted under another key has first parts of its own, also with the same positions.
+    /// The seeds of a filter for many sessions. Only its owner can present it as its own, because any other owner's items would
+    /// have other positions. Cells under another key have their own first parts, even where the positions are the same.
     pub fn of_owner(owner: &[u8; 32], seed: &[u8; 32], key: &[u8]) -> Seeds {
         let domain = |purpose| Domain::without_session(purpose);
         Seeds {
@@ -103,11 +103,11 @@ fn positions(seed: &SessionId, filter: Filter) -> impl Fn(&ItemHash, &mut [u32])
     }
 }
 
-/// A set of positions, a bit each: a Bloom filter, not inverted.
+/// A set of positions, one bit each: a Bloom filter that is not inverted.
 pub struct Bits(Secrets<u64>);
 
 impl Bits {
-    /// None of the positions of this filter.
+    /// The empty set of positions of this filter.
     pub fn none(filter: Filter) -> Bits {
         Bits(Secrets::zeros((filter.cells as usize).div_ceil(64)))
     }
@@ -119,8 +119,8 @@ impl Bits {
         bits
     }
 
-    /// Adds the positions of these items. Says of each item whether its positions were there already: so they are if it
-    /// is in the filter, or before it among these items, and otherwise with the probability that the filter errs.
+    /// Adds the positions of these items. Returns for each item whether its positions were all set already. They are if the
+    /// item is in the filter or occurs earlier in `items`, and otherwise with the error probability of the filter.
     pub fn insert(&mut self, items: &[ItemHash], seeds: &Seeds, filter: Filter) -> Secrets<bool> {
         let (positions, k) = (positions(&seeds.positions, filter), filter.positions as usize);
         let mut known = Secrets::with_capacity(items.len());
@@ -139,12 +139,12 @@ impl Bits {
         self.0[at / 64] >> (at % 64) & 1 == 1
     }
 
-    /// 64 positions a word, the first in the lowest bit.
+    /// The words of the set: 64 positions per word, the first in the lowest bit.
     pub fn words(&mut self) -> &mut [u64] {
         &mut self.0
     }
 
-    /// Cells `first` to `first + n`, inverted and encrypted: EIBF.
+    /// Returns `n` cells from number `first` on, inverted and encrypted (EIBF).
     pub fn encrypted<C: Cipher>(
         &self,
         owner: &C::Owner,
@@ -157,39 +157,39 @@ impl Bits {
     }
 }
 
-/// A filter that was made in advance, as one of the parties has it.
+/// A filter made in advance, as one of the parties stores it.
 pub struct Stored {
     pub(crate) seed: [u8; 32],
     /// The public key, encoded.
     pub(crate) key: Vec<u8>,
-    /// For the owner, its secret key.
+    /// The secret key, if the party is the owner.
     pub(crate) secret: Option<Secrets<u8>>,
-    /// The cells, for one run.
+    /// The cells, until a run takes them.
     cells: Mutex<Option<Box<dyn Cells>>>,
 }
 
 /// Encrypted cells in a file, to be read from the first to the last.
 pub trait Cells: Send {
-    /// Reads the next ones.
+    /// Reads the next cells into `out`.
     ///
     /// # Errors
-    /// [`Error::Input`], if the file is damaged.
+    /// [`Error::Input`] if the file is damaged.
     fn read(&mut self, out: &mut [u8]) -> Result<()>;
 
-    /// Checks, after the last, whether they are those of the filter.
+    /// Checks, after the last cell, that the cells read belong to the filter.
     ///
     /// # Errors
-    /// As above.
+    /// [`Error::Input`] if the file is damaged.
     fn end(self: Box<Self>) -> Result<()>;
 }
 
 impl Stored {
-    /// A filter from its parts: the seed, the public key, that of the owner if it is ours, and the cells.
+    /// Builds a filter from its parts: the seed, the public key, the secret key if the filter is ours, and the cells.
     pub fn new(seed: [u8; 32], key: Vec<u8>, secret: Option<Secrets<u8>>, cells: Box<dyn Cells>) -> Stored {
         Stored { seed, key, secret, cells: Mutex::new(Some(cells)) }
     }
 
-    /// The cells, which are read once.
+    /// Takes the cells, which can be read once.
     pub fn cells(&self) -> Result<Box<dyn Cells>> {
         let cells = self.cells.lock().ok().and_then(|mut cells| cells.take());
         cells.ok_or_else(|| Error::Bug("the cells of a filter are read twice".into()))
@@ -209,11 +209,11 @@ fn check(filter: Filter) -> Result<()> {
     }
 }
 
-/// Sends the filter of our items and dummies, encrypted under a fresh key, or the one that was made in advance. Returns
-/// the key that opens what comes back.
+/// Sends the filter of our items and dummies, encrypted under a fresh key, or the filter made in advance. Returns the key that
+/// decrypts the answers.
 ///
 /// # Errors
-/// Those of the channel and of the file, and [`Error::Bug`] for a filter of more than 2^32 cells or 72 positions.
+/// The errors of the channel and of the file, and [`Error::Bug`] for a filter of more than 2^32 cells or 72 positions.
 pub fn send<C: Cipher>(
     cx: &mut Context,
     y: &Hashed,
@@ -267,21 +267,21 @@ fn send_all<C: Cipher>(
     Ok(())
 }
 
-/// What the other party has of a filter.
+/// The other party's results from a filter.
 pub struct Sums<C: Cipher> {
     /// The owner's public key.
     pub key: C::Key,
-    /// For each of our items and dummies, the sum of its cells.
+    /// The sum of the cells of each of our items and dummies.
     pub list: C::List,
-    /// Whether no cell that we used was malformed. The owner must not see it.
+    /// Whether all cells that we used were well-formed. The owner must not learn this.
     pub well_formed: bool,
 }
 
-/// Receives the filter, or reads the one that we have, and adds up the cells of each of our items and dummies.
+/// Receives the filter, or reads our copy of it, and adds up the cells of each of our items and dummies.
 ///
 /// # Errors
-/// Those of [`send`], and [`Error::Peer`] for a malformed key, or for a malformed cell that the cipher finds without
-/// regard to our items. Any other malformed cell shows in [`Sums::well_formed`] only.
+/// The errors of [`send`], and [`Error::Peer`] for a malformed key, or for a malformed cell that the cipher detects regardless
+/// of our items. Any other malformed cell shows in [`Sums::well_formed`] only.
 pub fn receive<C: Cipher>(
     cx: &mut Context,
     x: &Hashed,
@@ -333,7 +333,7 @@ pub fn receive<C: Cipher>(
         cx.threads.run(|| C::check(&key, &bytes)).map_err(malformed_cell)?;
         let here = rest.partition_point(|(at, _)| (*at as usize) < first + n);
         let (here, later) = rest.split_at(here);
-        // 4. c_j := C_1 + .. + C_k, as far as these cells go.
+        // 4. c_j := C_1 + .. + C_k, for the cells of this frame.
         let seed = &seeds.first_parts;
         malformed = malformed.or(cx.threads.run(|| add::<C>(seed, &key, &mut list, here, (first, &bytes))));
         (rest, first) = (later, first + n);
@@ -345,8 +345,8 @@ pub fn receive<C: Cipher>(
     Ok(Sums { key, list, well_formed: malformed == FirstMalformed::NONE })
 }
 
-/// Adds the cells of a frame, of which the first has number `first`, to the sums that they belong to. Returns where the
-/// first malformed one of those stands.
+/// Adds the cells of a frame, whose first cell has number `first`, to the sums of their items. Returns the first malformed cell
+/// among the cells used.
 fn add<C: Cipher>(
     seed: &SessionId,
     key: &C::Key,

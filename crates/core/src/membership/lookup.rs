@@ -1,8 +1,8 @@
-//! Tags of values that are sent in the order of the queries, and how a party finds those that are among its elements.
+//! Tags of values, sent in the order of the queries, and the lookup of these tags among a party's elements.
 //!
-//! A tag is the first bits of a value of 128 bits, in whole bytes. Tags of different values are equal with probability
-//! 2^-t. For n queries and m elements, t = L + ceil(log2 n) + ceil(log2 max(n, m)). Then a query is found wrongly with
-//! probability at most 2^-L in the run, and two different queries have equal tags with half of that.
+//! A tag is the first bits of a value of 128 bits, in whole bytes. Tags of different values are equal with probability 2^-t.
+//! For n queries and m elements, t = L + ceil(log2 n) + ceil(log2 max(n, m)). Then a query is found wrongly with probability at
+//! most 2^-L in the run, and two different queries have equal tags with at most half that probability.
 
 use crate::channel::{Message, Rx, Tx, frames};
 use crate::error::{Error, Result};
@@ -22,8 +22,8 @@ pub(crate) struct Tags {
 }
 
 impl Tags {
-    /// Tags with which one of `queries` is found wrongly among `elements` with probability at most 2^-`exponent`, and
-    /// two different queries collide with probability at most half of that.
+    /// Tags so long that any of `queries` queries is found wrongly among `elements` with probability at most 2^-`exponent`, and
+    /// two different queries collide with at most half that probability.
     pub(crate) fn new(exponent: u32, queries: usize, elements: usize) -> Result<Tags> {
         let bits = tag_bits(exponent, queries, elements.max(queries))?;
         Ok(Tags { bytes: bits.div_ceil(8) as usize })
@@ -39,8 +39,8 @@ impl Tags {
         tx.send_bytes(message, &tags.collect::<Vec<u8>>())
     }
 
-    /// Receives `n` tags, and tells for each whether it is that of one of `elements`. The work is the same whether it
-    /// is or not, because the peer sees the time.
+    /// Receives `n` tags, and returns for each whether it is the tag of one of `elements`. The work is the same in both cases,
+    /// because the peer sees the time.
     ///
     /// # Errors
     /// [`Error::Peer`] if two tags are equal. The outcome depends on the tags only.
@@ -66,7 +66,7 @@ impl Tags {
         threads.run(|| self.find(elements, queries))
     }
 
-    /// Tells for each query, of which `queries` has tag and position, whether it is that of one of `elements`.
+    /// Returns for each query, given by tag and position in `queries`, whether its tag is the tag of one of `elements`.
     fn find(self, mut elements: Secrets<u128>, mut queries: Secrets<u128>) -> Result<Secrets<bool>> {
         elements.par_iter_mut().for_each(|value| *value = self.tag(*value));
         elements.par_sort_unstable();

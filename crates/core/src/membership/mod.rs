@@ -1,4 +1,4 @@
-//! Membership tests between two parties: this file defines what they compute, the others how.
+//! Membership tests between two parties. This file defines the functionalities; the submodules implement them.
 
 #[cfg(feature = "fhe")]
 pub(crate) mod bfv;
@@ -42,26 +42,25 @@ pub trait Mqrpmt {
     fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>>;
 }
 
-/// The content of a slot that holds the bottom item ([`InBins`]); other items are numbers below it.
+/// The content of a slot that holds the bottom item ([`InBins`]). Positions of items in X are below it.
 pub const BOTTOM: u32 = u32::MAX;
 
-/// Reverse private membership tests of items in bins that are padded (KRTW19 4, Figure 7).
+/// Reverse private membership tests of items in padded bins (KRTW19 4, Figure 7).
 ///
-/// The receiver holds a set Y, the sender a set X. X stands in slots, of which there are more than it has items; the
-/// number follows from the sizes. All other slots hold the *bottom item*. For each slot the receiver learns one bit:
-/// whether its content is in Y or is the bottom item. The sender learns nothing. The slots stand in a secret order, as far
-/// as the test says.
+/// The receiver holds a set Y, the sender a set X. X is placed in slots, more than it has items; their number follows from the
+/// sizes. Every other slot holds the *bottom item*. For each slot the receiver learns one bit: whether its content is in Y or
+/// is the bottom item. The sender learns nothing. The slots are in a secret order, to the extent that the test documents.
 pub trait InBins {
     /// Runs the receiver with the hashes of the items of Y. Returns one bit per slot.
     fn receiver(&self, cx: &mut Context, y: &[Input]) -> Result<Secrets<bool>>;
 
-    /// Runs the sender with the hashes of the items and dummies of X, of which the first `real` are items. Dummies take
-    /// slots like items and only then count as the bottom item, so that their number shows nowhere. Returns the contents
-    /// of the slots: positions in X, or [`BOTTOM`].
+    /// Runs the sender with the hashes of the items and dummies of X, of which the first `real` are items. Dummies take slots
+    /// like items and only then count as the bottom item, which hides their number. Returns the contents of the slots:
+    /// positions in X, or [`BOTTOM`].
     fn sender(&self, cx: &mut Context, x: &[Input], real: usize) -> Result<Secrets<u32>>;
 }
 
-/// The ideal functionality, for tests of its users: the client sends its queries in the clear.
+/// The ideal functionality, for testing its callers: the client sends its queries in the clear.
 #[cfg(any(test, feature = "test-util"))]
 pub struct Ideal;
 

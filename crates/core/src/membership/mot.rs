@@ -1,24 +1,23 @@
 //! Membership oblivious transfer (mOT; GNT23 3.1, Figures 2 and 3). GNT23: Jiahui Gao, Son Nguyen, Ni Trieu, "Toward A
 //! Practical Multi-party Private Set Union", PoPETs 2024.
 //!
-//! The sender S has keywords y, and for each of them two rows v_0 and v_1 of one public width. The receiver R has a set
-//! X. For each keyword R gets v_0 if y is in X, and v_1 otherwise. It does not learn which of the two it got, unless
-//! the rows say it, nor anything about the other. S learns nothing.
+//! The sender S has keywords y, and for each of them two rows v_0 and v_1 of one public width. The receiver R has a set X. For
+//! each keyword R gets v_0 if y is in X, and v_1 otherwise. It does not learn which of the two it got, unless the rows show it,
+//! nor anything about the other. S learns nothing.
 //!
-//! Whether the keywords are in X was found out before, by a secret-shared private membership test: S and R have shares
-//! b_S and b_R, with b_S + b_R = 1 if y is in X and 0 otherwise. So keywords and set do not occur here.
+//! A secret-shared private membership test has already determined which keywords are in X: S and R have shares b_S and b_R,
+//! with b_S + b_R = 1 if y is in X and 0 otherwise. So the keywords and the set do not appear here.
 //!
-//! Security and leakage: semi-honest, those of the OT. Cost: that of an OT for each keyword, and both rows:
-//! [`FromOt::traffic`]. Memory: the shares, a byte each, and that of the transfer ([`crate::ot::transfer`]).
+//! Security and leakage: semi-honest, as the OT. Cost: an OT and both rows per keyword ([`FromOt::traffic`]). Memory: a byte
+//! per share, and the memory of the transfer ([`crate::ot::transfer`]).
 //!
-//! **Shares serve one transfer.** Of two transfers with the same shares, R would see that both give v_0 or both v_1. So
-//! they are taken by value.
+//! **Shares serve one transfer.** From two transfers with the same shares, R would see that both give v_0 or both give v_1. So
+//! shares are taken by value.
 //!
 //! Departures from Figure 3:
-//! - The figure gives R the row v_1 if b_S + b_R = 1, which is if y is in X. Figure 2, and here, it is v_0.
-//! - The figure offers r + v_0 and r + v_1, and then sends u = r + b_S (v_0 + v_1). Here S offers the rows in the order
-//!   that b_S gives: the choice c gets v_0 if b_S + c = 1. That is a row less, and R's view is the same: what OT gives
-//!   it.
+//! - The figure gives R the row v_1 if b_S + b_R = 1, that is, if y is in X. In Figure 2 and here, R gets v_0.
+//! - The figure offers r + v_0 and r + v_1, and then sends u = r + b_S (v_0 + v_1). Here b_S sets the order in which S offers
+//!   the rows: the choice c gets v_0 if b_S + c = 1. This saves a row, and R's view is the same: its output of the OT.
 
 use crate::channel::{HEADER, frames};
 use crate::context::Context;
@@ -32,7 +31,7 @@ use subtle::{Choice, ConditionallySelectable};
 /// The purpose of the OTs.
 const PURPOSE: &str = "membership OT";
 
-/// A protocol for mOT, from the shares of an SS-PMT, of which both parties pass as many.
+/// A protocol for mOT, from the shares of an SS-PMT. Both parties pass the same number of shares.
 ///
 /// A session runs it once. To run it again, pass `part(session, ..)` ([`crate::hash::part`]) with a different name each
 /// time.
@@ -57,7 +56,7 @@ pub trait MembershipOt {
     ) -> Result<()>;
 }
 
-/// The protocol of Figure 3, by a 1-of-2 OT for each keyword.
+/// The protocol of Figure 3, with a 1-of-2 OT for each keyword.
 pub struct FromOt {
     /// The depth of the OT extension's trees, from 1 to 8; see [`crate::ot::extension`].
     pub k: usize,
@@ -91,7 +90,7 @@ impl MembershipOt for FromOt {
     ) -> Result<()> {
         check(width)?;
         let mut ot = extension::Sender::setup(cx, PURPOSE, self.k, Security::SemiHonest)?;
-        // For the choice c, v_0 if b_S + c = 1 and v_1 otherwise.
+        // The choice c gets v_0 if b_S + c = 1, and v_1 otherwise.
         send_pairs(cx.ch, &mut ot, shares.len(), width, |i, choice, row| {
             let mut both = Secrets::<u8>::zeros(2 * width);
             let (v_0, v_1) = both.split_at_mut(width);
@@ -117,7 +116,7 @@ impl MembershipOt for FromOt {
     }
 }
 
-/// The ideal functionality, for tests of its users: the sender sends its shares and all rows in the clear.
+/// The ideal functionality, for testing its callers: the sender sends its shares and all rows in the clear.
 #[cfg(any(test, feature = "test-util"))]
 pub struct Ideal;
 

@@ -4,31 +4,31 @@
 //! how many of its items match ([`cardinality`], the PSI-card of Remark 7.1), and nothing else. The server learns
 //! nothing.
 //!
-//! **mqRPMT***: the client sends the bits on, and the server restores their order. The server learns the bits, as in
-//! an mqRPMT. **But the client learns the number of matches**, so this is not an [`super::Mqrpmt`]: of what is built
-//! from one, an intersection, a union or a count would show its sender how many items match.
+//! **mqRPMT***: the client sends the bits on, and the server restores their order. The server learns the bits, as in an mqRPMT.
+//! **But the client learns the number of matches**, so this is not an [`super::Mqrpmt`]: an intersection, a union or a count
+//! built on it would show its sender how many items match.
 //!
-//! What a party sees, in addition to the sizes:
+//! The parties' views, in addition to the sizes:
 //!
 //! | | permuted mqPMT | mqRPMT* |
 //! |---|---|---|
 //! | server | the queries, which look random | the queries, and its output |
 //! | client | a and the responses, in random order: its output | the same |
 //!
-//! Security: semi-honest, that of the Sigma-mqPMT with its locality and order invariance. Nothing binds the client to
-//! the bits that it sends. Cost: that of the Sigma-mqPMT, and for mqRPMT* a bit per query; 2 messages in a chain, or 3.
-//! Memory: that of the Sigma-mqPMT, and 4 bytes per query in each party.
+//! Security: semi-honest, as the Sigma-mqPMT with its locality and order invariance. Nothing binds the client to the bits that
+//! it sends. Cost: the Sigma-mqPMT, and for mqRPMT* a bit per query; 2 messages in sequence, or 3. Memory: the Sigma-mqPMT, and
+//! 4 bytes per query in each party.
 //!
-//! P1 is the server and P2 the client. In a count the receiver is the client. Where the server gets bits for its result,
-//! it is the receiver.
+//! P1 is the server and P2 the client. In a count the client is the receiver. Where the server computes its result from the
+//! bits, the server is the receiver.
 //!
 //! Departures from the figure:
-//! - the permutation is over the whole set, and P1 sends no response before it has all queries. Within a frame it would
-//!   tell P2 in which part of its set a match is;
+//! - the permutation is over the whole set, and P1 sends no response before it has all queries. A permutation within frames
+//!   would show P2 which part of its set a match is in;
 //! - P2 permutes its queries before the first message. In mqRPMT* the positions of the bits would otherwise reveal to
 //!   P1 which items match;
-//! - queries that repeat an item are refused, as far as P1 can see it: the number of matches would be a verdict on one
-//!   item.
+//! - queries that repeat an item are refused, as far as P1 can detect it: otherwise the number of matches would show whether
+//!   that item is in Y.
 
 use super::sigma::{self, SigmaMqpmt};
 use crate::channel::{Message, Unit, frames};
@@ -49,8 +49,8 @@ pub trait PermutedMqpmt {
     /// [`Error::Peer`] for queries that no honest client sends; [`Error::Network`].
     fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<()>;
 
-    /// Runs the client; the server's set has `n_y` items. Returns a bit for each item and dummy of X, in an order that
-    /// it does not know.
+    /// Runs the client; the server's set has `n_y` items. Returns a bit for each item and dummy of X, in an order that the
+    /// client does not know.
     ///
     /// # Errors
     /// [`Error::Peer`] for messages that no honest server sends; [`Error::Network`].
@@ -65,20 +65,19 @@ pub trait MqrpmtStar {
     /// [`Error::Peer`] for messages that no honest client sends; [`Error::Network`].
     fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<bool>>;
 
-    /// Runs the client; the server's set has `n_y` items. Returns the order of the queries, as in an mqRPMT: query j was
-    /// the item at position `order[j]` of X. And the number of matches. It exceeds `n_y` only if the server deviates;
-    /// what depends on that must wait until the run is confirmed.
+    /// Runs the client; the server's set has `n_y` items. Returns the order of the queries, as in an mqRPMT, and the number of
+    /// matches. Query j was the item at position `order[j]` of X. The number exceeds `n_y` only if the server deviates; any
+    /// reaction to that must wait until the run is confirmed.
     ///
     /// # Errors
     /// [`Error::Peer`] for messages that no honest server sends; [`Error::Network`].
     fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<(Secrets<u32>, usize)>;
 }
 
-/// The number of matches that the bits of a permuted mqPMT against a set of `n_y` items show (Remark 7.1).
+/// Counts the matches in the bits of a permuted mqPMT against a set of `n_y` items (Remark 7.1).
 ///
 /// # Errors
-/// [`Error::Peer`] if there are more than the server can have. The verdict depends on the result, so the peer must not
-/// learn of it.
+/// [`Error::Peer`] if there are more than `n_y` matches. This error depends on the result, so the peer must not learn of it.
 pub fn cardinality(bits: &[bool], n_y: usize) -> Result<usize> {
     let matches = bits.iter().filter(|bit| **bit).count();
     match matches <= n_y {
@@ -91,7 +90,7 @@ pub fn cardinality(bits: &[bool], n_y: usize) -> Result<usize> {
 pub struct PermuteThenTest<S>(pub S);
 
 impl<S: SigmaMqpmt> PermuteThenTest<S> {
-    /// P1 up to its responses. Returns π.
+    /// Runs P1 up to its responses. Returns π.
     fn respond(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<u32>> {
         // 1. to 3. P1 and P2 run the Sigma-mqPMT up to z_i.
         let z = sigma::answer(&self.0, cx, y, n_x)?;
@@ -104,7 +103,7 @@ impl<S: SigmaMqpmt> PermuteThenTest<S> {
         Ok(order)
     }
 
-    /// P2 with its queries in random order. Returns this order and e*.
+    /// Runs P2 with its queries in random order. Returns this order and e*.
     fn ask(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<(Secrets<u32>, Secrets<bool>)> {
         // 0. P2 permutes its queries.
         let order = cx.rng.permutation(x.len());
@@ -154,7 +153,7 @@ impl<S: SigmaMqpmt> MqrpmtStar for PermuteThenTest<S> {
     }
 }
 
-/// The ideal functionalities, for tests of their users: the client sends its queries in the clear.
+/// The ideal functionalities, for testing their callers: the client sends its queries in the clear.
 #[cfg(any(test, feature = "test-util"))]
 pub struct Ideal;
 

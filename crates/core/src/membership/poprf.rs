@@ -1,17 +1,15 @@
 //! mqRPMT from a permuted OPRF (CZZDL 6.3, Figure 9).
 //!
-//! Security: that of the permuted OPRF ([`crate::oprf::permuted`]): semi-honest, DDH, random oracles. Leakage: the
-//! sizes; the server's bits are the output. Cost: 2 n_y points, and n_x tags (10 bytes each at 2^20 items per side).
-//! The server does 2 n_y scalar multiplications and the client n_y + n_x. Memory: in addition to the hashed set, the
-//! server holds 4 bytes per own item and up to 48 per item and per query; the client 36 bytes per item of the server
-//! and 4 per own item.
+//! Security: as the permuted OPRF ([`crate::oprf::permuted`]): semi-honest, DDH, random oracles. Leakage: the sizes; the
+//! server's bits are the output. Cost: 2 n_y points, and n_x tags (10 bytes each at 2^20 items per side). The server does 2 n_y
+//! scalar multiplications and the client n_y + n_x. Memory: in addition to the hashed set, the server holds 4 bytes per item of
+//! its own and up to 48 per item and per query; the client, 36 bytes per item of the server and 4 per item of its own.
 //!
-//! P1 is the server, which is the receiver R in the operations and the receiver of the OPRF. P2 is the client, there
-//! the sender S.
+//! P1 is the server: the receiver R of the operations and of the OPRF. P2 is the client: the sender S of both.
 //!
-//! What a party sees:
-//! - P1: F_k(y) of its whole set, permuted by P2, and F_k(x) of the queries. A query that matches has a value of the
-//!   first list, and P1 does not know to which of its items it belongs. All others look random. So P1 learns the bits;
+//! The parties' views:
+//! - P1: F_k(y) of its whole set, permuted by P2, and F_k(x) of the queries. The value of a matching query is in the first
+//!   list, and P1 does not know to which of its items it belongs. All others look random. So P1 learns the bits;
 //! - P2: H(y)^s, which looks random. It gets no answer.
 //!
 //! Departures from the figure:
@@ -19,12 +17,12 @@
 //!   of its items match;
 //! - the server permutes its set. A client that uses several keys for its points, and then gets a result, would learn
 //!   where in the server's file its matches are;
-//! - of F_k(x) only a tag is sent, 2^-40 per run. There is no compact set: P1 unmasks point by point, so they travel
-//!   whole, and the queries must keep their order, that of the bits;
+//! - only a tag of F_k(x) is sent, with error probability 2^-40 per run. There is no compact set: P1 unmasks point by point, so
+//!   points are sent whole, and the queries must stay in the order of the bits;
 //! - queries with equal tags are rejected. Otherwise a client could repeat one item as often as the minimum count and
 //!   learn from the result whether Y has it. (A client that uses several keys still can: a minimum count protects
 //!   against semi-honest clients only);
-//! - the client sends its queries behind the permuted points, though it could send them first.
+//! - the client sends its queries after the permuted points, though it could send them first.
 
 use super::Mqrpmt;
 use super::lookup::{self, Tags};
@@ -38,7 +36,7 @@ use crate::secret::Secrets;
 
 const F_X: Message<[u8]> = Message::new(0x15, "S->R  tags of F_k(x), permuted");
 
-/// The protocol in a group.
+/// The mqRPMT from the permuted OPRF over a group.
 pub struct FromPermutedOprf<G>(pub G);
 
 impl<G: Group> Mqrpmt for FromPermutedOprf<G> {

@@ -2,30 +2,30 @@
 //! once; the construction is that of circuit PSI: Pinkas, Schneider, Tkachenko and Yanai, "Efficient Circuit-Based
 //! PSI with Linear Communication", EUROCRYPT 2019).
 //!
-//! The querier has its items in a cuckoo table ([`crate::hashing::cuckoo`]), the holder a set. For each bin they get
-//! shares of one bit: whether the bin's item is in the holder's set. For an empty bin it is 0.
+//! The querier has its items in a cuckoo table ([`crate::hashing::cuckoo`]), and the holder has a set. For each bin they get
+//! shares of one bit: whether the bin's item is in the holder's set. For an empty bin the bit is 0.
 //!
 //! 1. The holder draws a random target s_b for each bin b.
-//! 2. By a programmable OPRF in bins ([`crate::oprf::programmable`]), it programs s_b at each of its items in each of
-//!    the item's three bins. The querier gets w_b at the item of each bin, or at a random query if the bin is empty.
-//!    w_b is s_b if the holder has the item. If not, it is random.
-//! 3. Equality with shared output ([`crate::equality`]) of the first l bits of w_b and s_b.
+//! 2. With a programmable OPRF in bins ([`crate::oprf::programmable`]), the holder programs s_b at each of its items, in each
+//!    of the item's three bins. The querier gets w_b at the item of each bin, or at a random query if the bin is empty. w_b is
+//!    s_b if the holder has the item, and random otherwise.
+//! 3. The parties run equality with shared output ([`crate::equality`]) on the first l bits of w_b and s_b.
 //!
-//! Security: semi-honest; that of the programmable OPRF and of equality. The querier sees w_b, which is random either
-//! way: s_b is fresh, it serves one bin, and the querier has one query there. The holder sees nothing but the
-//! messages of both parts. The share of each bit is random by itself.
+//! Security: semi-honest, as the programmable OPRF and the equality protocol. The querier sees w_b, which is random either way:
+//! s_b is fresh, serves one bin, and the querier has one query there. The holder sees only the messages of both parts. Each
+//! share of a bit is random by itself.
 //!
-//! A test goes wrong if w_b is equal to s_b by chance, 2^-l, or if two items have the same query, 2^-128. So l is the
-//! exponent of the error and the logarithm of all tests of the run, rounded up to a multiple of 4 ([`Batch::bits`]).
-//! Targets and what hides them have no more than these bits, rounded up to bytes.
+//! A test errs if w_b equals s_b by chance (2^-l), or if two items have the same query (2^-128). So l is the error exponent
+//! plus the logarithm of the number of tests in the run, rounded up to a multiple of 4 ([`Batch::bits`]). Targets and their
+//! masks are cut to l bits, rounded up to bytes.
 //!
-//! Leakage: the number of bins, and the bound on the holder's set. The bins are different for each item, so the holder
-//! programs exactly three points for each; where it has fewer items than the bound, random points are added. Not
-//! protected: the holder's memory addresses, which follow from its items.
+//! Leakage: the number of bins, and the bound on the holder's set. The bins of an item are distinct, so the holder programs
+//! exactly three points per item; where it has fewer items than the bound, it adds random points. The holder's memory
+//! addresses, which depend on its items, are not protected.
 //!
-//! Cost for beta bins and m items: a VOLE of beta elements, 16 beta bytes to the holder; a store for 3 m keys, 3.6 m
-//! bytes for each byte of a target to the querier; and equality of beta strings (`Compared::cost`). Memory: that of
-//! these parts, and 12 bytes for each of the m items.
+//! Cost for beta bins and m items: a VOLE of beta elements, 16 beta bytes to the holder; a store for 3 m keys, 3.6 m bytes for
+//! each byte of a target to the querier; and equality of beta strings (`Compared::cost`). Memory: these parts, and 12 bytes for
+//! each of the m items.
 
 use crate::context::Context;
 use crate::equality::nibbles::Nibbles;
@@ -46,21 +46,21 @@ use std::sync::LazyLock;
 /// The purpose of the programmable OPRF.
 const PURPOSE: &str = "SS-PMT in bins";
 
-/// What both parties know about a batch of tests.
+/// The public parameters of a batch of tests.
 #[derive(Clone)]
 pub struct Batch {
-    /// The hash functions of the querier's table, and so the number of its bins. To be chosen after both sets.
+    /// The hash functions of the querier's table, and so the number of its bins. They must be chosen after both sets are fixed.
     pub functions: Functions,
-    /// The most items of the holder.
+    /// The maximum number of items of the holder.
     pub most: usize,
-    /// The probability that any test of the run goes wrong is at most 2^-`exponent`.
+    /// The error exponent: the probability that any test of the run errs is at most 2^-`exponent`.
     pub exponent: u32,
-    /// All tests of the run, in this batch and in others.
+    /// The number of tests in the run, in this batch and in others.
     pub comparisons: usize,
 }
 
 impl Batch {
-    /// The length of the strings that are compared, a multiple of 4.
+    /// The length in bits of the strings compared, a multiple of 4.
     ///
     /// # Errors
     /// [`Error::Usage`] if there are too many tests for the longest strings.
@@ -74,19 +74,19 @@ impl Batch {
     }
 }
 
-/// The sizes of a batch. What it costs follows from them.
+/// The sizes of a batch, which determine its cost.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
     /// The number of bins.
     pub(crate) bins: usize,
-    /// As in [`Batch`].
+    /// The maximum number of items of the holder.
     pub(crate) most: usize,
     pub(crate) exponent: u32,
     pub(crate) comparisons: usize,
 }
 
 impl Sizes {
-    /// As [`Batch::bits`].
+    /// The length in bits of the strings compared, as in [`Batch::bits`].
     fn bits(self) -> Result<u32> {
         let comparisons = self.comparisons.max(self.bins);
         let bits = value_bits(self.exponent, comparisons);
@@ -100,21 +100,21 @@ impl Sizes {
         }
     }
 
-    /// What the programmable OPRF has to do: a query for each bin, and three points for each item of the holder.
+    /// The bounds of the programmable OPRF: a query for each bin, and three points for each item of the holder.
     fn bounds(self) -> Result<Bounds> {
         let bytes = self.bits()?.div_ceil(8) as usize;
         Ok(Bounds { receiver: self.bins, sender: CHOICES * self.most, bytes })
     }
 }
 
-/// What a batch costs. Pairs are for the querier and the holder.
+/// The cost of a batch. Pairs are for the querier and the holder.
 #[derive(Debug, Clone)]
 pub(crate) struct Cost {
-    /// Its parts, one after the other. The bytes include frame headers.
+    /// The steps of the batch, in order. The bytes include frame headers.
     pub(crate) steps: Vec<Step>,
-    /// Rounds: the holder begins.
+    /// The number of rounds. The holder begins.
     pub(crate) rounds: usize,
-    /// The most bytes that each party holds, its shares included.
+    /// The maximum number of bytes that each party holds, including its shares.
     pub(crate) held: [usize; 2],
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct Cost {
 /// A session runs it once. To run it again, pass `part(session, ..)` ([`crate::hash::part`]) with a different name each
 /// time.
 pub trait Sspmt {
-    /// Runs the querier. `table` has `items` in bins, by the functions of the batch. Returns one share for each bin.
+    /// Runs the querier. `table` holds `items` in bins, placed with the functions of the batch. Returns one share for each bin.
     fn querier(
         &self,
         cx: &mut Context,
@@ -140,7 +140,7 @@ pub trait Sspmt {
 pub struct Compared<P, E> {
     /// The programmable OPRF.
     pub opprf: P,
-    /// Equality; the querier is its receiver.
+    /// The equality protocol; the querier is its receiver.
     pub equality: E,
 }
 
@@ -170,7 +170,7 @@ impl<P: BinOpprf, E: Equality> Sspmt for Compared<P, E> {
             )));
         }
         let bins = batch.functions.bins();
-        // 1. s_b, drawn when the querier has sent what its bins need.
+        // 1. s_b, drawn once the querier has sent the data of its bins.
         let mut rng = cx.rng.split();
         let s = LazyLock::new(move || {
             let mut s = Secrets::<Value>::zeros(bins);
@@ -188,7 +188,7 @@ impl<P: BinOpprf, E: Equality> Sspmt for Compared<P, E> {
 }
 
 impl Compared<Programmed<FromVole<Silent>>, Nibbles> {
-    /// What a batch of these sizes costs.
+    /// The cost of a batch of these sizes.
     pub(crate) fn cost(&self, sizes: Sizes) -> Result<Cost> {
         let (bits, bounds) = (sizes.bits()?, sizes.bounds()?);
         let Sizes { bins, most, .. } = sizes;
@@ -196,9 +196,9 @@ impl Compared<Programmed<FromVole<Silent>>, Nibbles> {
         let (there, back) = self.equality.traffic(bins, bits);
         let [w, hint] = bounds.held();
         let equality = self.equality.held(bins, bits);
-        // The queries; then the VOLE, or their keys and the hint, or w twice while it is compared.
+        // The queries; then the maximum of the VOLE, of their keys and the hint, and of w twice during the comparison.
         let querier = 16 * bins + oprf.held[0].max(32 * bins + w).max(32 * bins + equality);
-        // s; then the bins of all items with the VOLE or with the hint; or s once more while it is compared.
+        // s; then the maximum of the bins of all items with the VOLE or with the hint, and of a second s during the comparison.
         let points = 12 * most + oprf.held[1].max(hint);
         let holder = 16 * bins + points.max(16 * bins + equality);
         let compared = Work::of(Primitive::BaseOt, BASE_OTS) + Work::of(Primitive::Compared, bins);
@@ -212,7 +212,7 @@ impl Compared<Programmed<FromVole<Silent>>, Nibbles> {
     }
 }
 
-/// The query of each bin: that of its item, or a random one.
+/// The query of each bin: its item's query, or a random one if the bin is empty.
 fn queries(cx: &mut Context, batch: &Batch, table: &Table, items: &[Input]) -> Result<Secrets<Query>> {
     let bins = batch.functions.bins();
     if table.bins() != bins {
@@ -233,7 +233,7 @@ fn strings(values: &[Value]) -> Secrets<u128> {
     Secrets::from(values.iter().map(|value| u128::from_le_bytes(*value)).collect::<Vec<_>>())
 }
 
-/// The ideal functionality, for tests of its users: the holder sends its set and its shares in the clear.
+/// The ideal functionality, for testing its callers: the holder sends its set and its shares in the clear.
 #[cfg(any(test, feature = "test-util"))]
 pub struct Ideal;
 

@@ -6,21 +6,20 @@
 //! Run as it is, a Sigma-mqPMT is a PSI whose client gets the result. If P1 permutes the responses, it gives the
 //! client the number of matches, or the server the bits: [`super::permuted`]. The following properties allow that:
 //!
-//! - **Reusable**: P1 sends the first message once, and it serves all queries of the run. (Not of several runs: one key,
-//!   one run);
+//! - **Reusable**: P1 sends the first message once, and it serves all queries of the run. (It serves no other run: each run has
+//!   its own key);
 //! - **Context-independent**: a query depends on its item, a and P2's randomness, but on no other query or response. So
 //!   all queries can be sent at once;
 //! - **Stateless**: the test of a response uses neither its item nor its query. So it works on responses in an order
 //!   that P2 does not know.
 //!
-//! The proof of mqRPMT* asks for two more. A simulated response depends only on its bit and on coins of its own
-//! (*locality*). And a can be simulated from bits and coins in any order (*order invariance*), so it must not show the
-//! order of Y.
+//! The proof of mqRPMT* requires two more. A simulated response depends only on its bit and on its own coins (*locality*). The
+//! message a can be simulated from bits and coins in any order (*order invariance*), so it must not show the order of Y.
 //!
 //! P2 may send a public key before its queries. A query may consist of several ciphertexts, the units in which frames are
 //! counted.
 //!
-//! Security: semi-honest. All secrets are of one run.
+//! Security: semi-honest. Every secret serves one run only.
 
 use crate::channel::{Message, Rx, Tx, Unit, Wire, frames};
 use crate::context::Context;
@@ -34,10 +33,10 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// The exponent of the error probability. A query wrongly found in Y is the only kind of undetected error.
 pub(crate) const EXPONENT: u32 = share(LAMBDA, 1);
-/// Points of 32 bytes in a frame: queries or responses of the DDH instance.
+/// The number of 32-byte points per frame: queries or responses of the DDH instance.
 pub(crate) const FRAME: usize = per_frame(32);
 
-/// What of so many bytes goes into a frame of queries or responses: 256 KiB, unless one alone takes more.
+/// The number of values of `bytes` bytes per frame of queries or responses: as many as 256 KiB hold, and at least 1.
 pub(crate) const fn per_frame(bytes: usize) -> usize {
     let n = (1 << 18) / bytes;
     if n > 0 { n } else { 1 }
@@ -54,15 +53,14 @@ pub struct Sizes {
 
 /// A Sigma-mqPMT: the three moves, and the test.
 ///
-/// The signatures enforce two of the properties. [`SigmaMqpmt::respond`] only reads what P1 holds, so the first message
-/// serves any number of queries. [`SigmaMqpmt::open`] and [`SigmaMqpmt::test`] get responses and nothing about the
-/// queries they answer.
+/// The signatures enforce two of the properties. [`SigmaMqpmt::respond`] only reads P1's state, so the first message serves any
+/// number of queries. [`SigmaMqpmt::open`] and [`SigmaMqpmt::test`] get the responses, and no information about the queries.
 pub trait SigmaMqpmt: Sync {
-    /// What P1 holds: its set, and the randomness of its first message.
+    /// The state of P1: its set, and the randomness of its first message.
     type Server<'s>: Sync;
-    /// What P2 holds: its set, and one secret for all queries.
+    /// The state of P2: its set, and one secret for all queries.
     type Client<'s>: Sync;
-    /// The first message, as P2 holds it.
+    /// The first message, as P2 keeps it.
     type Encoding;
     /// A query, or one of the units that it consists of ([`SigmaMqpmt::units`]).
     type Query: Wire + Send + Sync;
@@ -76,7 +74,7 @@ pub trait SigmaMqpmt: Sync {
     /// The message of the third move.
     const RESPONSES: Message<Self::Response>;
 
-    /// The number of [`SigmaMqpmt::Query`] that one query consists of, at least 1.
+    /// The number of [`SigmaMqpmt::Query`] values in one query, at least 1.
     fn units(_: Sizes) -> usize {
         1
     }
@@ -84,15 +82,15 @@ pub trait SigmaMqpmt: Sync {
     /// P1 draws its randomness, and receives P2's public key, if there is one.
     ///
     /// # Errors
-    /// [`crate::error::Error::Bug`] if what was prepared for this set does not belong to it;
-    /// [`crate::error::Error::Usage`] for sets that are too large; and those of receiving a key.
+    /// [`crate::error::Error::Bug`] if the set's precomputation does not belong to it; [`crate::error::Error::Usage`] for sets
+    /// that are too large; and the errors of receiving a key.
     fn server<'s>(&self, cx: &mut Context, y: &'s Hashed<'s>, of: Sizes) -> Result<Self::Server<'s>>;
 
     /// P2 draws its randomness, and sends its public key, if there is one.
     ///
     /// # Errors
-    /// [`crate::error::Error::Bug`] if what was prepared for this set does not belong to it;
-    /// [`crate::error::Error::Usage`] for sets that are too large; and those of sending a key.
+    /// [`crate::error::Error::Bug`] if the set's precomputation does not belong to it; [`crate::error::Error::Usage`] for sets
+    /// that are too large; and the errors of sending a key.
     fn client<'s>(&self, cx: &mut Context, x: &'s Hashed<'s>, of: Sizes) -> Result<Self::Client<'s>>;
 
     /// Move 1: P1 sends a.
@@ -113,7 +111,7 @@ pub trait SigmaMqpmt: Sync {
     /// [`crate::error::Error::Peer`] if it is malformed.
     fn receive_encoding(&self, rx: &mut Rx, of: Sizes) -> Result<Self::Encoding>;
 
-    /// Move 2: the queries for P2's items and dummies at these positions, one behind the other.
+    /// Move 2: the queries for P2's items and dummies at these positions, concatenated.
     ///
     /// # Errors
     /// [`crate::error::Error::Bug`], with negligible probability.
@@ -130,7 +128,7 @@ pub trait SigmaMqpmt: Sync {
         queries: &[Self::Query],
     ) -> Result<Vec<Self::Response>>;
 
-    /// Whether two of these responses answer the same item, as far as P1 can see it.
+    /// Whether two of these responses answer the same item, as far as P1 can detect it.
     fn repeats(&self, responses: &[Zeroizing<Vec<Self::Response>>]) -> bool;
 
     /// First half of Test(a, z_i): P2 removes its mask from responses.
@@ -139,7 +137,7 @@ pub trait SigmaMqpmt: Sync {
     /// [`crate::error::Error::Peer`] for responses that no honest server sends.
     fn open(&self, client: &Self::Client<'_>, responses: &[Self::Response]) -> Result<Secrets<Self::Opened>>;
 
-    /// Second half: for each response, whether its item is in Y.
+    /// Second half of Test(a, z_i): for each response, whether its item is in Y.
     ///
     /// # Errors
     /// [`crate::error::Error::Bug`] if there are more responses than the encoding is for.
@@ -156,10 +154,10 @@ fn responses_per_frame<S: SigmaMqpmt>() -> usize {
     per_frame(S::Response::SIZE)
 }
 
-/// Responses to all queries of a client, in parts as the queries came.
+/// Responses to all queries of a client, one part per frame of queries.
 pub(super) struct Responses<S: SigmaMqpmt> {
     pub(super) parts: Vec<Zeroizing<Vec<S::Response>>>,
-    /// The length of a part, the last one apart.
+    /// The number of responses in every part but the last.
     part: usize,
 }
 
@@ -174,7 +172,7 @@ impl<S: SigmaMqpmt> Responses<S> {
     }
 }
 
-/// P1 up to its responses, which the caller sends: a goes out while the queries come in.
+/// Runs P1 up to its responses, which the caller sends. The first message goes out while the queries come in.
 pub(super) fn answer<S: SigmaMqpmt>(
     sigma: &S,
     cx: &mut Context,
@@ -200,7 +198,7 @@ pub(super) fn answer<S: SigmaMqpmt>(
     Ok(Responses { parts, part })
 }
 
-/// P2 with its items at these positions as queries, in this order. Returns one bit for each response.
+/// Runs P2 with its items at these positions as queries, in this order. Returns one bit per response.
 pub(super) fn ask<S: SigmaMqpmt>(
     sigma: &S,
     cx: &mut Context,
@@ -233,17 +231,17 @@ pub(super) fn ask<S: SigmaMqpmt>(
 /// Runs the server of the mqPMT. It learns nothing.
 ///
 /// # Errors
-/// Those of the moves, and [`crate::error::Error::Network`].
+/// The errors of the moves, and [`crate::error::Error::Network`].
 pub fn server<S: SigmaMqpmt>(sigma: &S, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<()> {
     // The responses are in the order of the queries.
     answer(sigma, cx, y, n_x)?.send(&mut cx.ch.tx, &(0..n_x as u32).collect::<Vec<_>>())
 }
 
-/// Runs the client of the mqPMT. It learns for each of its items and dummies whether the server, which has `n_y`, has
-/// it.
+/// Runs the client of the mqPMT. The server's set has `n_y` items. Returns for each item and dummy of X whether it is in the
+/// server's set.
 ///
 /// # Errors
-/// Those of the moves, and [`crate::error::Error::Network`].
+/// The errors of the moves, and [`crate::error::Error::Network`].
 pub fn client<S: SigmaMqpmt>(sigma: &S, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<bool>> {
     let in_order: Vec<u32> = (0..x.len() as u32).collect();
     ask(sigma, cx, x, n_y, &in_order)

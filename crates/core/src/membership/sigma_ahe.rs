@@ -1,31 +1,31 @@
 //! Sigma-mqPMT from additively homomorphic encryption (CZZDL B.2, Figure 15 and the paragraph after it).
 //!
-//! P2 sends its public key, and for each item x the powers x^1 to x^n_y encrypted, in Z_l. P1 computes the polynomial f
-//! whose roots are its items. It responds to each query with a fresh encryption of r f(x), r uniform and not 0. That is 0
-//! if x is in Y, and otherwise uniform among the others: a response depends on its bit only (locality). There is no
-//! first message (order invariance), and the test needs the secret key only.
+//! P2 sends its public key, and for each item x encryptions of the powers x^1 to x^n_y in Z_l. P1 computes the polynomial f
+//! whose roots are its items. It responds to each query with a fresh encryption of r f(x), with r uniform and nonzero. The
+//! plaintext is 0 if x is in Y, and a uniform nonzero value otherwise: a response depends on its bit only (locality). There is
+//! no first message (order invariance), and the test needs only the secret key.
 //!
-//! Security: semi-honest, DDH on ristretto255 (IND-CPA of ElGamal), the hash of the items a random oracle. Leakage: the
-//! sizes; the client's bits are the output. Cost: n_x n_y ciphertexts of 64 bytes to the server and n_x back. The client
-//! does 2 n_x n_y + n_x + 1 scalar multiplications, the server n_x (2 n_y + 3). So the sets are bounded: n_y by
-//! [`MOST_Y`], n_x by [`MOST_X`]. Memory: two frames of 256 KiB, and the responses;
-//! and for each thread what a query takes while it is computed, half a KiB for each of its ciphertexts.
+//! Security: semi-honest, DDH on ristretto255 (IND-CPA of ElGamal), with the hash of the items as a random oracle. Leakage: the
+//! sizes; the client's bits are the output. Cost: n_x n_y ciphertexts of 64 bytes to the server and n_x back. The client does 2
+//! n_x n_y + n_x + 1 scalar multiplications, the server n_x (2 n_y + 3). So the sets are bounded: n_y by [`MOST_Y`], n_x by
+//! [`MOST_X`]. Memory: two frames of 256 KiB and the responses; per thread, half a KiB for each ciphertext of the query that it
+//! computes.
 //!
-//! Nothing shows that a query holds powers of one item, or that two queries are of different items. So nothing is
-//! refused for that ([`SigmaMqpmt::repeats`]). Whatever a client asks, it learns how many responses hold 0, and no more.
-//! But it chooses what is counted: if it asks about its items 1, 2, 4, ... times, the number shows for 12 of them which
-//! match; and a query can hold sums of several items. Nothing ties a response to its query either: a server that deviates
-//! can evaluate any polynomials of its degree, and several of them on one query.
+//! P1 cannot check that a query holds powers of one item, or that two queries are of different items, so it refuses nothing on
+//! these grounds ([`SigmaMqpmt::repeats`]). A client that deviates in this way still learns only how many responses hold 0. But
+//! it chooses what is counted: if it repeats its items 1, 2, 4, ... times, the count shows for 12 of them which match; and a
+//! query can hold sums of several items. Nothing ties a response to its query either: a server that deviates can evaluate any
+//! polynomials of its degree, and several of them on one query.
 //!
 //! Departures from the paper, and what must not be changed:
 //! - each response adds a fresh encryption of 0 under the public key, with randomness of full range. The client knows the
-//!   randomness of its queries. Without that addition the first part of a response is r times a value that the client
-//!   can compute for a guessed Y, and the second part then says whether the guess is right;
-//! - r is not 0. In the paper it is uniform in all of the field, and 0 would be a match;
+//!   randomness of its queries. Without this encryption, the first part of a response is r times a value that the client can
+//!   compute for a guessed Y, and the second part then shows whether the guess is right;
+//! - r is nonzero. In the paper it is uniform in the whole field, and r = 0 would give a false match;
 //! - items are hashed to Z_l in a domain of the session. A false match needs a collision there, of probability
 //!   n_x n_y 2^-252;
-//! - an empty Y has f = 1, and counts as one item in the queries: each holds one power, which the response does not
-//!   depend on. So no query is empty. Without queries no key is sent.
+//! - an empty Y has f = 1, and counts as one item in the queries: each holds one power, on which the response does not depend.
+//!   So no query is empty. Without queries no key is sent.
 
 use super::sigma::{SigmaMqpmt, Sizes};
 use crate::ahe::elgamal::{Ciphertext, Encoding, Malformed, PublicKey, Scalar, SecretKey, reduced, unit};
@@ -40,23 +40,23 @@ use crate::threads::Threads;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-/// The most items and dummies of the server.
+/// The maximum number of items and dummies of the server.
 pub const MOST_Y: usize = 1 << 8;
-/// The most queries.
+/// The maximum number of queries.
 pub const MOST_X: usize = 1 << 12;
 
 const KEY: Message<Encoding> = Message::new(0x19, "client to server  public key");
 
-/// The instance over ristretto255.
+/// The Sigma-mqPMT over ristretto255.
 pub struct SigmaAhe;
 
-/// What P1 holds: the coefficients of f, the constant one first, and P2's key, if there are queries.
+/// The state of P1: the coefficients of f, the constant one first, and P2's key if there are queries.
 pub struct Server {
     f: Secrets<Scalar>,
     key: Option<PublicKey>,
 }
 
-/// What P2 holds: its keys, the randomness of its queries, and its set.
+/// The state of P2: its keys, the randomness of its queries, and its set.
 pub struct Client<'s> {
     key: SecretKey,
     rng: Prng,
@@ -65,7 +65,7 @@ pub struct Client<'s> {
     domain: Domain,
 }
 
-/// Ciphertexts of a query, for so many items of the server.
+/// The number of ciphertexts in a query, where the server has `n_y` items and dummies.
 pub(crate) const fn powers(n_y: usize) -> usize {
     if n_y > 0 { n_y } else { 1 }
 }
@@ -176,7 +176,7 @@ impl SigmaMqpmt for SigmaAhe {
         if !queries.len().is_multiple_of(powers) {
             return Err(Error::Bug("a part of a query".into()));
         }
-        // In place: what is collected grows, and leaves copies behind whose order is that of the queries.
+        // In place: a list that grows would leave behind copies of the responses in the order of the queries.
         let mut responses = Zeroizing::new(vec![Ciphertext::default(); queries.len() / powers]);
         let respond = |(i, (response, query)): (usize, (&mut Ciphertext, &[Ciphertext]))| {
             let rng = &mut rng.fork(i as u64);

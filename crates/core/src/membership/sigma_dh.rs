@@ -1,21 +1,20 @@
 //! Sigma-mqPMT from a commutative weak PRP in a group (CZZDL B.1, Figure 14).
 //!
-//! Security: semi-honest, DDH, `H` and the hash of the values random oracles. Leakage: the sizes; the client's bits are
-//! the output. Cost: n_x points each way (32 bytes over Curve25519), and n_y tags (about 62 bits each at 2^20 items per
-//! side). The server does n_y + n_x scalar multiplications, the client 2 n_x. Memory: in addition to the hashed set, the
-//! server holds 16 bytes per own item and a point per query; the client up to 48 bytes per item of the server and per
-//! query.
+//! Security: semi-honest, DDH, with `H` and the hash of the values as random oracles. Leakage: the sizes; the client's bits are
+//! the output. Cost: n_x points each way (32 bytes over Curve25519), and n_y tags (about 62 bits each at 2^20 items per side).
+//! The server does n_y + n_x scalar multiplications, the client 2 n_x. Memory: in addition to the hashed set, the server holds
+//! 16 bytes per item of its own and a point per query; the client, up to 48 bytes per item of the server and per query.
 //!
-//! A query is H(x)^s, the response H(x)^sk, and a has F_k(y) = H(y)^k for all of Y. P2 takes s off and looks for the
-//! result in a. So a response outside Y is H(x)^sk, which looks random (locality), and a is a set of values that look
-//! random, those of the matches among them (order invariance).
+//! A query is H(x)^s, the response H(x)^sk, and a has F_k(y) = H(y)^k for all of Y. P2 removes s and looks the result up in a.
+//! So a response for an item outside Y is H(x)^sk, which looks random (locality), and a is a set of random-looking values that
+//! includes the matches (order invariance).
 //!
 //! Departures from the figure, and what must not be changed:
-//! - a has tags of digests of F_k(y), in a compact set sorted over the whole set. That is the shuffle of the first
-//!   message: an order would tell P2 which items of Y match;
-//! - s is one for all queries. With a mask for each, P2 would have to know which query a response answers, and the test
-//!   would not be stateless;
-//! - invalid points and points of low order are rejected, as in [`super::cwprf`], and so are keys of 0.
+//! - a holds tags of digests of F_k(y), in a compact set that is sorted as a whole. This replaces the shuffle of the first
+//!   message: the order of Y would show P2 which items of Y match;
+//! - one s serves all queries. With a mask per query, P2 would have to know which query a response answers, and the test would
+//!   not be stateless;
+//! - invalid points and points of low order are rejected, as in [`super::cwprf`], as are keys of 0.
 
 use super::sigma::{EXPONENT, SigmaMqpmt, Sizes};
 use crate::channel::{Message, Rx, Tx};
@@ -33,20 +32,20 @@ use crate::threads::Threads;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-/// Points that are raised and hashed at a time.
+/// The number of points raised and hashed at a time.
 const BATCH: usize = 1 << 13;
 
-/// The instance in a group.
+/// The Sigma-mqPMT over a group.
 pub struct SigmaDh<G>(pub G);
 
-/// What P1 holds: k and its set.
+/// The state of P1: k and its set.
 pub struct Server<'s, G: Group> {
     own: Raised<'s, G>,
     n: usize,
     domain: Domain,
 }
 
-/// What P2 holds: s, its inverse, and its set.
+/// The state of P2: s, its inverse, and its set.
 pub struct Client<'s, G: Group> {
     own: Raised<'s, G>,
     unmask: G::Key,
@@ -115,7 +114,7 @@ impl<G: Group> SigmaMqpmt for SigmaDh<G> {
     }
 
     fn repeats(&self, responses: &[Zeroizing<Vec<G::Point>>]) -> bool {
-        // Not the queries: two that differ by a point of low order have one response.
+        // Compares responses, not queries: two queries that differ by a point of low order have the same response.
         let domain = Domain::without_session("Sigma-mqPMT from DDH, equal responses");
         let mut sorted = Secrets::zeros(0);
         responses.iter().for_each(|some| sorted.extend(&digests(&domain, some)));
@@ -124,13 +123,13 @@ impl<G: Group> SigmaMqpmt for SigmaDh<G> {
     }
 
     fn open(&self, client: &Client<'_, G>, responses: &[G::Point]) -> Result<Secrets<u128>> {
-        // Test(a, z_i): P2 takes s off,
+        // Test(a, z_i): P2 removes s,
         let points = Zeroizing::new(G::raise(responses, &client.unmask).map_err(forged::<G>)?);
         Ok(digests(&client.domain, &points))
     }
 
     fn test(&self, a: &Encoding, opened: &[u128], threads: &Threads) -> Result<Secrets<bool>> {
-        // and looks for F_k(x_i) in a.
+        // and looks F_k(x_i) up in a.
         a.0.test(threads, opened)
     }
 }

@@ -1,4 +1,4 @@
-//! mqRPMT from fully homomorphic encryption, for a small set of the server (CZZDL B.2, Figure 15, with masked slots).
+//! mqRPMT from fully homomorphic encryption, for a server with a small set (CZZDL B.2, Figure 15, with masked slots).
 //!
 //! ```text
 //! client   a key pair; of each query x, its components h_1(x), h_2(x) modulo t, and their powers 1 .. n_y, encrypted:
@@ -9,38 +9,38 @@
 //! both     by an OPRF, the server learns for which queries the client's v is its mask
 //! ```
 //!
-//! Security: semi-honest, ring learning with errors ([`crate::params::bfv`]), and that of the OPRF. What a party sees:
-//! - the server: ciphertexts; then for each query whether v is its mask, so whether f(x) is 0 in both components. The
+//! Security: semi-honest, ring learning with errors ([`crate::params::bfv`]), and the security of the OPRF. The parties' views:
+//! - the server: ciphertexts; then for each query whether v is its mask, that is, whether f(x) is 0 in both components. The
 //!   queries are in a secret order;
-//! - the client: v, which is uniform because of the masks, and nothing about the comparison. Of a response it also sees the
-//!   noise, which is flooded, and c1. Without the encryption of 0 that would be a function of the queries and of f, in
-//!   which a client could test guesses of Y. The public key must be a true one: see below.
+//! - the client: v, which is uniform because of the masks, and nothing about the comparison. From a response it also learns the
+//!   noise, which is flooded, and c1. Without the encryption of 0, c1 would be a function of the queries and of f, against
+//!   which a client could test guesses of Y. The public key must be well-formed: see below.
 //!
-//! Leakage: the sizes. Cost: n_y polynomials of 168 KiB for each 4096 queries, and two back; the OPRF on n_x inputs of
-//! each. The work is a dozen transforms for each polynomial. Memory: two polynomials and the masks for each 4096 queries;
-//! polynomials for each thread.
+//! Leakage: the sizes. Cost: n_y polynomials of 168 KiB for each 4096 queries, and two back; the OPRF on n_x inputs of each
+//! party. The work is a dozen transforms per polynomial. Memory: two polynomials and the masks for each 4096 queries; a few
+//! polynomials per thread.
 //!
 //! Departures from the figure, and what must not be changed:
-//! - the figure's server multiplies f by a random r and the client learns whether r f(x) is 0. Many queries share a
-//!   ciphertext here, and permuting slots is expensive. So each slot is masked and compared, which gives the server the
-//!   bits. Then f needs no r;
-//! - an item has two components modulo one prime, so that different items are alike with probability at most 2^-41 per
-//!   run. A query that matches different items of Y in its components counts as such an error. A single prime of 40 bits
-//!   would not do;
-//! - all slots are masked, those without a query too, with masks that are fresh for each response;
-//! - the bound on the noise is one for the worst case, and the flood is 2^40 times that and the number of all coefficients
-//!   sent. No response is decrypted wrongly;
-//! - the client sends powers instead of multiplying ciphertexts, so there are no keys for relinearization;
-//! - all responses are read before the comparison begins, and a key serves one run. A server that deviates can answer
-//!   with any ciphertexts, with one query in several of them too. Each then gives it a bit for each query, and the
-//!   comparison decrypts for it; it cannot choose the next by the last.
+//! - the figure's server multiplies f by a random r and the client learns whether r f(x) is 0. Here many queries share a
+//!   ciphertext, and permuting slots is expensive. So each slot is masked and compared, which gives the server the bits. Then f
+//!   needs no r;
+//! - an item has two components modulo one prime, so that different items agree in both with probability at most 2^-41 per run.
+//!   A query whose components match different items of Y counts as such an error. One component modulo a 40-bit prime would not
+//!   suffice;
+//! - all slots are masked, even slots without a query, with fresh masks for each response;
+//! - the bound on the noise holds in the worst case, and the flood is 2^40 times the product of this bound and the number of
+//!   all coefficients sent. No response decrypts wrongly;
+//! - the client sends powers, so no ciphertexts are multiplied and no relinearization keys are needed;
+//! - the client reads all responses before the comparison begins, and a key serves one run. A server that deviates can answer
+//!   with any ciphertexts, and include one query in several of them. The comparison then acts as a decryption oracle that gives
+//!   a bit per query and response, but the server cannot choose a ciphertext depending on earlier bits.
 //!
-//! Who deviates learns more, and nothing here detects it:
-//! - a client that adds 2^120 to the first half of its public key still decrypts rightly. But a response then shows it
-//!   the u of the encryption of 0, and with that, from c1, the coefficients of f. So it can test any number of guesses of
-//!   Y. It can also ask for f at values that are of no item, or twice;
-//! - a server that evaluates the OPRF at inputs of its choice, as `cm20` and `vole` allow ([`crate::oprf`]), tests any number
-//!   of guesses of a query against its tag: it knows f and the masks.
+//! A party that deviates learns more, and nothing here detects it:
+//! - a client that adds 2^120 to the first half of its public key still decrypts correctly. But a response then reveals the u
+//!   of the encryption of 0 and, with u, the coefficients of f in c1. So the client can test any number of guesses of Y. It can
+//!   also query f at values of no item, or at one value twice;
+//! - a server that evaluates the OPRF at inputs of its choice, as `cm20` and `vole` allow ([`crate::oprf`]), can test any
+//!   number of guesses of a query against its tag: it knows f and the masks.
 
 use super::Mqrpmt;
 use super::bfv::{Bfv, Element, POLYNOMIAL, Pair, SecretKey, slots};
@@ -68,15 +68,15 @@ const TAGS: Message<[u8]> = Message::new(0x2f, "client to server  tags of the va
 
 /// Bytes of a public seed.
 const SEED: usize = 32;
-/// Polynomials that a thread has to work on at a time.
+/// The number of polynomials per thread in a group.
 const EACH: usize = 4;
 /// Tags per frame.
 pub(crate) const FRAME: usize = 1 << 14;
 
-/// The components of an item, or two values of a query.
+/// The two components of an item, or the two values of a query.
 type Components = [u64; 2];
 
-/// The protocol.
+/// The mqRPMT from fully homomorphic encryption.
 pub struct FromFhe;
 
 impl Mqrpmt for FromFhe {
@@ -90,7 +90,7 @@ impl Mqrpmt for FromFhe {
         let f = polynomial(&bfv, &components(cx, &bfv, y));
         // 2. P2's public key and its queries,
         let (seed, public_key) = receive_key(&bfv, &mut cx.ch.rx)?;
-        // They grow with the queries that came, not with their number that was announced.
+        // These grow with the queries received, not with the number announced.
         let (mut masks, mut responses) = (Secrets::zeros(0), Vec::new());
         for (batch, n) in frames(n_x, QUERIES).enumerate() {
             // at which P1 evaluates f,
@@ -151,7 +151,7 @@ fn bytes(n_y: usize, batches: usize) -> usize {
     SEED + POLYNOMIAL + (n_y + 2) * batches * POLYNOMIAL
 }
 
-/// What both send before the comparison, the server first.
+/// The bytes that the server and the client send before the comparison.
 pub(crate) fn sends(n_y: usize, n_x: usize) -> [usize; 2] {
     if n_y == 0 || n_x == 0 {
         return [0; 2];
@@ -163,7 +163,7 @@ pub(crate) fn sends(n_y: usize, n_x: usize) -> [usize; 2] {
 
 /// The components of all items of a set, in their order: independent hashes modulo t.
 ///
-/// Each is 128 bits of hash modulo a prime of 40, so no residue has a probability of more than 1 / t + 2^-128.
+/// Each is a 128-bit hash modulo a 40-bit prime, so no residue has a probability above 1 / t + 2^-128.
 fn components(cx: &Context, bfv: &Bfv, set: &Hashed) -> Secrets<Components> {
     let domain = Domain::new(&cx.session, "Sigma-mqPMT from FHE, components of an item");
     let t = bfv.plain();
@@ -200,7 +200,7 @@ fn draw_masks(rng: &mut Prng) -> Secrets<Components> {
     Secrets::from((0..QUERIES).map(|_| [rng.below(PLAIN), rng.below(PLAIN)]).collect::<Vec<_>>())
 }
 
-/// The number of the second half of a ciphertext of the power `k` under the seed. That of the public key is 0.
+/// The number of the second half of a ciphertext of the power `k` under the seed. The public key has number 0.
 fn numbered(batch: usize, k: usize) -> u64 {
     (batch as u64) << 32 | k as u64
 }
@@ -243,7 +243,7 @@ fn receive_key(bfv: &Bfv, rx: &mut Rx) -> Result<([u8; SEED], Pair)> {
     Ok((*seed, [b, bfv.uniform(seed, 0)?]))
 }
 
-/// P1 receives the powers of a batch, and adds them up times the coefficients of f, except for the constant one.
+/// P1 receives the powers of a batch, and sums their products with the coefficients of f, except the constant one.
 fn evaluate(
     bfv: &Bfv,
     rx: &mut Rx,
@@ -270,7 +270,7 @@ fn evaluate(
     Ok(sum)
 }
 
-/// The OPRF of the comparison on this number of inputs of both: the one that takes the fewest bytes.
+/// The OPRF with the least traffic for a comparison of `n` inputs of each party, and its cost.
 pub(crate) fn comparison(n: usize) -> (Box<dyn Oprf + Send + Sync>, Cost) {
     let (cm20, vole) = (MultiPoint::default(), Rr22::new(Silent::default()));
     let exponent = crate::params::LAMBDA;
@@ -280,7 +280,7 @@ pub(crate) fn comparison(n: usize) -> (Box<dyn Oprf + Send + Sync>, Cost) {
     if few <= many { (Box::new(cm20), of_cm20) } else { (Box::new(vole), of_vole) }
 }
 
-/// The inputs of the OPRF: a hash of each pair and of its position, so that equal pairs are different inputs.
+/// The inputs of the OPRF: a hash of each pair and of its position, so that equal pairs become different inputs.
 fn inputs(cx: &Context, pairs: &[Components]) -> Secrets<Input> {
     let domain = Domain::new(&cx.session, "Sigma-mqPMT from FHE, position and value of a query");
     let hash = |(i, [first, second]): (usize, &Components)| {
@@ -296,7 +296,7 @@ fn within<'c>(cx: &'c mut Context) -> Context<'c> {
     Context { ch: cx.ch, session, rng: cx.rng, exponent: cx.exponent, threads: cx.threads }
 }
 
-/// P1 learns which of its masks are P2's values, at the same positions.
+/// Runs P1's side of the comparison. Returns for each mask whether it equals P2's value at the same position.
 fn compare(cx: &mut Context, masks: &[Components], tag: usize) -> Result<Secrets<bool>> {
     let inputs = inputs(cx, masks);
     let (oprf, cost) = comparison(masks.len());
@@ -311,7 +311,7 @@ fn compare(cx: &mut Context, masks: &[Components], tag: usize) -> Result<Secrets
     Ok(bits)
 }
 
-/// P2 lets P1 compare.
+/// Runs P2's side of the comparison.
 fn reveal(cx: &mut Context, values: &[Components], tag: usize) -> Result<()> {
     let inputs = inputs(cx, values);
     let (oprf, cost) = comparison(values.len());

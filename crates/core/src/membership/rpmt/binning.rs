@@ -136,23 +136,23 @@ impl Binning {
         (to_sender as u64, to_receiver as u64)
     }
 
-    /// Rounds, if items are thrown once. The coin toss and whether the items fit are exchanged in turn. The base OTs go
-    /// there and back, and with the private comparison there again. Then S asks for as many frames as it may be ahead,
-    /// and R answers with polynomials. S follows with its results and the next questions, to the end.
+    /// The number of rounds, if the items fit at the first attempt. The coin toss and the fit bits are exchanged in turn. The
+    /// base OTs go there and back, and the private comparison adds base OTs of its own. Then S sends inputs for as many frames
+    /// as it may be ahead, and R answers with polynomials. S follows with its results and its next inputs, to the end.
     pub fn rounds(&self) -> usize {
         let (toss, base, again) = (4, 2, if self.peqt.is_some() { 2 } else { 0 });
-        // The first questions go with the base OTs' last message.
+        // The first inputs go with the base OTs' last message.
         toss + base + again + 2 * self.frames().len().div_ceil(AHEAD)
     }
 
-    /// Bytes that R and S hold at most for sets of these sizes: codes, places in bins and bits of all items and slots, and
-    /// the frames that may be under way.
+    /// The maximum number of bytes that R and S hold for sets of these sizes: codes, places in bins and bits of all items and
+    /// slots, and the frames that may be in flight.
     pub fn held(&self, n_r: usize, n_s: usize) -> [usize; 2] {
         let (slots, ahead) = (self.slots(), self.frames().len().min(AHEAD + 1));
         let in_frame = slots.min(self.per_frame * self.slots_of_bin());
-        // Streams of two ciphers for each base OT, both ways.
+        // Streams of two ciphers for each base OT, in both directions.
         let setup = 1024 * self.base_ots();
-        // Two frames of polynomials; rows, columns and codes of an OPRF; what waits for the other half.
+        // Two frames of polynomials; rows, columns and codes of an OPRF; data that wait for the other half.
         let frame = in_frame * (2 * self.polynomial_bytes() + 4 * 64 + 32);
         let of = |n: usize, waiting| setup + frame + 72 * n + in_frame * waiting * ahead;
         [of(n_r, 64) + 3 * slots, of(n_s, 32) + 4 * slots]

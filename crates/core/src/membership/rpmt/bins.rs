@@ -12,7 +12,7 @@ use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 
-/// Attempts to hash the items into bins. Each fails with probability at most 2^-40.
+/// The number of attempts to hash the items into bins. Each fails with probability at most 2^-40.
 const TRIES: usize = 3;
 
 const COMMITMENT: Message<[u8; 32]> = Message::new(0xa1, "R->S  commitment to a share of the bin hash");
@@ -39,7 +39,7 @@ pub(super) fn hash_into_bins(
     })
 }
 
-/// What we make of our items by a function from a coin toss, and by another one if either party's items do not fit.
+/// Calls `make` with a function from a coin toss, and with another one if either party's items do not fit. Returns its result.
 pub(in crate::membership) fn agree<T>(
     cx: &mut Context,
     is_receiver: bool,
@@ -83,7 +83,7 @@ fn toss_first(cx: &mut Context, attempt: usize) -> Result<Domain> {
     Ok(tossed(&cx.session, attempt, &ours, &theirs[0]))
 }
 
-/// S's part. R's share must not be used before it is checked against the commitment.
+/// S's part of the coin toss for the bin hash. R's share must not be used before it is checked against the commitment.
 fn toss_second(cx: &mut Context, attempt: usize) -> Result<Domain> {
     let committed = cx.ch.rx.recv(COMMITMENT, 1)?;
     let ours = cx.rng.bytes();

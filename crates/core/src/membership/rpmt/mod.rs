@@ -1,27 +1,27 @@
 //! Reverse private membership tests of many items, in bins (KRTW19 4, Figures 6 and 7), with a corrected
 //! polynomial.
 //!
-//! The receiver R holds a set Y, the sender S a set X. Both hash their items into bins by one hash function
-//! (simple hashing, [`crate::hashing`]). S pads each of its bins to m_s + 1 *slots* with copies of the bottom
-//! item, which both parties have. For each slot R learns one bit: whether its content is in R's bin or is the
-//! bottom item. S learns nothing. The slots of a bin are in a secret random order.
+//! The receiver R holds a set Y, the sender S a set X. Both hash their items into bins with one hash function (simple hashing,
+//! [`crate::hashing`]). S pads each of its bins to m_s + 1 *slots* with copies of the bottom item, which both parties have. For
+//! each slot R learns one bit: whether its content is in R's bin or is the bottom item. S learns nothing. The slots of a bin
+//! are in a secret random order.
 //!
 //! For each slot R picks s and sends a random polynomial. From it S computes s*, which equals s if the bit is 1,
 //! and is random otherwise. R learns whether they are equal.
 //!
-//! Security: semi-honest, of the OPRF ([`crate::oprf::kkrt`]); AES-128 a pseudorandom function. Leakage: the
-//! sizes; and, with probability 2^-40, that items had to be hashed again, and whose.
+//! Security: semi-honest, as the OPRF ([`crate::oprf::kkrt`]); AES-128 a pseudorandom function. Leakage: the sizes; and, with
+//! probability 2^-40, that items had to be hashed again, and whose items.
 //!
-//! Without the private comparison ([`Comparison::Plain`]) R also gets s* of each slot. With it, R can test
-//! guesses of an item that is not in Y. That is acceptable only where R gets those items anyway. Even then, a
-//! run that aborts before that point leaves R with s*.
+//! Without the private comparison ([`Comparison::Plain`]) R also gets s* of each slot. With s*, R can test guesses of an item
+//! that is not in Y. That is acceptable only where R gets those items anyway. Even then, a run that aborts before that point
+//! leaves R with s*.
 //!
 //! Cost, per slot: an OPRF (a code of S, 424 to 480 bits), a polynomial of m_r + 1 coefficients from R, and the
 //! comparison. The comparison is an OPRF in the other direction and a tag, or an element of the field. R
 //! evaluates the OPRF for each slot and each item of the bin.
 //!
-//! The files: [`plan`](Binning) has the sizes, `bins` the coin toss for the hash function and the bins of S, and
-//! `opprf` the polynomials and why they reveal nothing. This file is the protocol.
+//! The files: [`plan`](Binning) has the sizes, `bins` the coin toss for the hash function and the bins of S, and `opprf` the
+//! polynomials and the proof that they reveal nothing. This file has the protocol.
 //!
 //! Departures from the paper:
 //! - The polynomial: the paper's version tells S whether x* is in the bin. See `opprf`.
@@ -31,9 +31,9 @@
 //! - Bits of a field element: L + log2(slots (m_r + 1)), with L from the error budget. It bounds two undetected
 //!   errors: s* equals s by chance, or two of R's items collide in q, so that one is lost.
 //!
-//! **Timing of R.** The number of points of a polynomial depends on the load of its bin, and the loads depend on
-//! Y. Random points pad each frame of bins to a number of points that follows from the sizes. So all frames take
-//! the same number of OPRF evaluations and random bytes. What still shows:
+//! **Timing of R.** The number of points of a polynomial depends on the load of its bin, and the loads depend on Y. Random
+//! points pad each frame of bins to a number of points that follows from the sizes. So all frames take the same number of OPRF
+//! evaluations and random bytes. The following still shows:
 //! - Interpolation takes about 1.5 k^2 + k m_r multiplications for a slot with k points. Their sum over a frame
 //!   depends on how uneven the loads are, and correlates with the number of items in the frame. With 2^20 items
 //!   on both sides its standard deviation is a thousandth of its mean.
@@ -63,9 +63,9 @@ use opprf::{Programmer, evaluate};
 use rayon::prelude::*;
 use subtle::{Choice, ConditionallySelectable};
 
-/// Frames by which the sender's OPRF inputs are ahead of its answers. So this many frames of polynomials, about
-/// 2.3 MiB each, may be in flight. R holds the keys of as many frames, 256 KiB each, and two frames of
-/// polynomials. S holds the outputs of as many, 128 KiB each, and two frames of polynomials.
+/// The number of frames by which the sender's OPRF inputs are ahead of its answers. So this many frames of polynomials, about
+/// 2.3 MiB each, may be in flight. R holds the keys of as many frames, 256 KiB each, and two frames of polynomials. S holds the
+/// outputs of as many, 128 KiB each, and two frames of polynomials.
 const AHEAD: usize = 4;
 
 const OPRF: &str = "RPMT, OPRF of the items";
@@ -78,9 +78,9 @@ const VALUES: Message<[u8]> = Message::new(0xa7, "S->R  RPMT s*");
 /// How s and s* are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
-    /// By a private equality test: R inputs s to an OPRF, and S sends a part of the OPRF's value at s*.
+    /// With a private equality test: R inputs s to an OPRF, and S sends a part of the OPRF's value at s*.
     Private,
-    /// S sends s*.
+    /// In the clear: S sends s*.
     Plain,
 }
 
@@ -102,7 +102,8 @@ pub fn receiver(cx: &mut Context, plan: &Binning, y: &[Input]) -> Result<Secrets
         None => None,
     };
     let peqt_coder = Coder::new(&cx.session, PEQT);
-    // S's inputs are AHEAD frames ahead of its answers, so no queue gets longer than that, and nobody waits for a place.
+    // S's inputs are AHEAD frames ahead of its answers, so no queue gets longer than that, and no thread waits for a free
+    // place.
     let (keys_in, keys_out) = queue::<Keys>(AHEAD);
     let (expected_in, expected_out) = queue::<Secrets<u8>>(AHEAD);
     let mut bits = Secrets::zeros(0);
@@ -151,9 +152,9 @@ pub fn receiver(cx: &mut Context, plan: &Binning, y: &[Input]) -> Result<Secrets
     Ok(bits)
 }
 
-/// Runs S with the hashes of the items and dummies of X, of which the first `real` are items. Dummies are hashed
-/// into bins like items and only then count as the bottom item, so that their number shows nowhere. Returns the
-/// contents of the slots: positions in X, or [`BOTTOM`].
+/// Runs S with the hashes of the items and dummies of X, of which the first `real` are items. Dummies are hashed into bins like
+/// items and only then count as the bottom item, which hides their number. Returns the contents of the slots: positions in X,
+/// or [`BOTTOM`].
 ///
 /// # Errors
 /// The errors of [`crate::operations`].
@@ -240,7 +241,7 @@ impl InBins for Binning {
 /// Slots per parallel task.
 const BATCH: usize = 256;
 
-/// The item that both parties have.
+/// The bottom item, which both parties have.
 fn bottom() -> Input {
     Input::from_bytes(Domain::without_session("the bottom item of KRTW19").hash(&[]))
 }
@@ -256,7 +257,7 @@ fn codes_of(coder: &Coder, s: &[u128]) -> Secrets<Code> {
     coder.codes(&inputs)
 }
 
-/// F_j of code j in each instance of a frame.
+/// The values F_j at code j, for each instance j of a frame.
 fn values_at(keys: &Keys, codes: &[Code]) -> Secrets<Output> {
     let mut outputs = Secrets::<Output>::zeros(codes.len());
     outputs.par_chunks_mut(BATCH).enumerate().for_each(|(b, outputs)| {
@@ -274,7 +275,7 @@ fn tags(outputs: &[Output], bytes: usize) -> Secrets<u8> {
     tags
 }
 
-/// The elements, with `bytes` bytes each.
+/// The first `bytes` bytes of each element.
 fn values(s: &[u128], bytes: usize) -> Secrets<u8> {
     let mut values = Secrets::zeros(s.len() * bytes);
     values.chunks_exact_mut(bytes).zip(s).for_each(|(to, s)| to.copy_from_slice(&s.to_le_bytes()[..bytes]));

@@ -18,9 +18,9 @@
 //! halves of each output, a fresh s per slot, and random values at the random points that pad a bin. Otherwise
 //! P, P - s or P - P(q*) would have more roots than a random polynomial.
 //!
-//! The paper has P = s + prod(x - q_i), that is t = 0 and R = 1. S knows q*, and P - P(q*) splits into linear
-//! factors exactly if x* is in the bin; otherwise it has about two roots. With the random factor of 5.3, it has
-//! the roots of the real items. A test breaks both variants (docs/corrections.md).
+//! The paper has P = s + prod(x - q_i), that is t = 0 and R = 1. S knows q*, and P - P(q*) splits into linear factors if and
+//! only if x* is in the bin; otherwise it has about two roots. With the random factor of 5.3, it has the roots of the real
+//! items. A test breaks both variants (docs/corrections.md).
 
 use super::{BATCH, Binning};
 use crate::hashing::Table;
@@ -32,7 +32,7 @@ use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
 use veilset_kernels::polynomial::{self, Field, Shape};
 
-/// R's items in bins, and what it needs to compute their polynomials.
+/// R's items in bins, with the data needed to compute their polynomials.
 pub(super) struct Programmer<'a> {
     pub(super) plan: &'a Binning,
     pub(super) table: Table,
@@ -71,8 +71,8 @@ impl Programmer<'_> {
     }
 }
 
-/// Adds points to bins until they have `most` in total, those with the fewest first. So the sum of their squares
-/// varies least. `points` holds the number that each bin needs.
+/// Adds points to bins until they have `most` in total, the bins with the fewest first. This makes the sum of their squares
+/// vary least. `points` holds the number that each bin needs.
 fn filled_up(mut points: Secrets<usize>, most: usize) -> Secrets<usize> {
     let mut missing = most.saturating_sub(points.iter().sum());
     while missing > 0 {
@@ -85,9 +85,9 @@ fn filled_up(mut points: Secrets<usize>, most: usize) -> Secrets<usize> {
     points
 }
 
-/// A uniform s and a polynomial for each slot of a bin (`s` has one entry per slot). The polynomial is uniform among
-/// those with P(q_i) = s + t_i for the slot's first `real` points. (q_i, t_i) is output i of the slot. Outputs
-/// are ordered by i, then by slot; those from `real` on only count as random points.
+/// A uniform s and a polynomial for each slot of a bin (`s` has one entry per slot). The polynomial is uniform among those with
+/// P(q_i) = s + t_i for the slot's first `real` points. (q_i, t_i) is output i of the slot. Outputs are ordered by i, then by
+/// slot; outputs from `real` on count only as random points.
 fn random_polynomials(
     field: Field,
     outputs: &[Output],

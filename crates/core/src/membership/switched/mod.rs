@@ -1,50 +1,50 @@
-//! Reverse private membership tests of many items in cuckoo bins, from VOLE and oblivious switching. Only a union may use
-//! them: see below.
+//! Reverse private membership tests of many items in cuckoo bins, from VOLE and oblivious switching. They are safe in a union
+//! only: see below.
 //!
-//! The receiver R holds a set Y, the sender S a set X. S places X in a cuckoo table whose bins fall into blocks. In each
-//! block it picks as many bins as the bound on its items says: all full ones, and empty ones, which hold the bottom item.
-//! They stand in a secret random order, and R learns one bit of each: whether its content is in Y or the bottom item. S
-//! learns nothing.
+//! The receiver R holds a set Y, the sender S a set X. S places X in a cuckoo table whose bins are grouped into blocks. In each
+//! block it picks as many bins as the bound on the block's items: all full bins, and empty bins, which hold the bottom item.
+//! The picked bins are in a secret random order, and R learns one bit per bin: whether its content is in Y or is the bottom
+//! item. S learns nothing.
 //!
-//! 1. S compares R's sizes of the table with its own. They toss coins for the function that gives an item its block and its
+//! 1. S compares R's sizes of the table with its own. They toss coins for the function that maps an item to its block and its
 //!    three bins.
 //! 2. S places its items, picks bins and routes the network of each block.
 //! 3. An OPRF in bins: S queries the content x_j of each bin and gets F_j(x_j). R programs F_j(y) + s_j for each y and each
 //!    of its three bins j, and F_j(bottom) + s_j for every bin, with random s_j. So S has w_j, which is s_j if x_j is in Y or
 //!    the bottom item, and random otherwise.
 //! 4. Switching: R has the masks s_j, S the permutation pi. S gets D_i and R gets B_i with D_i + B_i = s_pi(i).
-//! 5. An OPRF in bins the other way: R queries B_i. S has z_i = w_pi(i) + D_i, which is B_i if its bin matches, and sends a
-//!    tag of F'_i(z_i). R compares it with that of F'_i(B_i).
+//! 5. An OPRF in bins in the other direction: R queries B_i. S has z_i = w_pi(i) + D_i, which is B_i if its bin matches, and
+//!    sends a tag of F'_i(z_i). R compares it with its tag of F'_i(B_i).
 //!
-//! The design is ours. Its parts: bins that are padded (KRTW19), the OPRF of RR22 ([`crate::oprf::bins`]), switching
-//! ([`crate::switching`]), which unions use since Garimella, Mohassel, Rosulek, Sadeghian and Singh ("Private Set Operations
-//! from Oblivious Switching", PKC 2021), and the comparison of KRTW19.
+//! The design is ours. It combines padded bins (KRTW19), the OPRF of RR22 ([`crate::oprf::bins`]), the comparison of KRTW19,
+//! and switching ([`crate::switching`]), which unions use since Garimella, Mohassel, Rosulek, Sadeghian and Singh ("Private Set
+//! Operations from Oblivious Switching", PKC 2021).
 //!
-//! **Why so much.** R must learn neither the bin of a row nor how many items match in a group of bins.
+//! **Why all of this is needed.** R must learn neither the bin of a row nor how many items match in a group of bins.
 //! - If R saw w_pi(i) + D_i + B_i, or z_i, it could evaluate the programmed values of a new row's bins and find the bin.
 //! - If the empty bins of a block did not match, R would learn how many items of the block match.
-//! - It would not help to hide the function from R: that a bin is full excludes other items.
+//! - Hiding the function from R would not help: a full bin rules out other items.
 //!
-//! `flawed_tests.rs` has each of them, and what it shows.
+//! `flawed_tests.rs` implements each of these variants and shows its leakage.
 //!
-//! **Only for a union.** The bits of a block add up to its items that do not match. R gets these items, and their block is
-//! public, so a union shows it anyway. A count or an intersection does not.
+//! **Only for a union.** The bits of a block show how many of its items do not match. R gets these items, and their block is
+//! public, so a union reveals that number anyway. A count or an intersection does not.
 //!
-//! Security: semi-honest, of the OPRFs and the OT. To S, the hint is random except at its own points; there it is masked by
-//! the s_j, of which S has only masked sums. To R, S's queries are random. A tag is R's own where the bit is 1, and random
-//! elsewhere, because R lacks F' there. The bits stand at random places of the block. Leakage: the sizes; and, with
-//! probability 2^-40, that items had to be placed again.
+//! Security: semi-honest, as the OPRFs and the OT. To S, the hint is random except at its own points; there it is masked by the
+//! s_j, of which S has only masked sums. To R, S's queries are random. A tag equals R's own where the bit is 1, and is random
+//! elsewhere, because R lacks F' there. The bits are at random places of the block. Leakage: the sizes; and, with probability
+//! 2^-40, that items had to be placed again.
 //!
 //! Cost, per bin: a query, 4.7 values of the hint with |X| = |Y|, and 10 to 13 switches; per tested bin, a query and a tag.
-//! Memory: R, 120 bytes for each of 3 |Y| + T programmed points, where T is the number of bins. A sender that announces any
-//! number of items makes R hold as much when 16 T bytes of queries have come, and before that 100 MB for a part of the VOLE.
+//! Memory: 120 bytes in R for each of 3 |Y| + T programmed points, where T is the number of bins. Even if the sender announces
+//! too many items, R holds this only once 16 T bytes of queries have arrived, and before that 100 MB for a part of the VOLE.
 //!
-//! **Timing.** None of this is hidden:
-//! - S places its items between R's opening of the coin toss and its own word that they fit. It routes and picks before its
-//!   queries. The time and the addresses of all three depend on X.
+//! **Timing.** The following is not hidden:
+//! - S places its items between R's opening of the coin toss and its own message that they fit. It picks bins and routes before
+//!   it sends its queries. The time and the memory addresses of all three depend on X.
 //! - S decodes the hint at addresses that depend on X and on R's seed, before it answers the base OTs of the switches.
-//! - S looks up w and the contents of slots by its secret order.
-//! - Solving for the hint takes R a time that depends slightly on Y.
+//! - S looks up w and the contents of slots in its secret order.
+//! - R's time to solve for the hint depends slightly on Y.
 
 mod plan;
 
@@ -72,7 +72,8 @@ use subtle::{Choice, ConditionallySelectable};
 
 /// Tags per frame.
 const FRAME: usize = 1 << 13;
-/// The depth of the trees of the OTs for switches: for fast networks, so less work and more traffic than the default.
+/// The depth of the OT extension's trees for the switches, chosen for fast networks: less work and more traffic than the
+/// default.
 const K: usize = 5;
 
 const SIZES: Message<[u8; 24]> = Message::new(0xac, "R->S  sizes of the cuckoo table in blocks");
@@ -108,7 +109,7 @@ impl<P: BinOpprf, F: BinOprf> InBins for Switched<P, F> {
         cx.ch.tx.send(SIZES, &[plan.sizes()])?;
         let function = agree(cx, true, |function| Some(function.clone()))?;
         let functions = plan.functions(function)?;
-        // 3. The hint, with s_j of all bins, drawn when S has sent what its bins need.
+        // 3. The hint, with s_j of all bins, drawn once S has sent the data of its bins.
         let mut rng = cx.rng.split();
         let s = LazyLock::new(move || {
             let mut s = Secrets::<Value>::zeros(plan.blocks.all_bins());
@@ -149,7 +150,7 @@ impl<P: BinOpprf, F: BinOprf> InBins for Switched<P, F> {
             let functions = plan.functions(function.clone()).ok()?;
             threads.run(|| Table::new(&functions, x)).filter(|table| plan.fits(table))
         })?;
-        // 2. Bins in a secret order, and the way of their contents there.
+        // 2. Bins in a secret order, and the choices of the switches that move their contents there.
         let network = plan.network()?;
         let Picked { from, choices } = threads.run(|| plan.pick(&network, &table, cx.rng))?;
         // 3. w.
@@ -184,7 +185,7 @@ impl<P: BinOpprf, F: BinOprf> InBins for Switched<P, F> {
 }
 
 impl Plan {
-    /// 1. What R has, for S to compare: sizes are computed with floating-point numbers.
+    /// 1. R's sizes, for S to compare: they are computed with floating-point numbers.
     fn sizes(&self) -> [u8; 24] {
         let all =
             [self.blocks.number, self.blocks.bins(), self.blocks.items].map(|n| (n as u64).to_le_bytes());
@@ -218,10 +219,10 @@ impl Plan {
         })
     }
 
-    /// 2. In each block, picks as many bins as the bound says, in a secret order.
+    /// 2. Picks as many bins in each block as the bound on its items, in a secret order.
     ///
     /// # Errors
-    /// [`Error::Bug`] for a block with more items: picked without some of them, they would be lost.
+    /// [`Error::Bug`] for a block with more items than the bound, some of which would be lost.
     fn pick(&self, network: &Network, table: &Table, rng: &mut Prng) -> Result<Picked> {
         if !self.fits(table) {
             return Err(Error::Bug("a block with more items than its bound".into()));
@@ -246,7 +247,7 @@ impl Plan {
     }
 }
 
-/// The bins that S picked, in their order, and the choices of all switches that bring their contents there.
+/// The bins that S picked, in their order, and the choices of all switches that move their contents there.
 struct Picked {
     from: Secrets<u32>,
     choices: Secrets<bool>,
@@ -254,12 +255,12 @@ struct Picked {
 
 /// A permutation of the bins of a block. The first `items` are all full ones and random empty ones, in random order.
 fn picked(full: &[bool], items: usize, rng: &mut Prng) -> Secrets<u32> {
-    // Random empty ones come behind the full ones.
+    // The full bins in random order, and then the empty ones.
     let random = rng.permutation(full.len());
     let are = |is_full| random.iter().copied().filter(move |&bin| full[bin as usize] == is_full);
     let mut order = Secrets::<u32>::zeros(full.len());
     order.iter_mut().zip(are(true).chain(are(false))).for_each(|(place, bin)| *place = bin);
-    // A full one is at any place among these.
+    // The first `items` are shuffled, so that a full bin is equally likely at any of these places.
     let places = rng.permutation(items);
     let first = Secrets::from(order[..items].to_vec());
     places.iter().zip(first.iter()).for_each(|(&place, &bin)| order[place as usize] = bin);
@@ -271,7 +272,7 @@ fn queries(table: &Table, x: &[Input], real: usize) -> Secrets<Query> {
     let of_bottom = bottom();
     let of_bin = |bin| match table.item(bin) {
         None => of_bottom,
-        // No branch depends on whether it is a dummy.
+        // No branch depends on whether the item is a dummy.
         Some(item) => {
             Query::conditional_select(&query(&x[item]), &of_bottom, Choice::from(u8::from(item >= real)))
         }
@@ -279,7 +280,7 @@ fn queries(table: &Table, x: &[Input], real: usize) -> Secrets<Query> {
     Secrets::from((0..table.bins()).map(of_bin).collect::<Vec<_>>())
 }
 
-/// The points that R programs: each item in its three bins, and the bottom item in all.
+/// The points that R programs: each item in its three bins, and the bottom item in all bins.
 struct Programming<'a> {
     items: Threefold<'a>,
     bottom: Query,
@@ -299,7 +300,7 @@ impl Points for Programming<'_> {
     }
 }
 
-/// The query of the item that is in every bin.
+/// The query of the bottom item.
 fn bottom() -> Query {
     query(&Input::from_bytes(Domain::without_session("the bottom item of switched tests").hash(&[])))
 }

@@ -27,11 +27,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan with the least traffic for sets of these sizes. The caller sends `beside` further bytes per tested bin. A
-    /// bit of an item is wrong with probability at most 2^-`exponent` over all items; with the same probability at most,
-    /// items must be placed again.
+    /// The plan with the least traffic for sets of these sizes. The caller sends `beside` further bytes per tested bin. Any
+    /// item's bit is wrong with probability at most 2^-`exponent` in total, and items must be placed again with at most the
+    /// same probability.
     pub fn new(exponent: u32, n_y: usize, n_x: usize, beside: usize) -> Plan {
-        // Undetected errors: w is s by chance, or a tag is. The items of S are compared once each.
+        // Undetected errors: w equals s by chance, or two tags are equal by chance. Each item of S is compared once.
         let bytes = value_bits(share(exponent, 2), n_x).div_ceil(8) as usize;
         let cost = |blocks: &Blocks| {
             let switches =
@@ -47,7 +47,7 @@ impl Plan {
         self.blocks.all_items()
     }
 
-    /// What the programmed OPRF has: a query in each bin; each item in its three bins, and the bottom item in all.
+    /// The bounds of the programmable OPRF: a query in each bin; each item in its three bins, and the bottom item in all bins.
     pub(super) fn bounds(&self) -> Bounds {
         let bins = self.blocks.all_bins();
         Bounds { receiver: bins, sender: CHOICES * self.n_y + bins, bytes: self.bytes }
@@ -64,17 +64,17 @@ impl Plan {
         Network::new(self.blocks.levels, self.blocks.items)
     }
 
-    /// Networks of all blocks.
+    /// The networks of all blocks.
     pub(super) fn switching(&self) -> Result<Switching> {
         Ok(Switching { network: self.network()?, blocks: self.blocks.number, bytes: self.bytes })
     }
 
-    /// Switches of all blocks.
+    /// The number of switches in all blocks.
     pub fn switches(&self) -> usize {
         self.blocks.number * Network::count(self.blocks.levels, self.blocks.items)
     }
 
-    /// What the tests cost, if the items of S have a placement at the first attempt. Pairs are for R and S.
+    /// The cost of the tests, if the items of S can be placed at the first attempt. Pairs are for R and S.
     ///
     /// # Errors
     /// [`crate::error::Error::Bug`], never.
@@ -91,14 +91,14 @@ impl Plan {
             .map(|[to_sender, to_receiver]| Step::default().sends(to_sender as u64, to_receiver as u64));
         let switches =
             Work::of(Primitive::Switch, switching.switches()) + Work::of(Primitive::BaseOt, extension::WIDTH);
-        // S is the receiver of the first function.
+        // S is the receiver of the first OPRF.
         let programmed = opprf.steps.iter().copied().chain(bounds.steps()).map(Step::swapped);
         let steps = [toss].into_iter().chain(programmed);
         let steps =
             steps.chain([Step { work: [switches; 2], ..switched }]).chain(compared.steps.iter().copied());
         let steps = steps.chain([Step::both(Work::of(Primitive::Tag, slots)).sends(0, tags)]);
-        // R: s, and the bins of its items with what is programmed there; then s and B; then B and the values to compare. S: bins in
-        // their order and the choices; beside them the queries with F and the hint, then w and D.
+        // R: s, and the bins of its items with the values programmed there; then s and B; then B and the values to compare. S:
+        // the bins in their order and the choices; with them the queries with F and the hint, then w and D.
         let (bins, of_hint) = (bounds.receiver, bounds.held());
         let points = 4 * CHOICES * self.n_y;
         let receiver = (16 * bins + points + opprf.held[1].max(of_hint[1]))
@@ -116,14 +116,15 @@ impl Plan {
         })
     }
 
-    /// The coin toss takes four. Behind S's last word of it follow its queries, and R's hint. With the hint R begins the OTs of
-    /// the switches; S answers, with the corrections; and R with the differences, behind which the comparison begins.
+    /// The number of rounds. The coin toss takes four. S's last message of it is followed by S's queries, and these by R's
+    /// hint. With the hint R begins the OTs of the switches; S answers with the corrections; and R with the differences, after
+    /// which the comparison begins.
     fn rounds(&self, opprf: &Cost, compared: &Cost) -> usize {
         let (toss, hint, switching, tags) = (4, 1, 2, 1);
         toss + opprf.rounds + hint + switching + compared.rounds + tags
     }
 
-    /// A value with zeros in place of what stands behind its length.
+    /// The value with zeros after its first `bytes` bytes.
     pub(super) fn cut(&self, value: &Value) -> Value {
         std::array::from_fn(|i| if i < self.bytes { value[i] } else { 0 })
     }
