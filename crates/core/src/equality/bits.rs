@@ -1,14 +1,14 @@
-//! Secret bits, 64 to a word: what is done to all strings of a list, is done word by word.
+//! Secret bits, 64 to a word, so that operations on all strings of a list run word by word.
 
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 use std::ops::{BitAnd, BitXor};
 
-/// Bits of a word.
+/// The number of bits in a word.
 const WORD: usize = 64;
 
-/// Secret bits. The lowest bit of the first word is the first. The last word is 0 behind the end.
+/// Secret bits. Bit 0 is the lowest bit of the first word. The last word is 0 after the end.
 #[derive(Debug, Clone)]
 pub(super) struct Bits {
     words: Secrets<u64>,
@@ -64,7 +64,7 @@ impl Bits {
         Bits::of((0..len.div_ceil(WORD)).map(shifted).collect::<Vec<_>>(), len)
     }
 
-    /// Puts `bits` in place of zeros from `at` on, where there is room for them.
+    /// Replaces zeros from `at` on with `bits`, which must fit.
     pub(super) fn put(&mut self, at: usize, bits: &Bits) {
         let (first, shift) = (at / WORD, at % WORD);
         for (i, word) in bits.words.iter().enumerate() {
@@ -75,7 +75,7 @@ impl Bits {
         }
     }
 
-    /// These bits, and `more` behind them.
+    /// These bits, followed by `more`.
     pub(super) fn followed_by(&self, more: &Bits) -> Bits {
         let mut both = Bits::zeros(self.len + more.len);
         both.put(0, self);
@@ -83,13 +83,13 @@ impl Bits {
         both
     }
 
-    /// The bits as they are sent: eight in a byte, zeros behind the end.
+    /// The bits as they are sent: eight per byte, with zeros after the end.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let bytes = self.words.iter().flat_map(|word| word.to_le_bytes());
         bytes.take(self.len.div_ceil(8)).collect()
     }
 
-    /// What [`Bits::to_bytes`] makes bytes of; `None` if something stands behind the end.
+    /// The inverse of [`Bits::to_bytes`]; `None` if a bit after the end is set.
     pub(super) fn from_bytes(bytes: &[u8], len: usize) -> Option<Bits> {
         let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
         let words: Vec<u64> = bytes.chunks(8).map(word).collect();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     fn plain(bits: &Bits) -> Vec<bool> {
-        // Nothing stands behind the end.
+        // All bits after the end are 0.
         assert!((bits.len..bits.words.len() * WORD).all(|i| !bits.bit(i)));
         bits.to_bools().to_vec()
     }

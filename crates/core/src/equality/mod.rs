@@ -1,5 +1,5 @@
-//! Equality with shared output: two parties have a list of short strings each, and get shares of the bits that say where
-//! the lists agree. This file says what it is, the others how it is done.
+//! Equality with shared output: two parties each have a list of short strings, and get shares of the bits that show where the
+//! lists agree. This file defines the functionality; the submodules implement it.
 //!
 //! Neither party learns where they agree: its share of each bit is uniform by itself.
 
@@ -10,22 +10,22 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::secret::Secrets;
 
-/// Strings of at most this many bits.
+/// The maximum length of a string in bits.
 pub const MAX_BITS: u32 = u128::BITS;
 
 /// A protocol for equality with shared output.
 ///
-/// Both pass as many strings, in one order, each in the low `bits` bits of a word; the other bits are ignored. The two
-/// shares of a string add up (exclusive-or) to 1 if the strings agree, and to 0 otherwise.
+/// Both parties pass the same number of strings, in the same order, each in the low `bits` bits of a word; the other bits are
+/// ignored. The two shares of a string add up (exclusive-or) to 1 if the strings agree, and to 0 otherwise.
 pub trait Equality {
-    /// Runs the party that is the receiver of the OTs underneath.
+    /// Runs the party that is the receiver of the underlying OTs.
     fn receiver(&self, cx: &mut Context, strings: &[u128], bits: u32) -> Result<Secrets<bool>>;
 
-    /// Runs the party that is the sender of the OTs underneath.
+    /// Runs the party that is the sender of the underlying OTs.
     fn sender(&self, cx: &mut Context, strings: &[u128], bits: u32) -> Result<Secrets<bool>>;
 }
 
-/// The ideal functionality, for tests of its users: the receiver sends its strings in the clear.
+/// The ideal functionality, for testing its callers: the receiver sends its strings in the clear.
 #[cfg(any(test, feature = "test-util"))]
 pub struct Ideal;
 
@@ -58,8 +58,8 @@ pub(crate) mod tests {
     use crate::rng::Prng;
     use crate::testing::{ANY_SESSION, every_bit_is_random, run_pair};
 
-    /// Two lists of strings of `bits` bits. A third of them agree, a third differ in one bit, each in turn, and the
-    /// others are independent. The bits behind the strings are independent in all.
+    /// Two lists of strings of `bits` bits. A third of them agree, a third differ in one bit, each in turn, and the others are
+    /// independent. The bits above the strings are independent in all pairs.
     pub(crate) fn lists(n: usize, bits: u32) -> [Vec<u128>; 2] {
         let mut rng = Prng::from_seed(&[u8::try_from(bits).unwrap(); 32]);
         let mut word = || u128::from_le_bytes(rng.bytes());
@@ -79,8 +79,8 @@ pub(crate) mod tests {
         ours.iter().zip(theirs).map(|(a, b)| (0..bits).all(|bit| (a ^ b) >> bit & 1 == 0)).collect()
     }
 
-    /// That the shares are those of the plain computation, that each is random by itself, and that lengths depend on the
-    /// sizes only. Every protocol must pass it. `batch` is a number of strings at which something new begins.
+    /// Checks that the shares add up to the plain result, that each is random by itself, and that lengths depend on the sizes
+    /// only. Every protocol must pass it. `batch` is a number of strings at which a new batch or frame begins.
     pub(crate) fn is_an_equality(protocol: &(impl Equality + Sync), batch: usize) {
         let around = [0, 1, batch - 1, batch, batch + 1].map(|n| (n, 17));
         let widths = [1, 3, 4, 5, 17, 40, 63, 64, 65, 68, 127, 128].map(|bits| (630, bits));

@@ -1,36 +1,37 @@
 //! Equality with shared output from random OTs: tables for the nibbles of the strings, and a tree of ANDs.
 //!
-//! R is the receiver of the OTs and has strings w, S is their sender and has strings s. A string is cut into nibbles of
+//! R is the receiver of the OTs and has the strings w. S is their sender and has the strings s. A string is cut into nibbles of
 //! four bits; above its bits it is padded with zeros.
 //!
-//! 1. For each nibble, R's choices in four random OTs are the bits of its nibble. Of each OT S gets two strings of 16
-//!    bits, k_t^0 and k_t^1, and R the one of its choice.
+//! 1. For each nibble, R's choices in four random OTs are the bits of its nibble. From each OT, S gets two strings of 16 bits,
+//!    k_t^0 and k_t^1, and R gets the string of its choice.
 //! 2. S draws a bit r. For v = 0..15 it sends the bit r + [v = its nibble] + XOR_t (bit v of k_t^(v_t)). R can remove
 //!    the mask at v = its nibble and at no other v. Now r and the bit that R opens are shares of "the nibbles agree".
-//! 3. For each AND two more random OTs, with random choices a and b of R, make a triple. The pads m of one bit give S
-//!    the shares a' = m_2,0 + m_2,1 and b' = m_1,0 + m_1,1, and the parties the shares a b + m_1,a + m_2,b and a' b' +
-//!    m_1,0 + m_2,0 of (a + a') (b + b').
+//! 3. For each AND, two more random OTs, with random choices a and b of R, give a triple. The pads m of one bit give S the
+//!    shares a' = m_2,0 + m_2,1 and b' = m_1,0 + m_1,1, and the parties the shares a b + m_1,a + m_2,b and a' b' + m_1,0 +
+//!    m_2,0 of (a + a') (b + b').
 //! 4. The nibbles of a string are joined by ANDs in a tree. For z = x y the parties open d = x + (a + a') and e = y +
 //!    (b + b'), two bits of each party.
 //!
-//! Security: semi-honest, of the OT extension ([`crate::ot::extension`]). Leakage: the numbers of strings and of their
-//! bits. What a party receives is uniform. To R, the table is masked at the other 15 places by bits of pads that it
-//! does not have, and its share by r. What is opened is masked by a triple that is used once.
+//! Security: semi-honest, as the OT extension ([`crate::ot::extension`]). Leakage: the number of strings and their length in
+//! bits. Every message is uniform to its recipient. To R, the table is masked at the other 15 places with bits of pads that it
+//! does not have, and its share is masked with r. Opened bits are masked with a triple that is used once.
 //!
-//! **Why strings of 16 bits.** With pads of one bit, k_t^(v_t) in all places of the table, the masks are affine in v:
-//! k_0 + sum of v_t (k_t^0 + k_t^1). The table is an affine function plus a one at the nibble of S. No two of these are
-//! equal, so R reads the nibble. A test does so every time, and is left guessing here.
+//! **Why strings of 16 bits.** With pads of one bit, k_t^(v_t) in all places of the table, the masks are affine in v: k_0 + sum
+//! of v_t (k_t^0 + k_t^1). The table is an affine function plus a one at the nibble of S. No two of these are equal, so R reads
+//! the nibble. A test does so every time, and can only guess in this protocol.
 //!
-//! Cost: a string of m nibbles takes 4 m + 2 (m - 1) OTs of ceil(128 / k) bits each from R to S, 16 m bits from S to R,
-//! and 2 (m - 1) bits each way. 64 bits take 94 OTs, and 345 bytes at k = 5 or 228 at k = 8: [`Nibbles::traffic`]. A
-//! batch of these takes six messages, one after the other ([`Nibbles::rounds`]). 2^20 strings of 64 bits take 5.3 s of
-//! CPU of both parties together at k = 4 and 5, and 12 s at k = 8, on an Intel Xeon with VAES that was busy otherwise.
+//! Cost: a string of m nibbles takes 4 m + 2 (m - 1) OTs of ceil(128 / k) bits each from R to S, 16 m bits from S to R, and 2
+//! (m - 1) bits each way. A string of 64 bits takes 94 OTs, and 345 bytes at k = 5 or 228 at k = 8: [`Nibbles::traffic`]. A
+//! batch of such strings takes six messages in sequence ([`Nibbles::rounds`]). 2^20 strings of 64 bits take 5.3 s of CPU of
+//! both parties together at k = 4 and 5, and 12 s at k = 8, on an Intel Xeon with VAES that was busy otherwise.
 //!
-//! Memory: strings are processed in batches of 2^20. The pads of a frame of OTs are used before the next frame is made.
-//! Of a batch a party holds one bit for each nibble and three for each AND, and about as many while it joins them: 22
-//! bytes for each string of 64 bits, or 23 MB. The share of a string takes a byte.
+//! Memory: strings are processed in batches of 2^20. The pads of a frame of OTs are used before the next frame is made. For a
+//! batch, a party holds one bit per nibble and three per AND, and about as many again while it joins them: 22 bytes per string
+//! of 64 bits, or 23 MB. The share of a string takes a byte.
 //!
-//! The 16 and the single bits are those of masks derived from the pads, for the reason in `ot/masks.rs`.
+//! Both the 16-bit strings and the single bits are cut from masks that are derived from the pads, for the reason in
+//! `ot/masks.rs`.
 
 use super::bits::Bits;
 use super::{Equality, MAX_BITS};
@@ -52,7 +53,7 @@ const OPENED_BY_S: Message<[u8]> = Message::new(0xe2, "S->R  equality, bits open
 /// The purpose of the OTs.
 const PURPOSE: &str = "equality of nibbles";
 
-/// Bits of a nibble, and OTs for one.
+/// The number of bits in a nibble, and of OTs per nibble.
 const NIBBLE: usize = 4;
 /// Nibbles in a frame of OTs. Their tables take 4 KiB.
 const TABLES_PER_FRAME: usize = FRAME / NIBBLE;
@@ -60,22 +61,22 @@ const TABLES_PER_FRAME: usize = FRAME / NIBBLE;
 const TRIPLES_PER_FRAME: usize = FRAME / 2;
 /// ANDs in a frame of opened bits: 128 KiB.
 const ANDS_PER_FRAME: usize = 1 << 19;
-/// Strings in a batch. Each further batch costs the trips of the tree.
+/// Strings in a batch. Each further batch costs the round trips of the tree.
 const BATCH: usize = 1 << 20;
 
 /// Bytes held for an OT of the current frame: its bits of the columns, its row, its choice, two pads and two masks.
 const HELD_FOR_OT: usize = 112;
-/// Bytes held for a nibble whose table has not come.
+/// Bytes held for a nibble whose table has not arrived.
 const HELD_FOR_TABLE: usize = 3;
-/// Bits held for each nibble of a batch, with those of the ANDs and while they are joined: the 22 bytes of the header
-/// for 16 nibbles.
+/// Bits held for each nibble of a batch, including the bits of its AND, and the copies while they are joined: 16 nibbles take
+/// the 22 bytes stated above.
 const HELD_BITS: usize = 11;
 
 /// For each bit t of a nibble, the places v of a table with v_t = 1.
 const ONES: [u16; NIBBLE] = [0xaaaa, 0xcccc, 0xf0f0, 0xff00];
 
-/// The protocol. A session runs it once. To run it again, pass `part(session, ..)` ([`crate::hash::part`]) with a
-/// different name each time.
+/// Equality from tables for nibbles and a tree of ANDs. A session runs it once. To run it again, pass `part(session, ..)`
+/// ([`crate::hash::part`]) with a different name each time.
 pub struct Nibbles {
     k: usize,
     /// [`BATCH`]; smaller in tests.
@@ -106,20 +107,21 @@ impl Nibbles {
         (there, back)
     }
 
-    /// Rounds for `n` strings of `bits` bits. The sender begins.
+    /// The number of rounds for `n` strings of `bits` bits. The sender begins.
     pub fn rounds(&self, n: usize, bits: u32) -> usize {
-        // The base OTs there and back. Then R's corrections, behind what it has to say anyway; S's tables, with its
-        // bits for the first level; and one more for each level, because a party that has the other's bits of a level
-        // sends its own of this level and of the next.
+        // The base OTs there and back. Then R's corrections, which follow a message that R sends anyway; S's tables, with its
+        // bits for the first level; and one more for each level, because a party that has the other's bits of a level sends its
+        // own bits of this level and of the next.
         let levels = ceil_log2(bits.div_ceil(4) as usize);
         match self.batches(n, bits).count() {
             0 => 2,
-            // With an odd number of levels R speaks last, and begins the next batch with that.
+            // With an odd number of levels R sends last, and begins the next batch with that message.
             batches => 1 + batches * (2 + levels as usize) - (batches - 1) * (levels as usize % 2),
         }
     }
 
-    /// The most bytes that a party holds for `n` strings of `bits` bits, its shares included, by the default depth.
+    /// The maximum number of bytes that a party holds for `n` strings of `bits` bits, including its shares, at the default
+    /// depth.
     pub(crate) fn held(&self, n: usize, bits: u32) -> usize {
         let (batch, nibbles) = (n.min(self.batch), bits.div_ceil(4) as usize);
         let waiting = (batch * nibbles).min((AHEAD + 1) * TABLES_PER_FRAME) * HELD_FOR_TABLE;
@@ -184,17 +186,18 @@ struct Shape {
 }
 
 impl Shape {
-    /// The nibbles of all strings.
+    /// The number of nibbles of all strings.
     fn leaves(self) -> usize {
         self.strings * self.nibbles
     }
 
-    /// The ANDs of all strings.
+    /// The number of ANDs of all strings.
     fn ands(self) -> usize {
         self.strings * (self.nibbles - 1)
     }
 
-    /// The ANDs of each level of the tree. Of an odd number of bits a string, the last goes on to the next level.
+    /// The number of ANDs on each level of the tree. Where a string has an odd number of bits, the last one moves on to the
+    /// next level.
     fn levels(self) -> impl Iterator<Item = usize> {
         let wide = std::iter::successors(Some(self.nibbles), |n| Some(n.div_ceil(2)));
         wide.take_while(|n| *n > 1).map(move |n| n / 2 * self.strings)
@@ -229,7 +232,7 @@ fn next(nibbles: &mut impl Iterator<Item = u8>, n: usize) -> Secrets<u8> {
     next
 }
 
-/// OTs, counted, because a mask is of the number of its OT.
+/// OTs with a counter, because a mask depends on the number of its OT.
 struct Numbered<Ot> {
     ot: Ot,
     used: usize,
@@ -244,7 +247,7 @@ impl<Ot> Numbered<Ot> {
     }
 }
 
-/// What a party has before the tree.
+/// The state of a party before the tree.
 struct Leaves {
     shape: Shape,
     /// Its shares of "the nibbles agree", in the order of [`Strings::nibbles`].
@@ -277,14 +280,14 @@ impl Triples {
     }
 }
 
-/// R up to the tree.
+/// Runs R up to the tree.
 fn receive_leaves(
     cx: &mut Context,
     ot: &mut Numbered<extension::Receiver>,
     strings: Strings<'_>,
 ) -> Result<Leaves> {
     let shape = strings.shape();
-    // S answers each frame of corrections with tables, so both directions flow at once. What opens the tables is
+    // S answers each frame of corrections with tables, so both directions flow at once. The keys that open the tables are
     // queued, and a sender that withholds tables gets no more corrections.
     let (triples, equal) = cx.ch.duplex_with_queue(
         AHEAD,
@@ -325,7 +328,7 @@ fn receive_leaves(
     Ok(Leaves { shape, equal, triples })
 }
 
-/// S up to the tree.
+/// Runs S up to the tree.
 fn send_leaves(
     cx: &mut Context,
     ot: &mut Numbered<extension::Sender>,
@@ -406,23 +409,23 @@ fn open(tables: &[u8], keys: &[u16], nibbles: &[u8]) -> Bits {
     Bits::from_fn(nibbles.len(), |i| masked(i).count_ones() & 1 == 1)
 }
 
-/// How a party takes part in the tree.
+/// The role of a party in the tree.
 struct Side {
     sends: Message<[u8]>,
     receives: Message<[u8]>,
-    /// Whether it adds what both know to its share: one of the two does.
+    /// Whether it adds the opened product d e to its share, which exactly one of the two parties must do.
     leads: bool,
 }
 
 const RECEIVER: Side = Side { sends: OPENED_BY_R, receives: OPENED_BY_S, leads: false };
 const SENDER: Side = Side { sends: OPENED_BY_S, receives: OPENED_BY_R, leads: true };
 
-/// 4. The tree: a share of each string, 1 if all of its nibbles agree.
+/// 4. The tree. Returns a share for each string of the bit that is 1 if all of its nibbles agree.
 fn join(cx: &mut Context, leaves: Leaves, side: &Side) -> Result<Bits> {
     let Leaves { shape, mut equal, triples } = leaves;
     let mut used = 0;
     for n in shape.levels() {
-        // The first half of the nibbles with the second. Of an odd number, the last is left.
+        // Joins the first half of the nibbles with the second. Of an odd number, the last one is left over.
         let (pairs, triples) = ([0, n].map(|at| equal.range(at, n)), triples.range(used, n));
         used += n;
         let left = equal.range(2 * n, equal.len() - 2 * n);

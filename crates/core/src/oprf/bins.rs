@@ -1,24 +1,23 @@
-//! An OPRF in bins (a batched OPRF, bOPRF), from a VOLE: in each bin the receiver has one query x_j and learns
-//! F_j(x_j); the sender can evaluate every F_j anywhere. The construction is that of RR22 ([`super::vole`]) with one
-//! element for each bin instead of a key-value store.
+//! An OPRF in bins (a batched OPRF, bOPRF), from a VOLE: in each bin the receiver has one query x_j and learns F_j(x_j); the
+//! sender can evaluate every F_j anywhere. The construction is RR22's ([`super::vole`]), with one element per bin instead of a
+//! key-value store.
 //!
 //! The VOLE gives C = Delta A + B. The receiver sends d_j = x_j + a_j. With F_j(y) = H(j, b_j + Delta (d_j + y)), the
 //! receiver's value is F_j(x_j) = H(j, c_j). At any other y of the bin, c_j is offset by Delta (x_j + y), which is
 //! not 0.
 //!
-//! A query is the first half of the hash of an item, so two items have the same query with probability 2^-128. Where a
-//! bin has no item, its query is random, or one that both know. A value of F has 16 bytes.
+//! A query is the first half of the hash of an item, so two items have the same query with probability 2^-128. Where a bin has
+//! no item, its query is random, or one that both parties know. A value of F has 16 bytes.
 //!
-//! Security: semi-honest, that of the VOLE, H correlation robust (BLAKE3). To the receiver, F_j(y) is random for all y
-//! other than x_j; the bins share Delta, but a bin's number is part of what is hashed. To the sender, the d_j are
-//! random, as A is. If the assumption of the VOLE's code fails, A is not random, and the sender could test guesses of
-//! the queries.
+//! Security: semi-honest, as the VOLE, with H correlation robust (BLAKE3). To the receiver, F_j(y) is random for all y other
+//! than x_j; the bins share Delta, but a bin's number is part of the hash input. To the sender, the d_j are random, as A is. If
+//! the assumption of the VOLE's code fails, A is not random, and the sender could test guesses of the queries.
 //!
-//! Leakage: the number of bins. Cost: that of a VOLE of one element for each bin, and 16 bytes a bin from receiver to
-//! sender; KKRT ([`super::kkrt`]) takes 56. One hash for each bin and each evaluation.
+//! Leakage: the number of bins. Cost: a VOLE of one element per bin, and 16 bytes per bin from receiver to sender (56 in KKRT,
+//! [`super::kkrt`]); one hash per bin and per evaluation.
 //!
-//! Memory: that of the VOLE for a part, one element (R: its values, S: its keys, twice where there are several parts)
-//! for each bin, and the frames. The keys grow with the d_j received, not with the number of bins announced.
+//! Memory: the VOLE of one part; per bin one element (of R's values or S's keys, the latter twice where there are several
+//! parts); and the frames. The keys grow with the d_j received, not with the number of bins announced.
 
 use super::vole::whole;
 use super::{Cost, Input};
@@ -40,7 +39,8 @@ use veilset_kernels::gf128::add_multiple;
 pub(crate) const FRAME: usize = 1 << 13;
 /// Points evaluated at once: 8 KiB of values.
 const BATCH: usize = 1 << 9;
-/// Elements of a part of the VOLE, as in [`super::vole`]: a multiple of [`FRAME`], more than a million items take.
+/// The number of elements in a part of the VOLE, as in [`super::vole`]: a multiple of [`FRAME`], and more than a million items
+/// need.
 const PART: usize = 1 << 21;
 
 const D: Message<Element> = Message::new(0xc0, "R->S  queries of bins, x + a");
@@ -64,9 +64,9 @@ pub struct Point {
 
 /// An OPRF with one query in each bin.
 ///
-/// Both know the number of bins. A session runs it at most once for each `purpose`, a constant that nothing else of the
-/// session uses (see [`crate::ot`]). Where one purpose occurs several times, as between several pairs of parties, each
-/// has a part of the session to itself ([`crate::hash::part`]).
+/// Both parties know the number of bins. A session runs it at most once for each `purpose`, a constant that nothing else in the
+/// session uses (see [`crate::ot`]). Where one purpose occurs several times, as between several pairs of parties, each pair has
+/// its own part of the session ([`crate::hash::part`]).
 pub trait BinOprf {
     /// The sender's keys.
     type Keys: Keys;
@@ -74,20 +74,20 @@ pub trait BinOprf {
     /// Runs the receiver, with the query of each bin. Returns F_j at the query of bin j, for all bins.
     fn receiver(&self, cx: &mut Context, purpose: &'static str, queries: &[Query]) -> Result<Secrets<Value>>;
 
-    /// Runs the sender for so many bins. Returns the keys of all F_j.
+    /// Runs the sender for this number of bins. Returns the keys of all F_j.
     fn sender(&self, cx: &mut Context, purpose: &'static str, bins: usize) -> Result<Self::Keys>;
 }
 
 /// The keys of the F_j.
 pub trait Keys: Sync {
-    /// F at `n` points, of which `point(i)` is number i.
+    /// Returns F at `n` points; `point(i)` is number i.
     ///
     /// # Errors
     /// [`Error::Bug`] for a bin that does not exist.
     fn evaluate(&self, n: usize, point: impl Fn(usize) -> Point + Sync) -> Result<Secrets<Value>>;
 }
 
-/// The protocol over any VOLE.
+/// The OPRF in bins over any VOLE.
 pub struct FromVole<V> {
     vole: V,
     /// [`PART`]; smaller in tests.
@@ -102,12 +102,12 @@ impl<V> FromVole<V> {
 }
 
 impl FromVole<Silent> {
-    /// The cost for so many bins, and values at so many points of the sender.
+    /// The cost for this number of bins, and for the sender's values at this number of points.
     pub(crate) fn cost(&self, bins: usize, points: usize) -> Cost {
         let parts = || frames(bins, self.part);
         let (there, back) = self.vole.traffic::<Element>(parts());
         let [vole_r, vole_s] = self.vole.held::<Element>(parts());
-        // K of all parts, twice while they are put together.
+        // K of all parts, twice while they are concatenated.
         let k = if bins > self.part { 16 * bins } else { 0 };
         let receiver = 16 * bins + vole_r;
         let queries = size_of::<Element>() * bins + HEADER * bins.div_ceil(FRAME);
@@ -221,14 +221,14 @@ fn no_bin(bin: u32) -> Error {
     Error::bug(format!("there is no bin {bin}"))
 }
 
-/// The ideal functionality, for tests of its users: the sender sends its key in the clear.
+/// The ideal functionality, for testing its callers: the sender sends its key in the clear.
 #[cfg(any(test, feature = "test-util"))]
 pub struct Ideal;
 
 #[cfg(any(test, feature = "test-util"))]
 const KEY: Message<[u8; 32]> = Message::new(0x7012, "S->R  ideal OPRF in bins, the key");
 
-/// The key, and the number of bins.
+/// The sender's key, and the number of bins.
 #[cfg(any(test, feature = "test-util"))]
 #[derive(Clone)]
 pub struct IdealKeys([u8; 32], usize);

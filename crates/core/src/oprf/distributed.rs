@@ -7,15 +7,15 @@
 //! both     F(z) = F_1(z) XOR F_2(z) at their own inputs
 //! ```
 //!
-//! A value has the first 16 bytes of F_1 and F_2: an identifier. RR22 runs in small parts here, because both parties hold
-//! the values of one function while they evaluate the other.
+//! A value is the sum of the first 16 bytes of F_1 and F_2, and serves as an identifier. RR22 runs in small parts here, because
+//! both parties hold the values of one function while they evaluate the other.
 //!
-//! Security: that of the OPRF. To a party, F is random at every input that it does not have: it lacks the key of one of
-//! the two functions. A party that knows only an input's value of F learns nothing about the input. Leakage: the number
-//! of inputs of both.
+//! Security: as the OPRF. To a party, F is random at every input that it does not have: it lacks the key of one of the two
+//! functions. A party that knows only an input's value of F learns nothing about the input. Leakage: the number of inputs of
+//! both parties.
 //!
-//! The two OPRFs are separated by direction: each runs in a part of the session of its own, so that no message and no hash
-//! of one can stand for one of the other.
+//! The two OPRFs are separated by direction: each runs in its own part of the session, so that no message and no hash of one
+//! can pass for one of the other.
 
 use super::multi_point::MultiPoint;
 use super::vole::Rr22;
@@ -30,7 +30,7 @@ use crate::work::Step;
 
 const TO_RECEIVER: &str = "distributed OPRF, the receiver evaluates";
 const TO_SENDER: &str = "distributed OPRF, the sender evaluates";
-/// The OPRFs of a run share its error.
+/// The number of OPRFs that share the error of a run.
 const RUNS: usize = 2;
 
 /// A value of F.
@@ -39,7 +39,7 @@ pub type Value = [u8; 16];
 /// Runs the receiver. Returns F at its inputs, which must be distinct, in their order. The sender has `n_x` inputs.
 ///
 /// # Errors
-/// Those of the OPRF.
+/// The errors of the OPRF.
 pub fn receiver(oprf: &dyn Oprf, cx: &mut Context, inputs: &[Input], n_x: usize) -> Result<Secrets<Value>> {
     let mut f = halves(&oprf.receiver(&mut within(cx, TO_RECEIVER), inputs, n_x)?);
     add(&mut f, &oprf.sender(&mut within(cx, TO_SENDER), inputs, n_x)?);
@@ -49,15 +49,15 @@ pub fn receiver(oprf: &dyn Oprf, cx: &mut Context, inputs: &[Input], n_x: usize)
 /// Runs the sender. Returns F at its inputs, which must be distinct, in their order. The receiver has `n_y` inputs.
 ///
 /// # Errors
-/// Those of the OPRF.
+/// The errors of the OPRF.
 pub fn sender(oprf: &dyn Oprf, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Value>> {
     let mut f = halves(&oprf.sender(&mut within(cx, TO_RECEIVER), inputs, n_y)?);
     add(&mut f, &oprf.receiver(&mut within(cx, TO_SENDER), inputs, n_y)?);
     Ok(f)
 }
 
-/// The OPRF by which the distributed one takes the fewest bytes for these numbers of inputs of the receiver and the
-/// sender and an error of 2^-`exponent`: CM20 up to some thousand inputs of both, then RR22, whose VOLE has a fixed cost.
+/// The OPRF that minimises the traffic of the distributed OPRF for `n_y` inputs of the receiver, `n_x` of the sender, and an
+/// error of 2^-`exponent`: CM20 up to a few thousand inputs per party, then RR22, whose VOLE has a fixed cost.
 pub fn cheapest(exponent: u32, n_y: usize, n_x: usize) -> Box<dyn Oprf + Send + Sync> {
     let [vole, cm20] = costs(exponent, n_y, n_x);
     match bytes(&vole) <= bytes(&cm20) {
@@ -70,13 +70,13 @@ fn rr22() -> Rr22<Silent> {
     Rr22::in_small_parts(Silent::default())
 }
 
-/// The cost by the cheapest OPRF.
+/// The cost with the cheapest OPRF.
 pub(crate) fn cost(exponent: u32, n_y: usize, n_x: usize) -> Cost {
     let [vole, cm20] = costs(exponent, n_y, n_x);
     if bytes(&vole) <= bytes(&cm20) { vole } else { cm20 }
 }
 
-/// The costs by RR22 and by CM20.
+/// The costs with RR22 and with CM20.
 fn costs(exponent: u32, n_y: usize, n_x: usize) -> [Cost; 2] {
     let (vole, cm20) = (rr22(), MultiPoint::default());
     let exponent = share(exponent, RUNS);
@@ -92,12 +92,12 @@ fn bytes(cost: &Cost) -> usize {
 
 /// The cost of two evaluations, first R's and then S's, at these numbers of inputs.
 fn both_ways(first: Cost, second: Cost, inputs: [usize; 2]) -> Cost {
-    // Of the second, S is the receiver.
+    // S is the receiver of the second evaluation.
     let swapped = |[a, b]: [usize; 2]| [b, a];
     let (held, each_thread) = (swapped(second.held), swapped(second.each_thread));
     Cost {
         steps: first.steps.into_iter().chain(second.steps.into_iter().map(Step::swapped)).collect(),
-        // The first message of the second travels with the last one of the first, or follows the answer to that.
+        // The first message of the second evaluation travels with the last one of the first, or follows the answer to it.
         rounds: (first.rounds + second.rounds + 2 * usize::from(first.answered)).saturating_sub(1),
         answered: second.answered,
         // During the second, the values of the first are held too.
@@ -107,7 +107,7 @@ fn both_ways(first: Cost, second: Cost, inputs: [usize; 2]) -> Cost {
     }
 }
 
-/// The same context in a part of the session.
+/// The context of one OPRF: its part of the session, and its share of the error.
 fn within<'c>(cx: &'c mut Context, name: &'static str) -> Context<'c> {
     Context {
         ch: cx.ch,
@@ -118,7 +118,7 @@ fn within<'c>(cx: &'c mut Context, name: &'static str) -> Context<'c> {
     }
 }
 
-/// The halves that go into the values.
+/// The halves of F's outputs that go into the values.
 fn halves(f: &[Output]) -> Secrets<Value> {
     Secrets::from(f.iter().map(|f| f.as_chunks().0[0]).collect::<Vec<_>>())
 }
@@ -142,7 +142,7 @@ mod tests {
     use std::collections::HashSet;
     use std::sync::Mutex;
 
-    /// Both parties as an OPRF, so that what every OPRF must do is checked of it.
+    /// Both parties as an OPRF, so that the checks of every OPRF apply to it.
     struct Distributed<O>(O);
 
     impl<O: Oprf> Oprf for Distributed<O> {
@@ -159,11 +159,11 @@ mod tests {
         Secrets::from(f.iter().map(|f| std::array::from_fn(|i| f[i % 16])).collect::<Vec<Output>>())
     }
 
-    /// An OPRF that notes what each of its runs was: the session, F at all inputs of a party, and the error.
+    /// An OPRF that records each of its runs: the session, F at all inputs of a party, and the error.
     #[derive(Default)]
     struct Noting(Mutex<Vec<Note>>);
 
-    /// The session, whether it received, F, and the exponent of the error.
+    /// A run: the session, whether the party was the receiver, F, and the exponent of the error.
     type Note = (SessionId, bool, Vec<Output>, u32);
 
     impl Noting {
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(chosen, [false, false, false, false, true, true]);
     }
 
-    /// Of CM20 for few inputs: each of both evaluations has its share of the error, as the cost says.
+    /// The cheapest for few inputs is CM20. Each of its two evaluations has its share of the error, as the cost assumes.
     #[test]
     fn few_inputs_take_the_bytes_of_the_cost() {
         let inputs: Vec<Input> = (0..60u32).map(|i| Input::of_item(&i.to_le_bytes())).collect();
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn the_key_of_either_party_makes_it_another_function() {
         let inputs: Vec<Input> = (0..20u32).map(|i| Input::of_item(&i.to_le_bytes())).collect();
-        // Over the ideal OPRF: its values depend on the sender's randomness and on nobody else's.
+        // Over the ideal OPRF, whose values depend on the sender's randomness only.
         let run = |seeds: [u8; 2]| {
             let [of_r, of_s] = seeds.map(|seed| Prng::from_seed(&[seed; 32]));
             let ((f, _), _) = run_pair(

@@ -4,11 +4,10 @@
 //! In instance j the receiver has one input x_j and learns F_j(x_j). The sender learns the key of F_j, with
 //! which it can evaluate F_j anywhere.
 //!
-//! Security: semi-honest, AES a pseudorandom function, H Hamming-correlation robust, the base OTs secure. The
-//! keys of all instances share the secret s. To the receiver, F_j(x) is random if the code of x differs from
-//! that of x_j in at least 128 places. [`width`] makes the codes long enough for that to hold for all pairs of
-//! inputs that occur. The code is public, so the inputs must not be chosen to fit it; semi-honest parties do not
-//! do so.
+//! Security: semi-honest, AES a pseudorandom function, H Hamming-correlation robust, the base OTs secure. The keys of all
+//! instances share the secret s. To the receiver, F_j(x) is random if the code of x differs from the code of x_j in at least
+//! 128 places. [`width`] makes the codes long enough for that to hold for all pairs of inputs that occur. The code is public,
+//! so the inputs must not be chosen to fit it; semi-honest parties do not do so.
 //!
 //! Leakage: the number of instances. Cost: `width` bits per instance from receiver to sender, `width` base OTs,
 //! and one hash per evaluation on both sides.

@@ -1,4 +1,4 @@
-//! Oblivious pseudorandom functions: this file defines what they compute, the others how.
+//! Oblivious pseudorandom functions. This file defines the functionality; the submodules implement it.
 //!
 //! In an *OPRF* the sender holds the key of a pseudorandom function F, and the receiver learns F at its own
 //! inputs. The sender does not learn these inputs. The receiver learns nothing about F at any other input.
@@ -24,11 +24,10 @@ pub type Input = crate::hash::ItemHash;
 /// A value of F. Any part of it looks random to a party that must not know it.
 pub type Output = [u8; 32];
 
-/// A multi-point OPRF: one key, which the receiver evaluates at all of its inputs and the sender at all of its
-/// own.
+/// A multi-point OPRF: the parties evaluate F under one key, each at all of its own inputs.
 ///
-/// Both know how many inputs the other has. The sender uses the key for this evaluation only: a session needs F
-/// on both sets, once. To the receiver F is random at every input of the sender that it does not have itself.
+/// Each party knows the other's number of inputs. The sender uses the key for this evaluation only: a session needs F on both
+/// sets, once. To the receiver F is random at every input of the sender that it does not have itself.
 ///
 /// A session runs it once. To run it again, pass `part(session, ..)` ([`crate::hash::part`]) with a different
 /// name each time.
@@ -42,21 +41,21 @@ pub trait Oprf {
     fn sender(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>>;
 }
 
-/// What an evaluation costs, computed from the numbers of inputs. Pairs are for the receiver and the sender.
+/// The cost of an evaluation, computed from the numbers of inputs. Pairs are for the receiver and the sender.
 #[derive(Debug, Clone)]
 pub struct Cost {
-    /// Its parts, one after the other. The bytes include frame headers.
+    /// The steps of the evaluation, in order. The bytes include frame headers.
     pub(crate) steps: Vec<Step>,
-    /// Rounds: the sender begins, and they end with the receiver's last word.
+    /// The number of rounds, from the sender's first message to the receiver's last.
     pub(crate) rounds: usize,
-    /// Whether the sender answers that, and the receiver waits for it: then what the receiver says next is two rounds behind,
-    /// and what the sender says next travels with its answer.
+    /// Whether the sender answers the receiver's last message, and the receiver waits for the answer. If so, the receiver's
+    /// next message comes two rounds later, and the sender's next message travels with its answer.
     pub(crate) answered: bool,
-    /// The most bytes that each party holds, its values included.
+    /// The maximum number of bytes that each party holds, including its values.
     pub(crate) held: [usize; 2],
-    /// In addition, for each thread.
+    /// The number of bytes that each party holds in addition for each thread.
     pub(crate) each_thread: [usize; 2],
-    /// By what a user sees progress: most of what the receiver sends.
+    /// The unit and the total of the progress shown to users, which covers most of the receiver's traffic.
     pub(crate) progress: (Unit, usize),
 }
 
@@ -67,13 +66,13 @@ impl Cost {
         [to_sender, to_receiver].map(|bytes| bytes as usize)
     }
 
-    /// What each party computes.
+    /// The work of each party.
     pub fn work(&self) -> [Work; 2] {
         [0, 1].map(|i| self.steps.iter().map(|step| step.work[i]).sum())
     }
 }
 
-/// The ideal functionality, for tests of its users: the sender sends its key in the clear.
+/// The ideal functionality, for testing its callers: the sender sends its key in the clear.
 #[cfg(any(test, feature = "test-util"))]
 pub struct Ideal;
 

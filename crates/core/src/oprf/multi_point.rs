@@ -22,8 +22,8 @@
 //! of positions and the order of all messages follow from the sizes. The only time it sees is that of whole
 //! groups of columns.
 //!
-//! What a malicious receiver can do: if its D is all zeros, it knows F everywhere, whatever the sender chooses.
-//! It can then test any number of guesses against what the sender sends later. The sender cannot detect this.
+//! What a malicious receiver can do: if its D is all zeros, it knows F everywhere, regardless of the sender's choices. It can
+//! then test any number of guesses against the sender's later messages. The sender cannot detect this.
 //!
 //! What a malicious sender cannot do:
 //! - It cannot choose s after learning k, because k is sent from `Seeds`, which exist only after the OTs. With k
@@ -35,7 +35,7 @@
 //! - 3(c) is read as v = F_k(H_1(y)), not F_k(y);
 //! - m is a power of two, so that a number below m is log2 m bits of F, and never a remainder. The width is
 //!   computed for sets of any sizes;
-//! - the base OTs give the columns of A directly, by AES in counter mode, instead of by OT extension;
+//! - the base OTs give the columns of A directly, through AES in counter mode, instead of by OT extension;
 //! - k is sent after the base OTs and before the columns (as in the paper's implementation, 4.2);
 //! - H_2 is BLAKE3 over 160-bit pieces of a row, chained by including the previous value. This is as good as
 //!   hashing the whole row, since all rows have the same number of pieces, and it saves storing 78 bytes per
@@ -80,7 +80,7 @@ const CHUNK: usize = 1 << 14;
 /// Bytes that a base OT takes while it is computed.
 const SETUP: usize = 1 << 10;
 
-/// The protocol.
+/// The multi-point OPRF of CM20.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MultiPoint {
     /// Whether the matrix is sized to withstand a malicious sender. Both parties must agree on this.
@@ -109,7 +109,7 @@ impl MultiPoint {
         // A group of columns has a byte per row in each of its forms. For each thread R holds A, D and Delta, S
         // Delta and C, and both a group in the queue, and the blocks of a chunk.
         let group = |forms, n: usize| forms * matrix.height + 32 * n.min(CHUNK);
-        // The half with the connection holds one group more, and that of S another while the queue is full.
+        // The half with the connection holds one group more, and S's half another one while the queue is full.
         let connection = [1, 2].map(|groups| groups * matrix.height);
         Cost {
             steps: vec![
@@ -255,9 +255,9 @@ impl Code {
     }
 }
 
-/// 2(a) and Figure 4, step 2: for each column, A_i = r^(0), B_i = A_i + D_i, and R sends Delta_i = B_i + r^(1).
-/// Returns the values of the inputs in A. Columns are computed while those before them are sent: on a slow link a
-/// group takes as long to send as to compute. With many inputs it is more than the connection buffers.
+/// 2(a) and Figure 4, step 2: for each column, A_i = r^(0), B_i = A_i + D_i, and R sends Delta_i = B_i + r^(1). Returns the
+/// values of the inputs in A. Columns are computed while earlier ones are sent: on a slow link a group takes as long to send as
+/// to compute. With many inputs it is more than the connection buffers.
 fn offer(
     cx: &mut Context,
     matrix: &Matrix,
@@ -317,7 +317,7 @@ fn take(
         let mut come = Vec::new();
         let mut coming = column_frames(matrix).peekable();
         for choices in choices.chunks(GROUP) {
-            // Memory grows with what was received, not with what was announced.
+            // Memory grows with the columns received, not with the size announced.
             let bytes = choices.len() * (height / 8);
             while let Some(frame) = coming.next_if(|_| come.len() < bytes) {
                 come.extend(rx.recv_bytes(DELTAS, frame)?);
@@ -353,8 +353,8 @@ fn take(
     Ok(values)
 }
 
-/// Splits `columns`, those of one group, into equal parts and fills them with the streams of the seeds. No two
-/// columns share a counter, even if an attacker tries one key on all of them.
+/// Splits `columns`, the columns of one group, into equal parts and fills them with the streams of the seeds. No two columns
+/// share a counter, even if an attacker tries one key on all of them.
 fn stream<'a>(group: usize, seeds: impl ExactSizeIterator<Item = &'a Pad>, columns: &mut [u8]) {
     let bytes = columns.len() / seeds.len().max(1);
     let columns = columns.chunks_exact_mut(bytes.max(1)).zip(seeds).enumerate();

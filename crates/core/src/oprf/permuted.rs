@@ -3,23 +3,23 @@
 //! The sender gets a key k and a permutation π. The receiver gets F_k at its inputs, but in the order of π: it does
 //! not learn which value belongs to which input. The sender learns nothing about the inputs.
 //!
-//! Security: semi-honest, DDH, `H` and the hash of the output random oracles. A malicious sender can use a different
-//! key for each element. A malicious receiver gets F_k at as many points as it sends, and no more under the one-more
-//! gap Diffie-Hellman assumption. Leakage: the number of inputs.
+//! Security: semi-honest, DDH, with `H` and the output hash as random oracles. A malicious sender can use a different key for
+//! each element. A malicious receiver gets F_k at as many points as it sends, and no more under the one-more gap Diffie-Hellman
+//! assumption. Leakage: the number of inputs.
 //!
 //! Cost: per input of the receiver, two points (64 bytes over ristretto255) and three scalar multiplications, two of
 //! them its own; per input of the sender, one. Memory: the sender holds a point and a position of 4 bytes for each
 //! input of the receiver, because it permutes all of them; the receiver holds 16 bytes for each value.
 //!
-//! P1 is the sender and P2 the receiver (the paper's server and client). In the mqRPMT that is built from it, the
-//! roles are the other way round ([`crate::membership::poprf`]).
+//! P1 is the sender and P2 the receiver (the paper's server and client). In the mqRPMT built from it, the roles are reversed
+//! ([`crate::membership::poprf`]).
 //!
 //! Departures from the figures:
 //! - k and s are not 0. The figures draw them from all of Z_p, but with s = 0 nothing can be unmasked, and F_0 is
 //!   constant;
-//! - F hashes the point to 128 bits, in a domain of the session. Points of one session mean nothing in another, and
-//!   the output is as short as its users need it;
-//! - invalid points are rejected, and so is the identity, whose F_k does not depend on k.
+//! - F hashes the point to 128 bits, in a domain of the session. Points of one session mean nothing in another, and the output
+//!   is no longer than its callers need;
+//! - invalid points are rejected, as is the identity, whose F_k does not depend on k.
 
 use crate::channel::{Message, Rx, Unit, frames};
 use crate::context::Context;
@@ -45,10 +45,10 @@ impl<G: Group> Messages<G> {
     const PERMUTED: Message<G::Point> = Message::new(0x14, "S->R  pOPRF, H(x)^sk, permuted");
 }
 
-/// The protocol in a group.
+/// The permuted OPRF over a group.
 pub struct PermutedOprf<G>(pub G);
 
-/// What the sender gets: the key, which it can apply to its own set, and the permutation.
+/// The sender's output: the key, which it can apply to its own set, and the permutation.
 pub struct Keyed<'s, G: Group> {
     own: Raised<'s, G>,
     order: Secrets<u32>,
@@ -56,7 +56,7 @@ pub struct Keyed<'s, G: Group> {
 }
 
 impl<G: Group> Keyed<'_, G> {
-    /// π: the receiver's value i is that of its input `order()[i]`, counted as it sent them.
+    /// The permutation π: the receiver's value i belongs to its input `order()[i]`, in the order in which it sent them.
     pub fn order(&self) -> &[u32] {
         &self.order
     }
@@ -81,7 +81,7 @@ impl<G: Group> PermutedOprf<G> {
         cx.ch.stage("matching", Unit::Items, 2 * positions.len());
         // 1. P2 picks s,
         let (masked, unmask) = Raised::<G>::with_inverse(x, cx.rng)?;
-        // then sends (H(x_1)^s, ..., H(x_n)^s). P1 answers when it has all of them.
+        // then sends (H(x_1)^s, ..., H(x_n)^s). P1 answers once it has all of them.
         for positions in positions.chunks(FRAME) {
             let points = cx.threads.run(|| masked.points(positions)).map_err(unlucky)?;
             cx.ch.tx.send(Messages::<G>::MASKED, &points)?;
@@ -100,8 +100,8 @@ impl<G: Group> PermutedOprf<G> {
         Ok(all)
     }
 
-    /// Runs the sender, for `n` inputs of the receiver. The key is that under which `own`, its own set, is used in
-    /// this session.
+    /// Runs the sender, for `n` inputs of the receiver. The key is the one under which `own`, its own set, is used in this
+    /// session.
     ///
     /// # Errors
     /// [`crate::error::Error::Peer`] if the receiver sends an unfit point.
@@ -123,8 +123,7 @@ impl<G: Group> PermutedOprf<G> {
         Ok(Keyed { own, order, domain: Self::domain(cx) })
     }
 
-    /// Receives `n` points in frames and raises them. Memory grows with what was received, not with what was
-    /// announced.
+    /// Receives `n` points in frames and raises them. Memory grows with the points received, not with the number announced.
     fn raise_all(
         rx: &mut Rx,
         threads: &Threads,

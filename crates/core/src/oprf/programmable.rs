@@ -1,31 +1,29 @@
-//! A programmable OPRF (OPPRF; KMPRT17: Kolesnikov, Matania, Pinkas, Rosulek and Trieu, "Practical Multi-party Private
-//! Set Intersection from Symmetric-Key Techniques", CCS 2017): an OPRF whose values the sender chooses at some inputs.
-//! At an input that the sender has, the receiver gets the value that the sender programmed there; at all others, a
-//! random value. It does not learn which is the case, unless the values tell.
+//! A programmable OPRF (OPPRF; KMPRT17: Kolesnikov, Matania, Pinkas, Rosulek and Trieu, "Practical Multi-party Private Set
+//! Intersection from Symmetric-Key Techniques", CCS 2017): an OPRF whose values the sender chooses at some inputs. At an input
+//! that the sender has, the receiver gets the value that the sender programmed there; at all others, a random value. It does
+//! not learn which is the case, unless the values show it.
 //!
 //! The parties run an OPRF F. The sender encodes key -> F(key) + value in a key-value store ([`crate::okvs`]), the
 //! *hint*, and sends it. The receiver's value at x is F(x) + Decode(hint, x). F is a multi-point OPRF ([`Opprf`]) or
 //! has one query in each bin ([`BinOpprf`]).
 //!
-//! **The hint reveals nothing else.** To the receiver F(key) is random at every key that it does not query. If the
-//! value is random too at each key that it does query, all encoded values are random, and so is the hint: its free
-//! elements are random. Where a value is not random to the receiver, its query shows that the sender has the key:
-//! this is then what the OPPRF is for. A value serves one run only. Where several keys have the same value, the
-//! receiver can query only one of them.
+//! **The hint reveals nothing else.** To the receiver, F(key) is random at every key that it does not query. If the value at
+//! each key that it does query is random too, all encoded values are random, and so is the hint: its free elements are random.
+//! Where a value is not random to the receiver, its query shows that the sender has the key, which is then the purpose of the
+//! OPPRF. A value serves one run only. Where several keys have the same value, the receiver can query only one of them.
 //!
-//! The number of encoded keys is the bound that both know. A sender with fewer fills up with random keys and values.
+//! The number of encoded keys is the bound known to both parties. A sender with fewer keys adds random keys and values.
 //!
-//! **Values of w bytes.** The users know how long a value must be for their error: one that is not programmed is
-//! equal to another with probability 2^-8w. The store is linear over GF(2), so the first w bytes of the elements are a
-//! store of the first w bytes of F(key) + value, and the rest is not sent. To the receiver that shows less than the
-//! whole hint. Values come as 16 bytes, of which those behind the first w are 0, or do not count.
+//! **Values of w bytes.** The callers know how long a value must be for their error: an unprogrammed value equals another one
+//! with probability 2^-8w. The store is linear over GF(2), so the first w bytes of the elements are a store of the first w
+//! bytes of F(key) + value, and the rest is not sent. This shows the receiver less than the whole hint. Values are passed as 16
+//! bytes; bytes after the first w are 0, or do not count.
 //!
-//! Security: semi-honest; that of F, and of the store. Leakage: the bounds. Cost: that of F, 16 bytes, and a store for
-//! the bound on the sender's keys: w bytes times 1.22 for each of a million keys, from sender to receiver
-//! (`Bounds::traffic`).
+//! Security: semi-honest, as F and the store. Leakage: the bounds. Cost: F, 16 bytes, and a store for the bound on the sender's
+//! keys: 1.22 w bytes for each of a million keys, from sender to receiver (`Bounds::traffic`).
 //!
-//! Memory: sender, 120 bytes for each key up to the bound while it encodes; receiver, 90 bytes for each input, and 16
-//! for each element of the hint, which grows with what was received (`Bounds::held`). In addition, what F takes.
+//! Memory: in the sender, 120 bytes per key up to the bound while it encodes; in the receiver, 90 bytes per input, and 16 per
+//! element of the hint received (`Bounds::held`); in both, the memory of F.
 
 use super::bins::{BinOprf, Keys, Point, Query, query};
 use super::vole::Rr22;
@@ -46,15 +44,15 @@ pub(crate) const FRAME: usize = 1 << 13;
 const SEED: Message<Seed> = Message::new(0xc1, "S->R  seed of the hint");
 const HINT: Message<[u8]> = Message::new(0xc2, "S->R  hint of the programmable OPRF");
 
-/// Bounds on the numbers of inputs, and the length of values, known to both parties. All messages have the lengths that
-/// they need.
+/// Bounds on the numbers of inputs, and the length of values, known to both parties. They determine the lengths of all
+/// messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// The most inputs of the receiver; in bins, the number of bins.
+    /// The maximum number of inputs of the receiver; in bins, the number of bins.
     pub receiver: usize,
-    /// The most inputs of the sender; in bins, the most points.
+    /// The maximum number of inputs of the sender; in bins, of its points.
     pub sender: usize,
-    /// Bytes of a value, from 1 to 16.
+    /// The length of a value in bytes, from 1 to 16.
     pub bytes: usize,
 }
 
@@ -65,7 +63,7 @@ impl Bounds {
         size_of::<Seed>() + self.bytes * size + HEADER * (1 + size.div_ceil(FRAME))
     }
 
-    /// The sender encodes the hint; the receiver evaluates it.
+    /// The steps of the hint: the sender encodes it, and the receiver evaluates it.
     pub(crate) fn steps(self) -> Vec<Step> {
         vec![
             Step::of(Work::default(), Work::of(Primitive::StoreRow, self.sender)),
@@ -74,22 +72,22 @@ impl Bounds {
         ]
     }
 
-    /// The most bytes that the receiver and the sender hold for the hint, their values included, without the keys.
+    /// The maximum number of bytes that the receiver and the sender hold for the hint, including their values but not the keys.
     pub(crate) fn held(self) -> [usize; 2] {
         let Bounds { receiver, sender, .. } = self;
         let (size, frame) = (okvs::size(sender), FRAME * (self.bytes + size_of::<Value>()));
-        // F and the rows, while these are made; with the hint, which may have twice the room it needs, or while it moves;
-        // then the sums and the values.
+        // F and the rows, while the rows are made; then with the hint, which may have twice the capacity it needs, or while it
+        // moves; then the sums and the values.
         let (f, rows, value) = (16 * receiver, 24 * receiver, 16 * receiver);
         let of_receiver =
             (f + 2 * rows).max(f + rows + 48 * size + frame).max(f + rows + 32 * size + 2 * value);
-        // Values, the rows, and in elimination what leads, the elements and the free ones.
+        // Values, the rows, and in elimination the leading rows, the elements and the free elements.
         let of_sender =
             16 * sender + (48 * sender).max(24 * sender + 32 * size + 16 * (size - sender)) + frame;
         [of_receiver, of_sender]
     }
 
-    /// Refuses values of no length.
+    /// Refuses lengths of values that are not from 1 to 16 bytes.
     fn check(self) -> Result<()> {
         match (1..=size_of::<Value>()).contains(&self.bytes) {
             true => Ok(()),
@@ -102,13 +100,13 @@ impl Bounds {
         value.get(..self.bytes).unwrap_or(value)
     }
 
-    /// A value with zeros in place of what stands behind its length.
+    /// A value with zeros after the bytes that count.
     fn cut(self, value: &Value) -> Value {
         widened(self.first(value))
     }
 }
 
-/// A value of these bytes, and zeros behind them.
+/// A value of these bytes, followed by zeros.
 fn widened(first: &[u8]) -> Value {
     let mut value = [0; 16];
     value.iter_mut().zip(first).for_each(|(to, from)| *to = *from);
@@ -120,12 +118,12 @@ fn widened(first: &[u8]) -> Value {
 /// A session runs it once. To run it again, pass `part(session, ..)` ([`crate::hash::part`]) with a different name each
 /// time.
 pub trait Opprf {
-    /// Runs the receiver. Returns the values at its inputs, which must be distinct, in their order. Behind their length
-    /// they are 0.
+    /// Runs the receiver. Returns the values at its inputs, which must be distinct, in their order. Bytes after the length of
+    /// values are 0.
     fn receiver(&self, cx: &mut Context, inputs: &[Input], bounds: Bounds) -> Result<Secrets<Value>>;
 
-    /// Runs the sender, which programs `value(i)` at number i of its inputs, as far as values are long. The inputs must
-    /// be distinct.
+    /// Runs the sender, which programs `value(i)` at number i of its inputs, cut to the length of values. The inputs must be
+    /// distinct.
     fn sender(
         &self,
         cx: &mut Context,
@@ -137,10 +135,10 @@ pub trait Opprf {
 
 /// A programmable OPRF with one query in each bin.
 ///
-/// For `purpose` see [`BinOprf`].
+/// The `purpose` is as in [`BinOprf`].
 pub trait BinOpprf {
-    /// Runs the receiver, with the query of each bin, as many as the bound says. Returns the value of each bin. Behind
-    /// their length they are 0.
+    /// Runs the receiver with the query of each bin, as many as the bound. Returns the value of each bin. Bytes after the
+    /// length of values are 0.
     fn receiver(
         &self,
         cx: &mut Context,
@@ -149,8 +147,8 @@ pub trait BinOpprf {
         bounds: Bounds,
     ) -> Result<Secrets<Value>>;
 
-    /// Runs the sender, which programs `value(i)` at number i of its points, as far as values are long. The points must
-    /// be distinct.
+    /// Runs the sender, which programs `value(i)` at number i of its points, cut to the length of values. The points must be
+    /// distinct.
     fn sender(
         &self,
         cx: &mut Context,
@@ -161,12 +159,12 @@ pub trait BinOpprf {
     ) -> Result<()>;
 }
 
-/// A list of points. Where they follow from something smaller, they need not all be held.
+/// A list of points. Points that follow from smaller data need not all be held in memory.
 pub trait Points: Sync {
-    /// How many there are.
+    /// The number of points.
     fn count(&self) -> usize;
 
-    /// One of them.
+    /// The point with number `i`, below [`Points::count`].
     fn point(&self, i: usize) -> Point;
 }
 
@@ -180,14 +178,14 @@ impl Points for [Point] {
     }
 }
 
-/// The points of items that have three bins each ([`crate::hashing::cuckoo`]): of the first item, of the second, and so on.
+/// The points of items with three bins each ([`crate::hashing::cuckoo`]), item by item.
 pub struct Threefold<'a> {
     items: &'a [Input],
     bins: Secrets<[u32; CHOICES]>,
 }
 
 impl<'a> Threefold<'a> {
-    /// The points of these items, by these functions.
+    /// The points of these items under these functions.
     pub fn new(functions: &Functions, items: &'a [Input]) -> Threefold<'a> {
         Threefold { items, bins: functions.bins_of(items) }
     }
@@ -203,7 +201,7 @@ impl Points for Threefold<'_> {
     }
 }
 
-/// The protocol over an OPRF: of many points, or in bins.
+/// The programmable OPRF over an OPRF, which is multi-point or in bins.
 pub struct Programmed<F>(pub F);
 
 impl<F: Oprf> Opprf for Programmed<F> {
@@ -223,7 +221,7 @@ impl<F: Oprf> Opprf for Programmed<F> {
         value: impl Fn(usize) -> Value + Sync,
         bounds: Bounds,
     ) -> Result<()> {
-        // 1. F at our inputs, and at random ones up to the bound. To R these have random values.
+        // 1. F at our inputs, and at random ones up to the bound. To R the latter have random values.
         let all = filled(cx, inputs, bounds.sender)?;
         let mut values = halves(&self.0.sender(cx, &all, bounds.receiver)?);
         // 2. The hint.
@@ -285,7 +283,7 @@ impl Programmed<Rr22<Silent>> {
     }
 }
 
-/// The inputs and random ones, `most` together.
+/// The inputs, filled up to `most` with random ones.
 fn filled(cx: &mut Context, inputs: &[Input], most: usize) -> Result<Secrets<Input>> {
     let missing = most.checked_sub(inputs.len()).ok_or_else(|| too_many(inputs.len(), most))?;
     let mut all = Secrets::with_capacity(most);
@@ -318,16 +316,16 @@ fn keys_of(queries: &[Query]) -> Secrets<Key> {
     Secrets::from(queries.iter().enumerate().map(key).collect::<Vec<_>>())
 }
 
-/// Sends the hint for values that are random to the receiver. The keys must be distinct, at most as many as the bound on
-/// the sender's; random ones are added up to this number.
+/// Sends the hint for values that are random to the receiver. The keys must be distinct, and no more than the sender's bound;
+/// random ones are added up to the bound.
 ///
 /// # Errors
-/// Those of the channel, and [`Error::Bug`] for more keys, for keys that are equal, or if there are not as many values.
+/// The errors of the channel, and [`Error::Bug`] for too many keys, for equal keys, or if the number of values differs.
 pub fn send_hint(cx: &mut Context, keys: &[Key], values: Secrets<Value>, bounds: Bounds) -> Result<()> {
     send_hint_of(cx, keys.len(), |i| keys[i], values, bounds)
 }
 
-/// The same of `n` keys, of which `key(i)` is number i: they are made when they are needed.
+/// Sends a hint like [`send_hint`] for `n` keys. Key i is `key(i)`, computed when it is needed.
 fn send_hint_of(
     cx: &mut Context,
     n: usize,
@@ -355,10 +353,10 @@ fn send_hint_of(
     })
 }
 
-/// Receives the hint of a sender. Returns f + Decode(hint, key) for all keys, 0 behind the length of values.
+/// Receives the hint of a sender. Returns f + Decode(hint, key) for all keys, with zeros after the length of values.
 ///
 /// # Errors
-/// Those of the channel, and [`Error::Bug`] if there are not as many values `f` as keys.
+/// The errors of the channel, and [`Error::Bug`] if the numbers of values `f` and of keys differ.
 pub fn receive_hint(
     cx: &mut Context,
     keys: &[Key],
@@ -385,7 +383,7 @@ pub fn receive_hint(
     Ok(f)
 }
 
-/// The ideal functionality, for tests of its users: the sender sends what it programs in the clear.
+/// The ideal functionality, for testing its callers: the sender sends its keys and values in the clear.
 #[cfg(any(test, feature = "test-util"))]
 pub struct Ideal;
 

@@ -130,7 +130,7 @@ pub fn evaluate(key: &Key, inputs: &[impl AsRef<[u8]> + Sync]) -> Result<Zeroizi
     hashes(inputs, &not_the_identity(encode(&elements))?)
 }
 
-/// Decodes what the peer sent.
+/// Decodes elements from the peer.
 fn received(bytes: &[Encoding], what: &str) -> Result<Secrets<Element>> {
     decode(bytes).map_err(|i| {
         Error::misbehaves(format_args!(

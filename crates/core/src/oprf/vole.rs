@@ -8,30 +8,30 @@
 //! y), y). At other inputs, Decode(C, x) is offset by Delta times a difference that is not 0.
 //!
 //! A, P and H_B are in GF(2^64) where the number of the sender's inputs allows it (`halved`), and otherwise in GF(2^128).
-//! Delta, B, C and K have 128 bits in either case: in GF(2^64) two lanes ([`crate::vole`]). At an input x that R does not have,
-//! Decode(P, x) is H_B(x) with probability 2^-64 in the smaller field. R could then compute F(x) from a guess of x, and so
-//! test it. Over all inputs of the sender this has probability at most 2^-40.
+//! Delta, B, C and K have 128 bits in either case; with GF(2^64), these are two lanes ([`crate::vole`]). At an input x that R
+//! does not have, Decode(P, x) is H_B(x) with probability 2^-64 in the smaller field. R could then compute F(x) from a guess of
+//! x, and so test it. Over all inputs of the sender this has probability at most 2^-40.
 //!
 //! Departures: H_B(x) is the first part of the input, which is already a hash ([`super::Input`]). The OKVS is a
 //! different one; as in the paper, the receiver picks the seed of its rows after its inputs are fixed. The VOLE
 //! is generated in parts under one Delta, and A + P of a part is sent before the next part is generated.
 //!
-//! Security: semi-honest, that of the VOLE, H correlation robust (BLAKE3). There is no malicious mode: a
-//! malicious receiver can encode more inputs in P than it announces ("OKVS overfitting", Asiacrypt 2024), and we
-//! have no bound on how many. It can also pick the seed when it knows C. If the code's assumption fails, A is not
-//! random, and S could test guesses of Y against A + P; X would still be hidden.
+//! Security: semi-honest, as the VOLE, with H correlation robust (BLAKE3). There is no malicious mode: a malicious receiver can
+//! encode more inputs in P than it announces ("OKVS overfitting", Asiacrypt 2024), and we have no bound on how many. It can
+//! also pick the seed once it knows C. If the code's assumption fails, A is not random, and S could test guesses of Y against
+//! A + P; X would still be hidden.
 //!
 //! Leakage: |Y| to S, |X| to R. The time that R takes to solve for P depends slightly on Y and on the seed,
 //! which S learns later. S can measure it: R solves between its last message of the base OTs and its first corrections.
 //!
-//! Cost: that of a VOLE of m = `okvs::size(|Y|)` elements, and 8 or 16 m bytes from receiver to sender: 10.2 MB at
-//! 2^20. With 2^20 inputs per side, one thread of a Zen 5 processor takes 0.4 s as the receiver and 0.3 s as the sender
-//! of a whole intersection.
+//! Cost: a VOLE of m = `okvs::size(|Y|)` elements, and 8 or 16 m bytes from receiver to sender: 10.2 MB at 2^20. With 2^20
+//! inputs per side, one thread of a Zen 5 processor takes 0.4 s as the receiver and 0.3 s as the sender of a whole
+//! intersection.
 //!
-//! Memory: that of the VOLE for a part, m elements (R: P, which C replaces part by part; S: K, twice where there are
-//! several parts), the rows of the OKVS (24 bytes an input) and the frames; then 32 bytes for each value. A receiver that
-//! announces any number of inputs and sends little makes the sender hold 100 MB for the VOLE of a part of 2^21 elements.
-//! In addition, the sender holds at most 2 bytes per byte of A + P received.
+//! Memory: the VOLE of one part; m elements (in R of P, which C replaces part by part; in S of K, twice where there are several
+//! parts); the rows of the OKVS (24 bytes per input); and the frames. Then 32 bytes per value. A receiver that announces many
+//! inputs and sends little makes the sender hold 100 MB for the VOLE of a part of 2^21 elements. In addition, the sender holds
+//! at most 2 bytes per byte of A + P received.
 
 use super::{Cost, Input, Oprf, Output};
 use crate::channel::{HEADER, Message, Rx, Tx, Unit, frames};
@@ -59,11 +59,11 @@ const A_P: Message<[u8]> = Message::new(0x99, "R->S  A + P");
 /// The purpose of the VOLE.
 const PURPOSE: &str = "RR22";
 
-/// Elements of a part of the VOLE: a multiple of [`FRAME`], and more than 2^20 inputs need, which thus take a
+/// The number of elements in a part of the VOLE: a multiple of [`FRAME`], and more than 2^20 inputs need, which thus take a
 /// single part. Each further part costs half a megabyte and a round trip.
 const PART: usize = 1 << 21;
 
-/// The protocol over any VOLE.
+/// RR22 over any VOLE.
 pub struct Rr22<V> {
     vole: V,
     /// [`PART`]; smaller in tests.
@@ -76,15 +76,15 @@ impl<V> Rr22<V> {
         Rr22 { vole, part: PART }
     }
 
-    /// The protocol with parts of an eighth of the length. The VOLE of a part then takes 13 MB instead of 100. Each part
-    /// costs half a megabyte and a round trip.
+    /// The protocol with parts of an eighth of the default length. The VOLE of a part then takes 13 MB instead of 100. Each
+    /// part costs half a megabyte and a round trip.
     pub fn in_small_parts(vole: V) -> Rr22<V> {
         Rr22 { vole, part: PART / 8 }
     }
 }
 
-/// Whether A and P are in GF(2^64), where the sender has `n_x` inputs. An input that R does not have passes for one that it
-/// has with probability 2^-64.
+/// Whether A and P are in GF(2^64), where the sender has `n_x` inputs. An input that R does not have then passes for one of R's
+/// with probability 2^-64.
 fn halved(exponent: u32, n_x: usize) -> bool {
     exponent + ceil_log2(n_x) <= Half::BITS as u32
 }
@@ -109,7 +109,7 @@ impl Rr22<Silent> {
         // values, or the values and their hashes.
         let receiver =
             (16 * m + 24 * n_y + vole_r).max(32 * m + 24 * n_y).max(16 * m + 40 * n_y).max(48 * n_y);
-        // K of all parts, twice while they are put together.
+        // K of all parts, twice while they are concatenated.
         let k = if m > self.part { 16 * m } else { 0 };
         let sender = (24 * n_x + k + vole_s).max(24 * n_x + 2 * k).max(16 * m + 40 * n_x).max(48 * n_x);
         Cost {
@@ -129,7 +129,7 @@ impl Rr22<Silent> {
     }
 }
 
-/// H_B.
+/// H_B at this input.
 fn target(input: &Input) -> Value {
     input.as_chunks().0[0]
 }
@@ -187,13 +187,13 @@ impl<V: Vole> Rr22<V> {
     fn receive<S: Scalar>(&self, cx: &mut Context, inputs: &[Input]) -> Result<Secrets<Output>> {
         // First, so that S can begin its part of the VOLE.
         let mut vole = self.vole.receiver(cx, PURPOSE)?;
-        // 1. P. Where A is shorter than its elements, their first bytes count: the store is linear over GF(2).
+        // 1. P. Where A's elements are shorter than P's, only the first bytes of P's count: the store is linear over GF(2).
         let encode = || okvs::encode(inputs, |i| target(&inputs[i]), cx.rng);
         let Encoded { seed, mut vector, rows } = cx.threads.run(encode)?;
         // C of a part takes the place of P of this part.
         let mut seed = Some(seed);
         for p in vector.chunks_mut(self.part) {
-            // 2. The VOLE, and A + P to S, behind the seed.
+            // 2. The VOLE, and A + P to S, after the seed.
             let send = |cx: &mut Context, mut a: Secrets<S>| {
                 seed.take().map_or(Ok(()), |seed| cx.ch.tx.send(SEED, &[seed]))?;
                 a.iter_mut().zip(p.iter()).for_each(|(a, p)| a.add(&S::first(p)));
@@ -213,15 +213,14 @@ impl<V: Vole> Rr22<V> {
         let delta = Secret::new(*vole.delta());
         let (mut parts, mut rows) = (Vec::new(), None);
         for part in frames(m, self.part) {
-            // 2. The VOLE, and K = B + Delta (A + P). K grows with what was received, not with what was
-            //    announced.
+            // 2. The VOLE, and K = B + Delta (A + P). K grows with the data received, not with the number announced.
             let mut b = vole.next::<S>(cx, part)?;
             let seed = if rows.is_none() { Some(cx.ch.rx.recv(SEED, 1)?[0]) } else { None };
             for (n, b) in frames(part, FRAME).zip(b.chunks_mut(FRAME)) {
                 S::add_multiple(&delta, &recv_scalars::<S>(&mut cx.ch.rx, n)?, b);
             }
             parts.push(b);
-            // The rows of P: as soon as R does not wait for us, which computes its C now.
+            // The rows of P, as soon as R no longer waits for us: it now computes its C.
             if let Some(seed) = seed {
                 rows = Some(cx.threads.run(|| Rows::new(&seed, inputs, m))?);
             }

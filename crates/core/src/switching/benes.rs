@@ -1,41 +1,41 @@
-//! A permutation network (Beneš; with the saving of Waksman, "A Permutation Network", J. ACM 1968), cut to the outputs that
-//! are wanted.
+//! A permutation network (Beneš; with the saving of Waksman, "A Permutation Network", J. ACM 1968), restricted to the wanted
+//! outputs.
 //!
-//! A network of 2^b positions has 2 b - 1 layers. In layer d = 0..b-1, and in layer 2 b - 2 - d, a switch joins two
-//! positions at a distance of 2^(b-1-d). It leaves their values where they are, or exchanges them. Between these two layers
-//! the upper positions of all pairs are a network of half the size, and the lower ones another.
+//! A network of 2^b positions has 2 b - 1 layers. In layer d = 0..b-1, and in layer 2 b - 2 - d, a switch joins two positions
+//! at distance 2^(b-1-d). It leaves their values in place, or exchanges them. Between these two layers the upper positions of
+//! all pairs are a network of half the size, and the lower ones another.
 //!
-//! Two kinds of switches are left out of the layers behind the middle. The first switch of each network always goes
-//! straight: exchanging the two halves inside compensates. And of the outputs only the first are wanted. Output i stands at
-//! the position that has the bits of i in reverse. So each network is wanted at its own first outputs, and the others'
-//! switches do nothing that shows.
+//! Two kinds of switches are left out of the layers after the middle. The first switch of each network always goes straight:
+//! exchanging the two halves inside compensates. And only the first outputs are wanted. Output i is at the position with the
+//! bits of i reversed. So each inner network needs only its own first outputs, and the switches of its other outputs have no
+//! visible effect.
 //!
-//! The switches are public, the choices are not. Routing reads and writes addresses that depend on the permutation.
+//! The switches are public, and the choices are secret. Routing reads and writes addresses that depend on the permutation.
 
 use crate::error::{Error, Result};
 use crate::secret::Secrets;
 
-/// A network.
+/// A permutation network, restricted to its first outputs.
 pub struct Network {
     levels: u32,
     outputs: usize,
     switches: Vec<Switch>,
 }
 
-/// A switch.
+/// A switch of a network.
 #[derive(Clone, Copy)]
 pub(super) struct Switch {
-    /// Its number among those of the whole network.
+    /// Its number among the switches of the whole network.
     number: u32,
     /// The two positions.
     pub(super) pair: [u32; 2],
 }
 
 impl Network {
-    /// The network of 2^`levels` positions, from 2 up, whose first `outputs` outputs are wanted.
+    /// Builds the network of 2^`levels` positions whose first `outputs` outputs are wanted.
     ///
     /// # Errors
-    /// [`Error::Bug`] for less than one level, more than 24, or more outputs than positions.
+    /// [`Error::Bug`] for fewer than one level, more than 24, or more outputs than positions.
     pub fn new(levels: u32, outputs: usize) -> Result<Network> {
         if !(1..=24).contains(&levels) || outputs > 1 << levels {
             return Err(Error::bug(format!("a network of {levels} levels with {outputs} outputs")));
@@ -45,10 +45,10 @@ impl Network {
         Ok(network)
     }
 
-    /// The number of switches of a network, without the list of them.
+    /// Counts the switches of a network without building it.
     pub fn count(levels: u32, outputs: usize) -> usize {
         let size = 1 << levels;
-        // Behind the middle, in networks of all sizes but the smallest: the pairs that are wanted, without the first.
+        // After the middle, networks of all sizes but the smallest have their wanted pairs, without the first.
         let behind = (2..=levels).map(|of| {
             let networks = size >> of;
             networks * outputs.div_ceil(networks).div_ceil(2).saturating_sub(1)
@@ -81,7 +81,7 @@ impl Network {
         reversed(output, self.levels)
     }
 
-    /// Switches of a layer of the whole network.
+    /// The number of switches in a layer of the whole network.
     fn in_layer(&self) -> usize {
         self.size() / 2
     }
@@ -113,8 +113,7 @@ impl Network {
         if layer < self.levels as usize {
             return true;
         }
-        // Of the outputs of a network of twice the distance, as many pairs are wanted as come first in the order of bits
-        // reversed.
+        // In a network of twice the distance, the wanted pairs are the first ones in bit-reversed order.
         let distance = self.distance(layer);
         let at = switch.pair[0] as usize % (1 << distance);
         let networks = self.size() >> (distance + 1);
@@ -122,8 +121,8 @@ impl Network {
         at != 0 && reversed(at, distance) < pairs
     }
 
-    /// The choices of all switches by which output i is input `from[i]`: whether each of them exchanges its values. The
-    /// outputs that are not wanted come last.
+    /// Returns the choices of all switches with which output i is input `from[i]`: whether each switch exchanges its values.
+    /// Unwanted outputs come last.
     ///
     /// # Errors
     /// [`Error::Bug`] if `from` is not a permutation of all inputs.
@@ -166,12 +165,12 @@ fn reversed(number: usize, bits: u32) -> usize {
     if bits == 0 { 0 } else { number.reverse_bits() >> (usize::BITS - bits) }
 }
 
-/// Routes the first and the last layer of a network that takes `wires[i]` to position i, and gives what its upper and its
-/// lower half have to do. `inverse` is room for as many numbers.
+/// Routes the first and the last layer of a network that takes `wires[i]` to position i, and writes the permutations of its
+/// upper and its lower half to `inside`. `inverse` is scratch space for as many numbers.
 fn split(wires: &[u32], inside: &mut [u32], inverse: &mut [u32], [ins, outs]: [&mut [bool]; 2]) {
     let half = ins.len();
     wires.iter().enumerate().for_each(|(output, &input)| inverse[input as usize] = output as u32);
-    // Outputs that have their place in the inner networks. Pairs of outputs in turn, the first one straight.
+    // Pairs of outputs that have a place in the inner networks. Each new cycle starts with a straight pair.
     let mut done = Secrets::<bool>::zeros(half);
     for pair in 0..half {
         let mut output = pair;

@@ -2,25 +2,25 @@
 //! Sadeghian, "How to Hide Circuits in MPC", EUROCRYPT 2013; the networks of `benes.rs`, in blocks).
 //!
 //! The *masker* has a value s_j for each input j of each block. The *permuter* has a permutation pi of the inputs of each
-//! block. For each output i of a block that is wanted, the permuter gets D_i and the masker B_i with D_i + B_i = s_pi(i).
+//! block. For each wanted output i of a block, the permuter gets D_i and the masker B_i with D_i + B_i = s_pi(i).
 //!
-//! A switch takes one random OT, in which the permuter chooses by whether the switch exchanges its values. At each position
-//! the masker has a mask and the permuter the value under it; in the beginning the masks are the s_j, and the permuter has 0.
+//! A switch takes one random OT, in which the permuter's choice is whether the switch exchanges its values. At each position
+//! the masker has a mask and the permuter the value under that mask; initially the masks are the s_j, and the permuter has 0.
 //! For a switch with masks a_0 and a_1 and pads m_0 and m_1 the masker's new masks are b_0 = a_0 + m_0 and b_1 = a_1 + m_0. It
 //! sends m_1 + a_0 + b_1. If the switch goes straight, the permuter has m_0, the difference of old and new masks at both
-//! positions. Otherwise it has m_1, and so a_0 + b_1 = a_1 + b_0, the differences of the exchanged ones.
+//! positions. Otherwise it has m_1, and so a_0 + b_1 = a_1 + b_0, the differences of the exchanged masks.
 //!
-//! Security: semi-honest, of the OT extension ([`crate::ot::extension`]). To the permuter, each message is masked by the pad
-//! that it does not have. The masker receives corrections of OTs only. **The outputs of a block obey one public relation**:
+//! Security: semi-honest, as the OT extension ([`crate::ot::extension`]). To the permuter, each message is masked with the pad
+//! that it does not have. The masker receives only corrections of OTs. **The outputs of a block obey one public relation**:
 //! both masks of a switch change by the same value, so the sum of all D of a block is 0 where all outputs are wanted. So
-//! neither D nor B may be opened or handed on; they may only be compared obliviously. Where a share is opened, b_0 and b_1
-//! must be independent, with pads of twice the length and two messages a switch. Leakage: the numbers.
+//! neither D nor B may be opened or passed on; they may only be compared obliviously. Where a share is opened, b_0 and b_1 must
+//! be independent, which takes pads of twice the length and two messages per switch. Leakage: the sizes.
 //!
 //! Pads are derived masks, for the reason in `ot/masks.rs`.
 //!
-//! Cost: for each switch an OT of 128 / k bits from the permuter to the masker, and a value back. A block of 4096 inputs, of
-//! which 3085 are wanted, has 40,976 switches. Memory: a block of both parties; the permuter a byte for each switch, 16 for
-//! each output, and the pads that wait.
+//! Cost: per switch, an OT of 128 / k bits from the permuter to the masker, and a value back. A block of 4096 inputs, of which
+//! 3085 are wanted, has 40,976 switches. Memory: a block in each party; in the permuter also a byte per switch, 16 per output,
+//! and the queued pads.
 
 mod benes;
 
@@ -38,24 +38,24 @@ use subtle::{Choice, ConditionallySelectable};
 const DIFFERENCES: Message<[u8]> =
     Message::new(0xe8, "masker->permuter  switching, m_1 + a_0 + b_1 of each switch");
 
-/// A value. Only its first bytes count, as many as [`Switching::bytes`] says.
+/// A value, of which only the first [`Switching::bytes`] bytes count.
 pub type Value = [u8; 16];
 
 /// Bytes held for an OT of the current frame: its bits of the columns, its row, two pads and two masks.
 const HELD_FOR_OT: usize = 96;
 
-/// What both parties know: networks of one shape, and how long values are.
+/// The public parameters: networks of one shape, and the length of values.
 pub struct Switching {
     /// The network of each block.
     pub network: Network,
     /// The number of blocks.
     pub blocks: usize,
-    /// Bytes of a value, from 1 to 16.
+    /// The length of a value in bytes, from 1 to 16.
     pub bytes: usize,
 }
 
 impl Switching {
-    /// Switches of all blocks: as many OTs.
+    /// The number of switches in all blocks, and so of OTs.
     pub fn switches(&self) -> usize {
         self.blocks * self.network.switches()
     }
@@ -67,7 +67,7 @@ impl Switching {
         [correction_bytes(switches, k, Security::SemiHonest) + headers, self.bytes * switches + headers]
     }
 
-    /// The most bytes that the permuter and the masker hold, their outputs included.
+    /// The maximum number of bytes that the permuter and the masker hold, including their outputs.
     pub(crate) fn held(&self) -> [usize; 2] {
         let frame = extension::SETUP_HELD + self.switches().min(FRAME) * (HELD_FOR_OT + 2 * self.bytes);
         let block = 16 * self.network.size() + 16 * self.network.switches();
@@ -85,11 +85,11 @@ impl Switching {
         Ok(())
     }
 
-    /// Runs the masker, with the values of all inputs of all blocks. Returns B of the outputs, block by block. What stands
-    /// behind the length of a value does not count.
+    /// Runs the masker, with the values of all inputs of all blocks. Returns B of the outputs, block by block. Bytes after the
+    /// length of a value do not count.
     ///
     /// # Errors
-    /// Those of the channel, and [`Error::Bug`] for another number of inputs.
+    /// The errors of the channel, and [`Error::Bug`] for a wrong number of inputs or length of values.
     pub fn masker(&self, ch: &mut Channel, ot: &mut Sender, inputs: &[Value]) -> Result<Secrets<Value>> {
         if inputs.len() != self.blocks * self.network.size() {
             return Err(Error::bug(format!("{} inputs of {} blocks", inputs.len(), self.blocks)));
@@ -123,7 +123,7 @@ impl Switching {
     /// Runs the permuter, with the choices of all blocks ([`Network::route`]). Returns D of the outputs, block by block.
     ///
     /// # Errors
-    /// Those of the channel, and [`Error::Bug`] for another number of choices.
+    /// The errors of the channel, and [`Error::Bug`] for a wrong number of choices or length of values.
     pub fn permuter(&self, ch: &mut Channel, ot: &mut Receiver, choices: &[bool]) -> Result<Secrets<Value>> {
         if choices.len() != self.switches() {
             return Err(Error::bug(format!("{} choices for {} switches", choices.len(), self.switches())));
@@ -152,17 +152,17 @@ impl Switching {
     }
 }
 
-/// A value of these first bytes.
+/// The value with these first bytes, and zeros after them.
 fn widened(first: &[u8]) -> u128 {
     first.iter().rev().fold(0, |value, byte| value << 8 | u128::from(*byte))
 }
 
-/// A party on its way through the switches of all blocks.
+/// The state of a party as it processes the switches of all blocks.
 struct Walk<'a> {
     network: &'a Network,
-    /// What it has at the positions of the block.
+    /// Its values at the positions of the block.
     block: Secrets<u128>,
-    /// Switches of the block that are done.
+    /// The number of switches of the block that are done.
     done: usize,
     outputs: Secrets<Value>,
 }
@@ -174,7 +174,7 @@ impl<'a> Walk<'a> {
         Walk { network, block: Secrets::zeros(network.size()), done: 0, outputs }
     }
 
-    /// Does the next `n` switches. `begin` fills the positions of a block, and `new(i, values)` gives what stands behind
+    /// Processes the next `n` switches. `begin` fills the positions of a block, and `new(i, values)` returns the values after
     /// number i of these switches.
     fn switch(
         &mut self,
