@@ -7,9 +7,9 @@
 //!    k_t^0 and k_t^1, and R gets the string of its choice.
 //! 2. S draws a bit r. For v = 0..15 it sends the bit r + [v = its nibble] + XOR_t (bit v of k_t^(v_t)). R can remove
 //!    the mask at v = its nibble and at no other v. Now r and the bit that R opens are shares of "the nibbles agree".
-//! 3. For each AND, two more random OTs, with random choices a and b of R, give a triple. The pads m of one bit give S the
-//!    shares a' = m_2,0 + m_2,1 and b' = m_1,0 + m_1,1, and the parties the shares a b + m_1,a + m_2,b and a' b' + m_1,0 +
-//!    m_2,0 of (a + a') (b + b').
+//! 3. For each AND, two more random OTs, with random choices a and b of R, give a triple. With pads m of one bit, S has the
+//!    shares a' = m_2,0 + m_2,1 and b' = m_1,0 + m_1,1. Then a b + m_1,a + m_2,b of R and a' b' + m_1,0 + m_2,0 of S are shares
+//!    of (a + a') (b + b').
 //! 4. The nibbles of a string are joined by ANDs in a tree. For z = x y the parties open d = x + (a + a') and e = y +
 //!    (b + b'), two bits of each party.
 //!
@@ -23,8 +23,8 @@
 //!
 //! Cost: a string of m nibbles takes 4 m + 2 (m - 1) OTs of ceil(128 / k) bits each from R to S, 16 m bits from S to R, and 2
 //! (m - 1) bits each way. A string of 64 bits takes 94 OTs, and 345 bytes at k = 5 or 228 at k = 8: [`Nibbles::traffic`]. A
-//! batch of such strings takes six messages in sequence ([`Nibbles::rounds`]). 2^20 strings of 64 bits take 5.3 s of CPU of
-//! both parties together at k = 4 and 5, and 12 s at k = 8, on an Intel Xeon with VAES that was busy otherwise.
+//! batch of such strings takes six messages in sequence ([`Nibbles::rounds`]). On an Intel Xeon with VAES under other load,
+//! 2^20 strings of 64 bits take both parties together 5.3 s of CPU at k = 4 and 5, and 12 s at k = 8.
 //!
 //! Memory: strings are processed in batches of 2^20. The pads of a frame of OTs are used before the next frame is made. For a
 //! batch, a party holds one bit per nibble and three per AND, and about as many again while it joins them: 22 bytes per string

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const SMALL: Nibbles = Nibbles { k: 5, batch: 60 };
 
-/// The shares of R and of S of these lists, under generators of this seed, and what they saw.
+/// The shares of R and of S of these lists, under generators of this seed, and their views.
 fn run(protocol: &Nibbles, [w, s]: &[Vec<u128>; 2], bits: u32, seed: u8) -> ([Vec<bool>; 2], Views) {
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let ((r, s), views) = run_pair(
@@ -60,7 +60,7 @@ fn bytes_are_as_counted() {
         let back = views.0[0].len();
         assert_eq!((there, back), protocol.traffic(n, bits), "{n} {bits} {k}");
     }
-    // What the header says, at 2^16 strings.
+    // The costs in the module documentation, at 2^16 strings.
     for (k, bytes) in [(5, 345.0), (8, 228.0)] {
         let (there, back) = Nibbles::new(k).traffic(1 << 16, 64);
         assert_eq!(((there + back) as f64 / 65536.0).round(), bytes, "{k}");
@@ -100,7 +100,7 @@ fn frames_of(views: &Views, party: usize, tag: u16) -> Vec<Vec<u8>> {
     split_frames(&views.0[party]).into_iter().filter(|frame| frame.0 == tag).map(|frame| frame.1).collect()
 }
 
-/// What is sent, and how much, is the same whether the strings agree or not; and it is different in another run.
+/// Messages are random and of the same lengths, whether the strings agree or not, and different in another run.
 #[test]
 fn messages_are_random_whether_strings_agree_or_not() {
     let [ours, _] = lists(640, 64);
@@ -131,7 +131,7 @@ fn messages_are_random_whether_strings_agree_or_not() {
     assert!(seen.iter().all(|frames| *frames == seen[0]));
 }
 
-/// Both parties up to the tree, and then what they open.
+/// The leaves of both parties, and the views of a run that goes on through the tree.
 fn leaves_and_views(pair: &[Vec<u128>; 2], bits: u32, seed: u8) -> ([Leaves; 2], Views) {
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let copy = |leaves: &Leaves| Leaves {
@@ -160,8 +160,8 @@ fn leaves_and_views(pair: &[Vec<u128>; 2], bits: u32, seed: u8) -> ([Leaves; 2],
     ([r, s], views)
 }
 
-/// To whoever opens d = x + a it says nothing about x of both parties, even with a share of x. The same for e, and for
-/// both parties.
+/// The opened d = x + a shows the other party nothing about x, even together with its share of x. This also holds for e, and
+/// for both parties.
 #[test]
 fn what_is_opened_says_nothing_together_with_a_share() {
     let n = 800;
@@ -169,14 +169,14 @@ fn what_is_opened_says_nothing_together_with_a_share() {
     for (theirs, agree) in [(0x35, [true, true]), (0x36, [false, true]), (0x95, [true, false])] {
         let (leaves, views) = leaves_and_views(&[ours.clone(), vec![theirs; n]], 8, 1);
         for (of, tag, party) in [(0, 0xe2, 1), (1, 0xe1, 0)] {
-            // What the other one opened, which `of` received.
+            // The bits that the other party opened, which `of` received.
             let opened = frames_of(&views, of, tag).concat();
             let share = &leaves[of].equal;
             for (which, agree) in agree.into_iter().enumerate() {
                 let opened = Bits::from_bytes(&opened[which * n / 8..][..n / 8], n).unwrap();
                 let guess = &opened ^ &share.range(which * n, n);
                 let right = (0..n).filter(|&i| guess.bit(i) == agree).count();
-                // Half, of a standard deviation of 14.
+                // Half, with a standard deviation of 14.
                 assert!(right.abs_diff(n / 2) < 100, "party {party}, {which}, {theirs:#x}: {right} of {n}");
             }
         }
@@ -206,7 +206,7 @@ fn triples_are_triples_and_fresh_in_every_frame_and_run() {
     }
 }
 
-/// With x = y = 0 and triples with b = c = 0 all that is opened are the bits a, and in the tree x stays 0.
+/// With x = y = 0 and triples with b = c = 0 only the bits a are opened, and in the tree x stays 0.
 #[test]
 fn every_triple_is_used_once() {
     let shape = Shape { strings: 50, nibbles: 13 };
@@ -228,7 +228,7 @@ fn every_triple_is_used_once() {
     assert_eq!(used, shape.ands());
 }
 
-/// The nibble that is added to an affine function, if the table is one and a one: the nearest to that, otherwise.
+/// The nibble v for which the table is closest to an affine function plus a one at v.
 fn guess(table: u16) -> u8 {
     let distance = |table: u16| {
         let affine = (0..32u16).map(|f| {
@@ -241,7 +241,7 @@ fn guess(table: u16) -> u8 {
     (0..16).min_by_key(|v| distance(table ^ 1 << v)).unwrap()
 }
 
-/// How often R's best guess of S's nibble is right, of 2000, with everything that R knows.
+/// The number of times, out of 2000, that R's best guess of S's nibble is right, given everything that R knows.
 fn guessed(string: fn(u128) -> u16) -> usize {
     let mut rng = Prng::from_seed(&[7; 32]);
     let right = |_: &usize| {
@@ -264,7 +264,7 @@ fn guessed(string: fn(u128) -> u16) -> usize {
 #[test]
 fn a_table_shows_the_nibble_under_pads_of_one_bit_and_not_under_these() {
     assert_eq!(guessed(|mask| 0u16.wrapping_sub(mask as u16 & 1)), 2000);
-    // By chance 125, of a standard deviation of 11.
+    // By chance 125, with a standard deviation of 11.
     let right = guessed(string);
     assert!(right.abs_diff(125) < 80, "{right} of 2000");
 }
@@ -296,7 +296,7 @@ fn masks_are_no_pads_and_of_the_numbers_of_their_ots() {
     let all: HashSet<u128> = first.iter().chain(second.iter()).copied().collect();
     assert_eq!(all.len(), 2 * pads.len());
     assert!(!all.contains(&u128::from_le_bytes([7; 16])));
-    // Bits for a triple are those of masks, too.
+    // Bits for a triple come from masks, too.
     let bits = single_bits(5, &pads);
     let expected = many_masks(5, &pads);
     assert!((0..pads.len()).all(|i| bits.bit(i) == (expected[i] & 1 == 1)));
@@ -377,11 +377,11 @@ fn a_sender_that_withholds_tables_gets_no_more_corrections_than_the_bound() {
     let mut cx = Context::new(&mut a, &ANY_SESSION, &mut rng);
     let sender = extension::Sender::setup(&mut cx, PURPOSE, 5, security).unwrap();
     let corrections = Message::new(0x34, "corrections");
-    // The frames that wait, and the current one.
+    // The queued frames, and the current one.
     for _ in 0..=AHEAD {
         cx.ch.rx.recv_bytes(corrections, sender.correction_bytes(FRAME)).unwrap();
     }
-    // No more arrive, however long it waits.
+    // No more arrive while it waits.
     cx.ch.set_patience(Duration::from_millis(300));
     assert!(cx.ch.rx.recv_bytes(corrections, sender.correction_bytes(FRAME)).is_err());
     drop(a);

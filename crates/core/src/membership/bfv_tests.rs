@@ -3,7 +3,7 @@ use crate::error::Fault;
 use crate::params::bfv::{Budget, LARGEST_SMALL, SPARSE};
 
 impl Bfv {
-    /// What rounding a multiple of it gives the plaintext.
+    /// The phase c0 + c1 s of a ciphertext. Rounding a multiple of it gives the plaintext.
     pub(crate) fn phase(&self, key: &SecretKey, [c0, c1]: &Pair) -> Element {
         let mut phase = self.product(c1, &key.0);
         *phase += &**c0;
@@ -11,8 +11,8 @@ impl Bfv {
     }
 }
 
-/// What a ciphertext, in coefficients, has beyond the exact multiple of the plaintext with these slots: the largest
-/// absolute value of a coefficient.
+/// The noise of a ciphertext in coefficient form: the largest absolute coefficient of its difference from the exact multiple of
+/// the plaintext with these slots.
 pub(crate) fn noise(bfv: &Bfv, key: &SecretKey, c: &Pair, slots: &[u64]) -> u128 {
     let mut rest = bfv.phase(key, c);
     *rest -= &*bfv.scaled(slots).unwrap();
@@ -26,7 +26,7 @@ pub(crate) fn largest(bfv: &Bfv, p: &Element) -> u128 {
     lifted(p, q).into_iter().map(|c| number(q - &c).min(number(c))).max().unwrap()
 }
 
-/// The coefficients as integers, of the type of `_like`: it belongs to a crate that is not ours.
+/// The coefficients as integers of the type of `_like`, which belongs to a foreign crate.
 fn lifted<B>(p: &Element, _like: &B) -> Vec<B>
 where
     for<'a> Vec<B>: From<&'a Poly>,
@@ -74,10 +74,10 @@ fn what_is_encrypted_evaluated_and_sent_is_what_is_decrypted() {
     let expected: Vec<u64> =
         (0..DEGREE).map(|i| t.add(t.mul(x[i], constants[i / QUERIES]), masks[i])).collect();
     assert_eq!(*bfv.decrypt(&key, &sent).unwrap(), expected);
-    // As it goes over the wire.
+    // The ciphertext after its way over the wire.
     let sent = sent.map(|half| bfv.read("response", &bfv.write(&half)).unwrap());
     assert_eq!(*bfv.decrypt(&key, &sent).unwrap(), expected);
-    // With another key there is nothing to see.
+    // Another key decrypts to unrelated values.
     let other = bfv.decrypt(&bfv.secret_key(rng).unwrap(), &sent).unwrap();
     assert!(other.iter().zip(&expected).filter(|(a, b)| a == b).count() < 3);
 }
@@ -110,12 +110,12 @@ fn small_coefficients_are_bounded_centered_and_fresh() {
     assert!(mean.abs() < 0.06 && (variance - 10.0).abs() < 0.25, "{mean} {variance}");
 }
 
-/// All errors and all coefficients at their largest, with signs that add up.
+/// The noise is at its bound or below with maximum errors and coefficients, whose signs add up.
 #[test]
 fn the_noise_keeps_to_its_bound_at_the_extremes() {
     let (bfv, rng) = (Bfv::new().unwrap(), &mut rng(4));
     let (t, key) = (bfv.plain(), bfv.secret_key(rng).unwrap());
-    // Both coefficients of the constant are (t - 1) / 2. In the slots they are a plus or minus a root of -1 times b.
+    // Both coefficients of the constant are (t - 1) / 2. The slots hold a plus or minus a root of -1 times b.
     let half = PLAIN / 2;
     let root = t.mul(t.inv(bfv.halves[1]).unwrap(), t.inv(2).unwrap());
     let constants = [t.add(half, t.mul(half, root)), t.sub(half, t.mul(half, root))];
@@ -141,7 +141,7 @@ fn the_noise_keeps_to_its_bound_at_the_extremes() {
     assert!(measured <= bound, "{measured} is above {bound}");
     assert!(measured > bound / 10 * 9, "{measured}: not the extreme of {bound}");
 
-    // With the largest flood too it is decrypted, and so is all noise that the calculator allows.
+    // It still decrypts with the largest flood, and with all noise that the calculator allows.
     let budget = Budget::new(256, 1 << 20).unwrap();
     for noise in [1 << budget.flood, (1 << budget.room) - (1 << budget.flood)] {
         for sign in [1, PLAIN - 1] {
@@ -153,13 +153,13 @@ fn the_noise_keeps_to_its_bound_at_the_extremes() {
             assert_eq!(*bfv.decrypt(&key, &c).unwrap(), expected, "{noise}");
         }
     }
-    // Eight times as much is too much: the room is not stated too small to see a mistake.
+    // Eight times the noise is too much, so the stated room is not so small as to hide a mistake.
     let mut c = sum.clone();
     (0..8).for_each(|_| *c[0] += &*everywhere(&bfv, 1 << budget.room));
     assert_ne!(*bfv.decrypt(&key, &c).unwrap(), expected);
 }
 
-/// Without the encryption of 0, or with one whose randomness is not fresh, the client could tell c1 apart.
+/// Without the encryption of 0, or with one whose randomness is not fresh, the client could distinguish c1.
 #[test]
 fn what_is_sent_has_a_fresh_encryption_of_zero_and_is_flooded() {
     let (bfv, rng) = (Bfv::new().unwrap(), &mut rng(5));
@@ -173,7 +173,7 @@ fn what_is_sent_has_a_fresh_encryption_of_zero_and_is_flooded() {
     });
     for sent in [&first, &second] {
         assert_eq!(*bfv.decrypt(&key, sent).unwrap(), *masks);
-        // a u is as large as the modulus: no multiple of nothing, and no error.
+        // a u is as large as the modulus, so it is neither 0 nor an error.
         assert_eq!(largest(&bfv, &sent[1]), u128::MAX, "no encryption of 0");
         let noise = noise(&bfv, &key, sent, &masks);
         let most = (1 << flood) + Budget::new(0, 1).unwrap().computed;
@@ -182,19 +182,19 @@ fn what_is_sent_has_a_fresh_encryption_of_zero_and_is_flooded() {
     let mut between = second[1].clone();
     *between -= &*first[1];
     assert_eq!(largest(&bfv, &between), u128::MAX, "the encryption of 0 is not fresh");
-    // Under a key of zeros its errors remain, in c1 as in c0.
+    // Under a key of zeros only the errors remain, in c1 as in c0.
     let zeros = [0; 2].map(|_| everywhere(&bfv, 0));
     let nothing = [bfv.nothing(), bfv.nothing()];
     let [c0, c1] = bfv.finish(nothing, &slots(&[]), &zeros, 0, rng).unwrap();
     assert!((1..=u128::from(LARGEST_SMALL)).contains(&largest(&bfv, &c1)), "no e_2");
-    // Beyond the flood of one bit.
+    // More than the flood of one bit.
     assert!((3..=u128::from(LARGEST_SMALL) + 1).contains(&largest(&bfv, &c0)), "no e_1");
 }
 
 #[test]
 fn errors_of_encryptions_of_zero_are_fresh_in_each_half_and_in_each_response() {
     let (bfv, rng) = (Bfv::new().unwrap(), &mut rng(8));
-    // Under a key of zeros nothing remains but the errors, and in the first halves a flood of one bit.
+    // Under a key of zeros only the errors remain, and in the first halves a flood of one bit.
     let zeros = [0; 2].map(|_| everywhere(&bfv, 0));
     let [[one, two], [three, four]] = [0; 2].map(|_| {
         let nothing = [bfv.nothing(), bfv.nothing()];
@@ -224,7 +224,7 @@ fn the_flood_is_uniform() {
             negative += usize::from(up.is_err());
             large += usize::from(up.or(down).unwrap() >= 1 << (bits - 1));
         }
-        // 4096 each, of a standard deviation of 45; of few values more are large.
+        // 4096 each, with a standard deviation of 45; with few values, more are large.
         assert!(negative.abs_diff(DEGREE / 2) < 320 || bits == 1, "{bits}: {negative}");
         assert!(large.abs_diff(DEGREE / 2) < 320 || bits == 1, "{bits}: {large}");
     }
@@ -285,6 +285,6 @@ fn errors_and_keys_are_fresh() {
     let [first, second] = [0; 2].map(|_| encrypted(&bfv, &one, &x, 1, rng));
     let mut between = first[0].clone();
     *between -= &*second[0];
-    // Same slots, same second half: what differs are the errors.
+    // The slots and second halves are the same, so only the errors differ.
     assert!((1..=2 * u128::from(LARGEST_SMALL)).contains(&largest(&bfv, &between)));
 }

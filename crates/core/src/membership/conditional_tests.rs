@@ -19,7 +19,7 @@ fn value(query: ItemHash, key: &Key) -> Value {
     *Ristretto255::map_and_raise(&[query], key).unwrap()[0].as_bytes()
 }
 
-/// What a client gets for these queries, of which these are in the set of the party with this key.
+/// The values that a client gets for these queries, of which the members are in the set of the party with this key.
 fn asked(
     protocol: &(impl ConditionalOprf + Sync),
     queries: &[ItemHash],
@@ -37,7 +37,7 @@ fn asked(
     values.to_vec()
 }
 
-/// F(k, q) for queries outside the set, and for the others random elements, all different. Every protocol must pass it.
+/// Checks that queries outside the set get F(k, q), and the others random elements, all different. Every protocol must pass it.
 fn is_a_conditional_oprf(protocol: &(impl ConditionalOprf + Sync), sizes: &[usize]) {
     let key = key(1);
     for &n in sizes {
@@ -64,7 +64,7 @@ fn it_is_a_conditional_oprf() {
     is_a_conditional_oprf(&FromMot(mot::Ideal), &[2, FRAME + 1]);
 }
 
-/// Why the union of many sets is not made of it: two clients of one party compare what they got for an item of both.
+/// Shows why the union of many sets is not built on it: two clients of one party can compare their values for a common item.
 #[test]
 fn two_clients_with_one_query_learn_whether_it_is_in_the_set() {
     let (party, queries) = (key(1), [query(7)]);
@@ -73,7 +73,7 @@ fn two_clients_with_one_query_learn_whether_it_is_in_the_set() {
             [1, 2].map(|client| asked(&FromMot(FromOt::default()), &queries, &[is_member], &party, client));
         assert_eq!(clients[0] != clients[1], is_member);
     }
-    // One client that asks twice sees it too.
+    // One client that queries twice learns it too.
     for is_member in [true, false] {
         let twice = [query(7); 2];
         let values = asked(&FromMot(mot::Ideal), &twice, &[is_member; 2], &party, 1);
@@ -81,7 +81,7 @@ fn two_clients_with_one_query_learn_whether_it_is_in_the_set() {
     }
 }
 
-/// The elements that S gets for equal queries, and what R makes of the answers.
+/// The elements that S gets for equal queries, and R's outputs from the answers.
 fn offered_to(is_member: bool, n: usize, seed: u8) -> (Vec<Point>, Vec<Value>) {
     let [s, r] = shares(&vec![is_member; n], seed);
     let key = key(1);
@@ -101,7 +101,7 @@ fn offered_to(is_member: bool, n: usize, seed: u8) -> (Vec<Point>, Vec<Value>) {
     (points, values.to_vec())
 }
 
-/// S must not see that two queries are one, and R not that the same v_0 came back.
+/// S must not see that two queries are equal, and R must not see the same v_0 come back.
 #[test]
 fn what_is_offered_is_fresh_for_every_query_and_run() {
     let n = 40;
@@ -109,7 +109,7 @@ fn what_is_offered_is_fresh_for_every_query_and_run() {
         let runs = [1, 2].map(|seed| offered_to(is_member, n, seed));
         let points: HashSet<&[u8; 32]> = runs.iter().flat_map(|run| &run.0).map(Point::as_bytes).collect();
         assert_eq!(points.len(), 2 * n);
-        // R gets as many values as there are random elements, or the one of the query.
+        // R gets as many values as there are random elements, or the single value of the query.
         let values: HashSet<&Value> = runs.iter().flat_map(|run| &run.1).collect();
         assert_eq!(values.len(), if is_member { 2 * n } else { 1 });
         let points: Vec<&Point> = runs.iter().flat_map(|run| &run.0).collect();
@@ -117,7 +117,7 @@ fn what_is_offered_is_fresh_for_every_query_and_run() {
     }
 }
 
-/// v_0 is a random element and no multiple of what R knows: it is what uniform bytes map to.
+/// v_0 is a random element, the image of uniform bytes, and no multiple of an element that R knows.
 #[test]
 fn the_element_for_members_is_the_image_of_uniform_bytes() {
     let all: Vec<Vec<u8>> =
@@ -139,7 +139,7 @@ fn the_identity_is_never_offered() {
     assert!(matches!(rows, Err(Error::Bug(_))));
 }
 
-/// The identity, what is no element, what is not reduced. S says in its error that it must not be told.
+/// The identity, bytes that encode no element, and unreduced bytes are refused. S's error says that the peer must not be told.
 #[test]
 fn what_is_no_element_or_the_identity_is_refused_by_both() {
     let mut one = [0; 32];
@@ -160,7 +160,7 @@ fn what_is_no_element_or_the_identity_is_refused_by_both() {
                 v_1.copy_from_slice(if i == 1 { &forged } else { &good });
             };
             mot::Ideal.sender(&mut cx, Secrets::zeros(2), 32, rows).unwrap();
-            // Nothing comes back, not even for the first.
+            // Nothing comes back, not even for the first query.
             assert!(cx.ch.rx.recv(W, 2).is_err());
             of_sender.join().unwrap()
         });

@@ -107,7 +107,7 @@ impl<G: Group, S: MakeSet> Mqrpmt for CwPrf<G, S> {
     fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
         cx.ch.stage("matching", Unit::Items, n_y + x.len());
         let omega = self.1.make(cx.exponent, x.len(), n_y)?;
-        // 0. P2 sends its queries in random order, so that the positions of the bits tell P1 nothing.
+        // 0. P2 sends its queries in random order, so that the positions of the bits reveal nothing to P1.
         let order = cx.rng.permutation(x.len());
         // 2. P2 picks k2.
         let x_k2 = Raised::<G>::new(x, cx.rng)?;

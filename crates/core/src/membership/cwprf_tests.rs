@@ -159,7 +159,7 @@ fn queries_that_meet_are_found_wherever_they_stand() {
     assert!(!repeats(&[]) && !repeats(&[5]) && !repeats(&[5, 9, 7]));
 }
 
-/// The client's queries as the server sees them, in the client's original order, if the client does not permute.
+/// A client that does not permute its queries, so that the server sees them in the client's original order.
 struct Unpermuted;
 impl Mqrpmt for Unpermuted {
     fn server(&self, cx: &mut Context, y: &Hashed, n: usize) -> Result<Secrets<bool>> {
@@ -223,7 +223,7 @@ fn the_servers_points_do_not_come_in_the_order_of_its_set() {
     assert!(both[0] == both[1] && stay < 10, "{stay}");
 }
 
-/// What both parties received in a run with these generators, and the order of the client's queries.
+/// The views of both parties in a run with these generators, and the order of the client's queries.
 fn run_with(session: &SessionId, y: &Hashed, x: &Hashed, seed: u8) -> (Views, Vec<usize>) {
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let ((_, order), views) = run_pair(
@@ -377,7 +377,7 @@ fn what_is_no_point_of_p256_is_refused_by_both_sides() {
             }
         }
     }
-    // Not canonical, and not on the curve, as which the identity may come.
+    // Encodings that are not canonical, and ones that are not on the curve, in which form the identity may be sent.
     refuses::<P256>(&[&[0xff; 64], &[0; 64], &[5; 64]]);
     let (mut one, mut four) = ([0; 32], [0; 32]);
     (one[31], four[31]) = (1, 4);
@@ -386,7 +386,7 @@ fn what_is_no_point_of_p256_is_refused_by_both_sides() {
 
 #[test]
 fn a_transport_of_its_own_can_carry_a_run() {
-    // What a hostile-peer test needs: a sink that forwards and an in-memory recording.
+    // The tools of a hostile-peer test: a sink that forwards and an in-memory recording.
     struct Forward(Box<dyn Sink>);
     impl Sink for Forward {
         fn send(&mut self, frame: Vec<u8>) -> Result<()> {

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 const SESSION: SessionId = SessionId::of([5; 32]);
 
-/// The sums of the cells of each item, opened.
+/// The sums of the cells of each item, decrypted.
 fn sums(y: &ItemSet, x: &ItemSet, filter: Filter) -> (Vec<u32>, Views) {
     let (y, x) = (&Hashed::new(y), &Hashed::new(x));
     let ((owner, sums), views) = run_pair(
@@ -23,7 +23,7 @@ fn sums(y: &ItemSet, x: &ItemSet, filter: Filter) -> (Vec<u32>, Views) {
     (ElGamal::quotients(&owner, &opened, &opened, filter.positions).1.to_vec(), views)
 }
 
-/// How many positions of each item no item of the owner has, by sets of positions.
+/// The number of positions of each item that no item of the owner has, computed with sets of positions.
 fn plain(y: &ItemSet, x: &ItemSet, filter: Filter, head: &[u8]) -> Vec<u32> {
     let seeds = Seeds::of_session(&SESSION, head[..32].try_into().unwrap());
     let domain = Domain::new(&seeds.positions, "positions of an item in a filter");
@@ -88,16 +88,16 @@ fn positions_are_uniform_and_of_the_seed() {
             let mut at = [0; 60];
             positions(&ItemHash::of_item(&item.to_le_bytes()), &mut at);
             at.iter().for_each(|at| counts[*at as usize] += 1);
-            // No two positions of an item are tied together.
+            // No two positions of an item are correlated.
             seen.extend([(at[0], at[1]), (at[1], at[2]), (at[58], at[59])]);
             steps += usize::from((at[0] + at[2] + 2002 - 2 * at[1]) % 1000 < 5);
         }
     }
-    // 120 each; chi-squared of 999 degrees of freedom: a standard deviation of 45.
+    // 120 each; chi-squared with 999 degrees of freedom has a standard deviation of 45.
     let chi2: f64 = counts.iter().map(|&n| (n as f64 - 120.0).powi(2) / 120.0).sum();
     assert!((chi2 - 999.0).abs() < 300.0, "{chi2}");
     assert!(seen.len() > 5900, "{}", seen.len());
-    // Three in a row are equally far apart by chance: 10 of 2000.
+    // By chance, three in a row are equally spaced in 10 of 2000 cases.
     assert!(steps < 60, "{steps}");
     let edge = Filter { cells: 1 << 32, positions: 72 };
     let mut at = [0; 72];
@@ -105,7 +105,7 @@ fn positions_are_uniform_and_of_the_seed() {
     assert!(at.iter().any(|at| *at > 3 << 30) && at.iter().any(|at| *at < 1 << 30));
 }
 
-/// The other party goes on, and knows.
+/// The other party continues, and notices it.
 #[test]
 fn only_malformed_cells_that_are_used_are_noticed() {
     let x = overlapping(0, 1, 0.0).1;
@@ -135,7 +135,7 @@ fn only_malformed_cells_that_are_used_are_noticed() {
     }
 }
 
-/// Answers that use it would be no ciphertexts either, and so its owner would see which items do.
+/// Answers that use such a cell would be no ciphertexts either, so its owner would see which items use it.
 #[test]
 fn a_cell_that_is_no_ciphertext_is_refused_whether_it_is_used_or_not() {
     type Short = Paillier<512>;
@@ -163,7 +163,7 @@ fn a_cell_that_is_no_ciphertext_is_refused_whether_it_is_used_or_not() {
         ends.1
     };
     assert_eq!(run(&good), Ok(true));
-    // 0, N, a prime of it, and what is above N^2.
+    // 0, N, a prime factor of N, and a number above N^2.
     let modulus = owner.public().n().to_vec();
     let prime = Short::save(&owner)[..32].to_vec();
     for number in [vec![], modulus, prime, vec![0xff; Short::CELL]] {
@@ -201,7 +201,7 @@ fn filters_that_are_too_large_are_refused() {
     assert_eq!(check(Filter { cells: 1 << 32, positions: 72 }), Ok(()));
 }
 
-/// What comes in place of a filter that was made in advance has the digest that was named.
+/// A filter made in advance must have the digest that was named.
 #[test]
 fn a_filter_other_than_the_one_that_was_named_is_refused() {
     let (y, x) = overlapping(3, 3, 0.5);

@@ -17,7 +17,7 @@ fn row(i: usize, which: usize, width: usize) -> Vec<u8> {
     (0..width).map(|at| (i * 7 + at * 3) as u8 ^ if which == 1 { 0x5a } else { 0 }).collect()
 }
 
-/// What R gets for keywords of which these are in X, and what both saw.
+/// R's rows for keywords of which these are in X, and the views of both parties.
 fn run(
     protocol: &(impl MembershipOt + Sync),
     is_member: &[bool],
@@ -42,7 +42,7 @@ fn run(
     (got, views)
 }
 
-/// R gets v_0 of the keywords in X and v_1 of the others. Every protocol must pass it.
+/// Checks that R gets v_0 of the keywords in X and v_1 of the others. Every protocol must pass it.
 fn is_a_membership_ot(protocol: &(impl MembershipOt + Sync), frame: usize) {
     for (n, width) in [(0, 8), (1, 1), (40, 33), (frame - 1, 16), (frame + 1, 16), (3, 70_000)] {
         for part in [1, 2, 3] {
@@ -66,7 +66,7 @@ fn it_is_a_membership_ot() {
     is_a_membership_ot(&FromOt::default(), FRAME);
 }
 
-/// With keywords and a set, as in Figure 2: the polarity of this figure, not of the next.
+/// With keywords and a set, as in Figure 2: the polarity of Figure 2, not of Figure 3.
 #[test]
 fn keywords_in_the_set_get_the_first_row() {
     let set: HashSet<&str> = ["bob", "cleo"].into();
@@ -97,7 +97,7 @@ fn rows_of_no_bytes_are_refused() {
     assert_eq!(cx.ch.bytes_sent(), 0);
 }
 
-/// Rows of zeros, whether the keywords are in X or not: what R receives is random, and as long.
+/// With rows of zeros, R's messages are random and equally long, whether the keywords are in X or not.
 #[test]
 fn both_rows_are_random_to_the_receiver() {
     let zeros = |_: usize, _: usize, width: usize| vec![0; width];
@@ -111,7 +111,7 @@ fn both_rows_are_random_to_the_receiver() {
     assert_eq!(views[0].frames(0), views[1].frames(0));
 }
 
-/// The row that R does not get is nowhere in what it receives, and neither is it in what it gets.
+/// The row that R does not get appears neither in its messages nor in its output.
 #[test]
 fn of_each_pair_one_row_arrives_and_not_the_other() {
     let is_member: Vec<bool> = (0..300).map(|i| i % 3 == 0).collect();
@@ -129,7 +129,7 @@ fn of_each_pair_one_row_arrives_and_not_the_other() {
     }
 }
 
-/// R's choices are its shares: what S receives is random, and as long, whatever they are.
+/// R's choices are its shares. For all choices, S's messages are random and equally long.
 #[test]
 fn what_the_sender_sees_does_not_depend_on_the_receivers_shares() {
     let view = |share: bool| {

@@ -54,8 +54,8 @@ fn the_outputs_are_those_of_the_plain_computation() {
     }
 }
 
-/// The bits of the client in the order in which they came, and those of the server in the order of the queries, where
-/// the client did not permute its queries.
+/// Variants without a permutation: the client's bits in the order of its queries, and the server's bits where the client did
+/// not permute its queries.
 struct InOrder;
 
 impl InOrder {
@@ -125,7 +125,7 @@ fn run_with(y: &Hashed, x: &Hashed, seed: u8) -> Views {
     .1
 }
 
-/// Over two frames, and never within one.
+/// The permutation is over both frames, not within each.
 #[test]
 fn queries_and_responses_are_in_random_order_and_another_one_in_each_run() {
     let x: ItemSet = (0..FRAME as u32 + 2000).map(|i| i.to_le_bytes()).collect();
@@ -144,7 +144,7 @@ fn queries_and_responses_are_in_random_order_and_another_one_in_each_run() {
         let views = run_with(&y, &x, seed);
         let queries = places_of(&masked, parts(&views.0[0], 0x16, 32));
         let responses = places_of(&raised, parts(&views.0[1], 0x17, 32));
-        // π: where among the queries the responses are from.
+        // π: the position of each response among the queries.
         let mut place = vec![0; queries.len()];
         queries.iter().enumerate().for_each(|(j, &i)| place[i] = j);
         let pi: Vec<usize> = responses.iter().map(|&i| place[i]).collect();
@@ -152,14 +152,14 @@ fn queries_and_responses_are_in_random_order_and_another_one_in_each_run() {
     });
     are_random_orders([&first.0, &second.0]);
     are_random_orders([&first.1, &second.1]);
-    // Of 2000 queries behind the first frame, 392 are expected in the last 2000 places, with a deviation of 18.
+    // Of 2000 queries after the first frame, 392 are expected in the last 2000 places, with a deviation of 18.
     for order in [&first.0, &first.1] {
         let stayed = order[FRAME..].iter().filter(|i| **i >= FRAME).count();
         assert!((280..510).contains(&stayed), "{stayed}");
     }
 }
 
-/// A server that responds before it has everything permutes less than everything.
+/// A server that responds before it has all queries cannot permute over the whole set.
 #[test]
 fn responses_leave_when_all_queries_have_come() {
     let (none, x) = (ItemSet::default(), (0..FRAME as u32).map(|i| i.to_le_bytes()).collect::<ItemSet>());
@@ -176,13 +176,13 @@ fn responses_leave_when_all_queries_have_come() {
     assert_eq!(sent, 0);
 }
 
-/// The number of matches would be a verdict on one item.
+/// Otherwise the number of matches would show whether one item matches.
 #[test]
 fn a_client_cannot_ask_for_the_same_item_twice() {
     let (none, x) = (ItemSet::default(), (0..3u32).map(|i| i.to_le_bytes()).collect::<ItemSet>());
     let points = map_and_raise(Hashed::new(&x).own(), &keys(7).0).unwrap();
     let points: Vec<[u8; 32]> = points.iter().map(|point| *point.as_bytes()).collect();
-    // Another abscissa, but equal under every key: the points differ by one of small order.
+    // Another abscissa, but equal under every key: the points differ by a point of small order.
     let disguised = (MontgomeryPoint(points[0]).to_edwards(0).unwrap() + EIGHT_TORSION[1]).to_montgomery().0;
     let asked = |queries: [[u8; 32]; 3]| {
         told(&[(0x16, &queries.concat())], |cx| {

@@ -17,7 +17,7 @@
 //!   of its items match;
 //! - the server permutes its set. A client that uses several keys for its points, and then gets a result, would learn
 //!   where in the server's file its matches are;
-//! - only a tag of F_k(x) is sent, with error probability 2^-40 per run. There is no compact set: P1 unmasks point by point, so
+//! - only a tag of F_k(x) is sent, with error probability 2^-40 per run. No compact set is used: P1 unmasks point by point, so
 //!   points are sent whole, and the queries must stay in the order of the bits;
 //! - queries with equal tags are rejected. Otherwise a client could repeat one item as often as the minimum count and
 //!   learn from the result whether Y has it. (A client that uses several keys still can: a minimum count protects
@@ -53,7 +53,7 @@ impl<G: Group> Mqrpmt for FromPermutedOprf<G> {
 
     fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
         let tags = Tags::new(cx.exponent, x.len(), n_y)?;
-        // 0. P2 sends its queries in random order, so that the positions of the bits tell P1 nothing.
+        // 0. P2 sends its queries in random order, so that the positions of the bits reveal nothing to P1.
         let order = cx.rng.permutation(x.len());
         // 1. P2 acts as the pOPRF's server, and obtains k and π.
         let keyed = PermutedOprf(self.0).sender(cx, x, n_y)?;

@@ -95,7 +95,7 @@ fn both_send_in_random_order_and_another_one_in_each_run() {
     let (mut y, mut x) = (Hashed::new(&y), Hashed::new(&x));
     under(&mut y, keys(7));
     under(&mut x, keys(8));
-    // What each sends is known, but for its order.
+    // The messages of both parties are known up to their order.
     let known_y: Vec<Vec<u8>> = {
         let points = Curve25519::map_and_raise(y.own(), &keys(7).0).unwrap();
         points.iter().map(|p| p.as_bytes().to_vec()).collect()
@@ -130,7 +130,7 @@ fn the_keys_of_both_are_fresh_in_each_run() {
     }
 }
 
-/// A client could ask for one item as often as a minimum count says.
+/// Otherwise a client could query one item as often as the minimum count.
 #[test]
 fn a_client_cannot_ask_for_the_same_item_twice() {
     let none = ItemSet::default();

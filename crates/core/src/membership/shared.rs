@@ -1,6 +1,6 @@
-//! Private membership tests with shared output, in bins (batched SS-PMT; GNT23, Figure 11, for all bins of a table at
-//! once; the construction is that of circuit PSI: Pinkas, Schneider, Tkachenko and Yanai, "Efficient Circuit-Based
-//! PSI with Linear Communication", EUROCRYPT 2019).
+//! Private membership tests with shared output, in bins (batched SS-PMT; GNT23, Figure 11, for all bins of a table at once; the
+//! construction is from circuit PSI: Pinkas, Schneider, Tkachenko and Yanai, "Efficient Circuit-Based PSI with Linear
+//! Communication", EUROCRYPT 2019).
 //!
 //! The querier has its items in a cuckoo table ([`crate::hashing::cuckoo`]), and the holder has a set. For each bin they get
 //! shares of one bit: whether the bin's item is in the holder's set. For an empty bin the bit is 0.

@@ -1,5 +1,5 @@
-//! Shares against plain membership; what the two parties compare and see in worlds that differ in matches; what is
-//! refused.
+//! Compares shares with plain membership; checks the compared strings and the parties' views in worlds that differ in matches;
+//! checks what is refused.
 
 use super::*;
 use crate::equality;
@@ -27,7 +27,7 @@ fn batch(n_y: usize, most: usize) -> Batch {
 /// Shares of the querier and of the holder.
 type Shares = [Secrets<bool>; 2];
 
-/// Runs both, with generators of these seeds.
+/// Runs both parties, with generators of these seeds.
 fn run(
     protocol: &(impl Sspmt + Sync),
     batch: &Batch,
@@ -112,7 +112,7 @@ fn many_bins_are_tested_at_once() {
     }
 }
 
-/// Equality that notes what is compared: the strings of the querier and of the holder, and their length.
+/// An equality protocol that records its inputs: the strings of the querier and of the holder, and their length.
 #[derive(Default)]
 struct Noting(Mutex<[(Vec<u128>, u32); 2]>);
 
@@ -128,8 +128,8 @@ impl Equality for Noting {
     }
 }
 
-/// The values of the querier, the targets of the holder, both as far as they are compared, and the views of a run over
-/// this programmable OPRF.
+/// The values of the querier, the targets of the holder, both cut to the compared bits, and the views of a run over this
+/// programmable OPRF.
 fn compared<P: BinOpprf + Sync>(
     opprf: P,
     batch: &Batch,
@@ -152,7 +152,7 @@ fn different<T: Eq + std::hash::Hash>(list: &[T]) -> bool {
     list.iter().collect::<HashSet<_>>().len() == list.len()
 }
 
-/// In worlds in which all items match, none, some, or there are none, in several runs: the querier's values are the
+/// In worlds in which all, none or some items match, or there are no items, and in several runs: the querier's values are the
 /// targets at matches and random elsewhere, no two are equal in any bin or run, and the same holds for the targets.
 #[test]
 fn targets_and_values_are_fresh_in_every_bin_and_every_run() {
@@ -167,7 +167,7 @@ fn targets_and_values_are_fresh_in_every_bin_and_every_run() {
         for (bin, is) in is.into_iter().enumerate() {
             assert_eq!(w[bin] == s[bin], is, "{number} {bin}");
         }
-        // What the querier sees, by itself.
+        // The querier's values, by themselves.
         random(&w);
         random(&s);
         assert!(different(&w), "values that are equal");
@@ -205,7 +205,7 @@ impl<P: BinOpprf> BinOpprf for OneTarget<P> {
     }
 }
 
-/// What is wrong with one target for all bins: the querier's own values tell it the matches. The test above notices.
+/// Shows the flaw of one target for all bins: the querier's own values reveal the matches. The test above notices it.
 #[test]
 fn one_target_for_all_bins_would_show_the_matches() {
     let (batch, all) = (batch(100, 100), inputs(150));
@@ -239,7 +239,8 @@ fn each_share_is_random_whatever_matches() {
     }
 }
 
-/// Messages of both, in worlds with and without items, with and without matches, and in another run of the first.
+/// The messages of both parties, in worlds with and without items, with and without matches, and in a second run of the first
+/// world.
 #[test]
 fn messages_look_alike_and_are_fresh_in_every_run() {
     let (batch, all) = (batch(150, 150), inputs(300));
@@ -267,7 +268,7 @@ fn messages_have_the_stated_lengths() {
     let protocol = Compared { opprf: Programmed(bins::Ideal), equality: equality::Ideal };
     let (_, views) = run(&protocol, &batch, (&inputs(3), &inputs(5)), [1, 2]);
     let (hint, strings) = (okvs::size(3 * 2700), (0x7011, 16 * batch.functions.bins()));
-    // 40 bits and those of the number of bins, in whole nibbles.
+    // 40 bits and the logarithm of the number of bins, in whole nibbles.
     assert_eq!(batch.bits(), Ok(48));
     assert_eq!(
         views.frames(0),
@@ -276,7 +277,7 @@ fn messages_have_the_stated_lengths() {
     assert_eq!(views.frames(1), [strings]);
 }
 
-/// The query of a bin without an item is random, and the others' are those of the items.
+/// The query of a bin without an item is random, and the other bins have the queries of their items.
 #[test]
 fn queries_of_empty_bins_are_random() {
     let (batch, items) = (batch(300, 1), inputs(40));
@@ -329,7 +330,7 @@ fn strings_are_as_long_as_the_errors_of_all_tests_need() {
         (40, 1 << 24, 3, 64),
         (40, (1 << 24) + 1, 3, 68),
         (126, 3, 3, 128),
-        // No fewer than those of the batch itself.
+        // The comparisons of the batch itself are the minimum.
         (40, 0, 1 << 20, 60),
     ] {
         assert_eq!(of(exponent, comparisons, bins).bits().unwrap(), bits, "{exponent} {comparisons} {bins}");
@@ -339,7 +340,7 @@ fn strings_are_as_long_as_the_errors_of_all_tests_need() {
         let e = batch.bits().unwrap_err();
         let named = e.to_string().contains(&format!("{comparisons} comparisons"));
         assert!(matches!(e, Error::Usage(_)) && named, "{e}");
-        // Before anything else.
+        // The check comes before anything else.
         let protocol = Compared { opprf: Programmed(bins::Ideal), equality: equality::Ideal };
         let table = Table::new(&batch.functions, &[]).unwrap();
         assert_eq!(told(&[], |cx| protocol.querier(cx, &batch, &table, &[])).err().as_ref(), Some(&e));

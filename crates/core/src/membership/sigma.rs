@@ -36,7 +36,7 @@ pub(crate) const EXPONENT: u32 = share(LAMBDA, 1);
 /// The number of 32-byte points per frame: queries or responses of the DDH instance.
 pub(crate) const FRAME: usize = per_frame(32);
 
-/// The number of values of `bytes` bytes per frame of queries or responses: as many as 256 KiB hold, and at least 1.
+/// The number of values of `bytes` bytes per frame of queries or responses: as many as fit into 256 KiB, and at least 1.
 pub(crate) const fn per_frame(bytes: usize) -> usize {
     let n = (1 << 18) / bytes;
     if n > 0 { n } else { 1 }

@@ -2,8 +2,8 @@
 //!
 //! P2 sends its public key, and for each item x encryptions of the powers x^1 to x^n_y in Z_l. P1 computes the polynomial f
 //! whose roots are its items. It responds to each query with a fresh encryption of r f(x), with r uniform and nonzero. The
-//! plaintext is 0 if x is in Y, and a uniform nonzero value otherwise: a response depends on its bit only (locality). There is
-//! no first message (order invariance), and the test needs only the secret key.
+//! plaintext is 0 if x is in Y, and a uniform nonzero value otherwise: a response depends on its bit only (locality). No first
+//! message is sent (order invariance), and the test needs only the secret key.
 //!
 //! Security: semi-honest, DDH on ristretto255 (IND-CPA of ElGamal), with the hash of the items as a random oracle. Leakage: the
 //! sizes; the client's bits are the output. Cost: n_x n_y ciphertexts of 64 bytes to the server and n_x back. The client does 2
@@ -17,11 +17,11 @@
 //! query can hold sums of several items. Nothing ties a response to its query either: a server that deviates can evaluate any
 //! polynomials of its degree, and several of them on one query.
 //!
-//! Departures from the paper, and what must not be changed:
+//! Departures from the paper, and points that must not change:
 //! - each response adds a fresh encryption of 0 under the public key, with randomness of full range. The client knows the
 //!   randomness of its queries. Without this encryption, the first part of a response is r times a value that the client can
 //!   compute for a guessed Y, and the second part then shows whether the guess is right;
-//! - r is nonzero. In the paper it is uniform in the whole field, and r = 0 would give a false match;
+//! - r is nonzero. The paper draws it from the whole field, and r = 0 would give a false match;
 //! - items are hashed to Z_l in a domain of the session. A false match needs a collision there, of probability
 //!   n_x n_y 2^-252;
 //! - an empty Y has f = 1, and counts as one item in the queries: each holds one power, on which the response does not depend.
@@ -162,7 +162,7 @@ impl SigmaMqpmt for SigmaAhe {
                 *power *= x;
                 *to = *power;
             }
-            // The randomness of a query depends on its position only: it is the same whatever else is asked.
+            // The randomness of a query depends on its position only, not on the other queries.
             out.copy_from_slice(&client.key.encrypt(&powers, &mut client.rng.fork(i.into())));
         });
         Ok(out)

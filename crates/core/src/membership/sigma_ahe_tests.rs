@@ -101,13 +101,13 @@ fn point(bytes: &[u8]) -> RistrettoPoint {
     CompressedRistretto(bytes.try_into().unwrap()).decompress().unwrap()
 }
 
-/// First and second parts.
+/// The first and second parts of the ciphertexts in these messages.
 fn points(views: &Views, party: usize, tag: u16) -> Vec<[RistrettoPoint; 2]> {
     let ciphertexts = parts(&views.0[party], tag, 64);
     ciphertexts.iter().map(|bytes| [point(&bytes[..32]), point(&bytes[32..])]).collect()
 }
 
-/// What the client knows in a run with this seed, and a right guess of Y.
+/// The client's knowledge in a run with this seed, with a right guess of Y.
 struct Guess {
     f: Secrets<Scalar>,
     items: Secrets<Scalar>,
@@ -128,8 +128,8 @@ impl Guess {
         self.f.iter().rev().fold(Scalar::ZERO, |value, c| value * self.items[i] + c)
     }
 
-    /// Of a response that does not match: r G; and r c_1 A_1 + r c_2 A_2 + ..., the first part that it would have
-    /// without fresh randomness, by the randomness of the query.
+    /// Computes from a response that does not match: r G; and r c_1 A_1 + r c_2 A_2 + ..., the first part that it would have
+    /// without fresh randomness, from the randomness of the query.
     fn says(&self, i: usize, [first, second]: [RistrettoPoint; 2]) -> [RistrettoPoint; 2] {
         let r_g = (second - first * self.sk) * self.at(i).invert();
         let mut rng = self.rng.fork(i as u64);
@@ -138,8 +138,8 @@ impl Guess {
     }
 }
 
-/// The client knows the randomness of its queries. If the first part of a response followed from it, it would tell
-/// whether Y was guessed right.
+/// The client knows the randomness of its queries. If the first part of a response followed from it, it would show whether Y
+/// was guessed right.
 #[test]
 fn responses_do_not_show_whether_a_guess_of_y_is_right() {
     let (y, x) = sets();
@@ -152,7 +152,7 @@ fn responses_do_not_show_whether_a_guess_of_y_is_right() {
     for i in (0..40).filter(|i| !bits[*i]) {
         let [_, stale] = guess.says(i, responses[i]);
         assert_ne!(responses[i][0], stale);
-        // The test tells the form without fresh randomness apart.
+        // The test recognises the form without fresh randomness.
         let part = |part: usize| -> RistrettoPoint {
             let query = queries[5 * i..5 * i + 5].iter();
             query.zip(&guess.f[1..]).map(|(parts, c)| parts[part] * (c * r)).sum()
@@ -182,7 +182,7 @@ fn each_response_is_masked_by_a_factor_and_randomness_of_its_own() {
     assert!(!distinct.contains(&[0; 32]) && !distinct.contains(&G.compress().0));
 }
 
-/// Of the frame of queries before, too.
+/// The factors also differ from the ones of the previous frame of queries.
 #[test]
 fn factors_of_different_frames_are_different() {
     let (y, x) = overlapping(MOST_Y, 20, 0.0);

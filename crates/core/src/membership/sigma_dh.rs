@@ -9,7 +9,7 @@
 //! So a response for an item outside Y is H(x)^sk, which looks random (locality), and a is a set of random-looking values that
 //! includes the matches (order invariance).
 //!
-//! Departures from the figure, and what must not be changed:
+//! Departures from the figure, and points that must not change:
 //! - a holds tags of digests of F_k(y), in a compact set that is sorted as a whole. This replaces the shuffle of the first
 //!   message: the order of Y would show P2 which items of Y match;
 //! - one s serves all queries. With a mask per query, P2 would have to know which query a response answers, and the test would

@@ -51,7 +51,7 @@ fn the_first_message_carries_no_order() {
 fn the_keys_of_both_are_fresh_in_each_run() {
     let (y, x) = overlapping(50, 40, 0.5);
     let (y, x) = (Hashed::new(&y), Hashed::new(&x));
-    // k does not show in what comes back alone, which s makes fresh. So once under one s.
+    // The responses alone do not show whether k is fresh, because s changes them. So the check is repeated under one s.
     let [first, second] = [1, 2].map(|seed| run_with(&SESSION, &y, &x, seed).1);
     let queries = |views: &Views| parts(&views.0[0], 0x16, 32);
     assert!(queries(&first).iter().all(|query| !queries(&second).contains(query)));
@@ -106,7 +106,7 @@ fn unfit_points_are_refused_by_both_sides() {
     }
 }
 
-/// A digest of each response is compared, so what differs in a point of low order only is one query.
+/// Digests of responses are compared, so queries that differ only by a point of low order count as one query.
 #[test]
 fn repeated_queries_are_seen_wherever_they_stand() {
     let set: ItemSet = (0..5u32).map(|i| i.to_le_bytes()).collect();

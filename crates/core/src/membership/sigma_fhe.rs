@@ -20,7 +20,7 @@
 //! party. The work is a dozen transforms per polynomial. Memory: two polynomials and the masks for each 4096 queries; a few
 //! polynomials per thread.
 //!
-//! Departures from the figure, and what must not be changed:
+//! Departures from the figure, and points that must not change:
 //! - the figure's server multiplies f by a random r and the client learns whether r f(x) is 0. Here many queries share a
 //!   ciphertext, and permuting slots is expensive. So each slot is masked and compared, which gives the server the bits. Then f
 //!   needs no r;
@@ -112,7 +112,7 @@ impl Mqrpmt for FromFhe {
 
     fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
         let budget = Budget::new(n_y, x.len())?;
-        // 0. P2 sends its queries in random order, so that the positions of the bits tell P1 nothing.
+        // 0. P2 sends its queries in random order, so that the positions of the bits reveal nothing to P1.
         let order = cx.rng.permutation(x.len());
         if x.is_empty() || n_y == 0 {
             return Ok(order);

@@ -56,8 +56,8 @@ fn the_positions_of_the_bits_carry_no_order() {
     crate::testing::are_random_orders([&one, &two]);
 }
 
-/// A client that asks for 0 in every slot, and looks at all that it gets: the values in all slots of each response, and
-/// the noise.
+/// A client that queries 0 in every slot, and returns all it sees: the values in all slots of each response, the noise, and the
+/// second halves.
 fn curious(y: &Hashed, n_x: usize, seed: u8) -> (Vec<Vec<u64>>, Vec<u128>, Vec<Element>) {
     let (mut a, b) = Channel::pair();
     // The server sees the end of the channel when this side is done.
@@ -91,8 +91,8 @@ fn curious(y: &Hashed, n_x: usize, seed: u8) -> (Vec<Vec<u64>>, Vec<u128>, Vec<E
     })
 }
 
-/// The client knows that f(0) is the same in all slots of a component. All that it sees must be masked, in slots without a
-/// query too, and by other masks in each slot, response and run.
+/// The client knows that f(0) is the same in all slots of a component. All that it sees must be masked, even in slots without a
+/// query, with different masks in each slot, response and run.
 #[test]
 fn all_slots_have_masks_of_their_own() {
     let y: ItemSet = (0..3).map(|i: u32| i.to_le_bytes()).collect();
@@ -104,7 +104,7 @@ fn all_slots_have_masks_of_their_own() {
             n += values.len();
             let low = values.iter().filter(|v| **v < PLAIN / 2).count();
             assert!(low.abs_diff(QUERIES) < 320, "{low}: masks that are not uniform");
-            // Under one mask for both components it would be the same for all queries.
+            // With one mask for both components, the difference would be the same for all queries.
             let pairs = values[..QUERIES].iter().zip(&values[QUERIES..]);
             differences.extend(pairs.map(|(first, second)| (first + PLAIN - second) % PLAIN));
             seen.extend(values);
@@ -124,7 +124,7 @@ fn responses_are_flooded_and_their_second_halves_say_nothing_about_the_set() {
     for noise in noises {
         assert!((1 << (flood - 1)..1 << (flood + 1)).contains(&noise), "{noise}: not flooded");
     }
-    // A client that guesses Y computes the sum of its own second halves by the coefficients.
+    // A client that guesses Y computes the sum of its own second halves, weighted with the coefficients.
     let bfv = Bfv::new().unwrap();
     let (mut ch, _) = Channel::pair();
     let rng = &mut Prng::from_seed(&[1; 32]);
@@ -154,7 +154,7 @@ fn keys_seeds_and_queries_are_fresh_in_each_run() {
     for ((tag, one), (_, two)) in first.iter().zip(&second).take(3) {
         assert!(matches!(tag, 0x2c | 0x2d) && one[..32] != two[..32] && one[32..] != two[32..], "{tag:#x}");
     }
-    // Of one run, powers of equal items are different too.
+    // Within one run, powers of equal items are different too.
     assert_ne!(first[1].1, first[2].1);
 }
 
@@ -186,7 +186,7 @@ fn the_polynomial_is_zero_at_the_items_and_components_are_independent() {
     assert_eq!(all.len(), 1200, "components are not of one session, or not independent");
 }
 
-/// A query that shares only one component with items of the server is none of them.
+/// A query that shares only one component with items of the server matches none of them.
 #[test]
 fn both_values_and_their_position_are_compared() {
     let masks: Vec<Components> = (0..50).map(|i| [i, 7]).collect();
@@ -251,7 +251,7 @@ fn larger_sets_are_refused_before_anything_is_sent() {
     assert!(matches!(e, Error::Usage(_)), "{e}");
 }
 
-/// Two ciphertexts with the same second half or the same error would show the difference of what they encrypt.
+/// Two ciphertexts with the same second half or the same error would show the difference of their plaintexts.
 #[test]
 fn errors_and_second_halves_are_fresh_in_each_ciphertext() {
     let numbers: HashSet<u64> =
@@ -264,7 +264,7 @@ fn errors_and_second_halves_are_fresh_in_each_ciphertext() {
     };
     let receives = |cx: &mut Context| (0..6).map(|_| cx.ch.rx.recv_bytes(POWER, POLYNOMIAL)).collect();
     let ((_, sent), _): ((_, Vec<Vec<u8>>), _) = run_pair(&SESSION, sends, receives);
-    // Of encryptions of 0, all that is left is the error.
+    // In encryptions of 0, only the error is left.
     let errors = sent.iter().enumerate().map(|(i, c0)| {
         let a = bfv.uniform(&[6; 32], numbered(i / 3, 1 + i % 3)).unwrap();
         bfv.phase(&key, &[bfv.read("query", c0).unwrap(), a])
@@ -278,7 +278,7 @@ fn errors_and_second_halves_are_fresh_in_each_ciphertext() {
     }
 }
 
-/// Otherwise equal pairs would be one input of the OPRF, which takes distinct ones.
+/// Otherwise equal pairs would be one input of the OPRF, which takes distinct inputs.
 #[test]
 fn equal_pairs_at_other_positions_are_other_inputs_and_so_are_those_of_other_sessions() {
     let of = |session| {
@@ -291,7 +291,7 @@ fn equal_pairs_at_other_positions_are_other_inputs_and_so_are_those_of_other_ses
     assert_eq!(all.len(), 200);
 }
 
-/// What both receive under fixed seeds: a change is a new version of the protocol.
+/// The bytes that both parties receive under fixed seeds. A change makes a new version of the protocol.
 #[test]
 fn wire_bytes_are_pinned() {
     let (y, x) = overlapping(5, 7, 0.5);

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 const SESSION: SessionId = SessionId::of([5; 32]);
 
-/// The ideal Sigma-mqPMT, for tests of its users: hashes in the clear.
+/// The ideal Sigma-mqPMT, for testing its callers: hashes in the clear.
 pub(crate) struct Ideal;
 
 pub(crate) const HASHES: Message<[u8; 32]> = Message::new(0x7006, "ideal first message");
@@ -69,7 +69,7 @@ pub(crate) fn plain(y: &ItemSet, x: &ItemSet) -> Vec<bool> {
     x.iter().map(|item| y.contains(item)).collect()
 }
 
-/// Checks that the bits are right, and the three properties. Every Sigma-mqPMT must pass it.
+/// Checks the bits and the three properties. Every Sigma-mqPMT must pass it.
 pub(crate) fn is_a_sigma_mqpmt<S: SigmaMqpmt>(sigma: &S, frame: usize) {
     for (n_y, n_x) in sizes(frame) {
         for overlap in [0.0, 0.5, 1.0] {
@@ -104,7 +104,7 @@ fn has_the_three_properties<S: SigmaMqpmt>(sigma: &S) {
         out
     };
 
-    // Reusable: one first message is sent, before, between and behind queries that are answered in several parts.
+    // Reusable: one first message serves queries that are answered in several parts.
     sigma.send_encoding(&server, &mut ours.tx, threads, of).unwrap();
     let a = sigma.receive_encoding(&mut theirs.rx, of).unwrap();
     let all: Vec<u32> = (0..60).collect();
@@ -119,7 +119,7 @@ fn has_the_three_properties<S: SigmaMqpmt>(sigma: &S) {
     };
     assert_eq!(bits(&responses), expected, "reusable");
 
-    // Context-independent: a query is the same whatever else is asked, and whatever else is in X.
+    // Context-independent: a query depends neither on the other queries nor on the other items of X.
     let together = bytes(&sigma.queries(&client, &all).unwrap());
     let each: Vec<u8> = all.iter().flat_map(|&i| bytes(&sigma.queries(&client, &[i]).unwrap())).collect();
     assert!(together == each, "context-independent");

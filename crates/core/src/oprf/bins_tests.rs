@@ -1,5 +1,4 @@
-//! Compares the protocol with its definition, over the ideal and the silent VOLE; checks what it sends, and what it
-//! rejects.
+//! Compares the protocol with its definition, over the ideal and the silent VOLE; checks its messages and its refusals.
 
 use super::*;
 use crate::channel::Channel;
@@ -41,7 +40,7 @@ where
 {
     for bins in [0, 1, 3, frame - 1, frame + 1, 2 * frame + 1] {
         let mut lengths = Vec::new();
-        // The same query in all bins, or another one in each.
+        // The same query in all bins, or a different one in each.
         for queries in [vec![[7; 16]; bins], queries(bins)] {
             let ((values, keys), views) = run(protocol, &ANY_SESSION, "bins", &queries);
             assert_eq!(values.len(), bins);
@@ -90,7 +89,7 @@ fn it_is_an_oprf_in_bins_over_silent_vole() {
     assert_eq!(*values, *keys.evaluate(5000, point).unwrap());
 }
 
-/// Recomputed by definition, from the output of the ideal VOLE's sender and the messages.
+/// Recomputes values and messages by definition, from the output of the ideal VOLE's sender and the messages.
 #[test]
 fn values_and_messages_are_those_of_the_definition() {
     let (n, session) = (70, SessionId::of([2; 32]));
@@ -119,7 +118,7 @@ fn values_and_messages_are_those_of_the_definition() {
     }
 }
 
-/// What S sees is masked afresh in every bin and every run, whatever the queries.
+/// S's view is freshly masked in every bin and every run, for all queries.
 #[test]
 fn queries_are_masked_by_a() {
     let sent = |queries: &[Query], seed: u8| {

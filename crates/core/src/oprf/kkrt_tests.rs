@@ -153,7 +153,7 @@ fn every_setup_has_a_random_s() {
     }
 }
 
-/// Columns and frames have separate counters, so that no two streams share a block, whatever the keys.
+/// Columns and frames have separate counters, so that no two streams share a block, for all keys.
 #[test]
 fn no_two_columns_and_no_two_frames_share_a_counter() {
     let mut common = Common::new(&SESSION, "a", Threads::global());
@@ -315,7 +315,7 @@ fn corrections_that_are_too_short_or_something_else_are_refused() {
             matches!(&e, Error::Peer { fault: Fault::Misbehaved, what, .. } if what.contains("KKRT")),
             "{e}"
         );
-        // Discard what is left of the forged message.
+        // Discard the rest of the forged message.
         (a, b) = Channel::pair();
     }
     // Wrong corrections give wrong outputs, to the party that sent them.

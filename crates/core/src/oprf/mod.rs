@@ -27,7 +27,7 @@ pub type Output = [u8; 32];
 /// A multi-point OPRF: the parties evaluate F under one key, each at all of its own inputs.
 ///
 /// Each party knows the other's number of inputs. The sender uses the key for this evaluation only: a session needs F on both
-/// sets, once. To the receiver F is random at every input of the sender that it does not have itself.
+/// sets, once. F is random to the receiver at every input of the sender that the receiver does not have.
 ///
 /// A session runs it once. To run it again, pass `part(session, ..)` ([`crate::hash::part`]) with a different
 /// name each time.

@@ -17,15 +17,14 @@
 //! R at a million each. For each input, R computes 3w / 8 AES blocks, reads w bits and clears as many; S does
 //! the same without clearing.
 //!
-//! The positions that are read and written depend on F_k of secret inputs. A program on the same machine that
-//! observes the caches could learn something about them, since both parties know k. The peer cannot: the number
-//! of positions and the order of all messages follow from the sizes. The only time it sees is that of whole
-//! groups of columns.
+//! The positions that are read and written depend on F_k of secret inputs. A program on the same machine that observes the
+//! caches could learn something about them, since both parties know k. The peer cannot: the number of positions and the order
+//! of all messages follow from the sizes. It sees only the time of whole groups of columns.
 //!
-//! What a malicious receiver can do: if its D is all zeros, it knows F everywhere, regardless of the sender's choices. It can
-//! then test any number of guesses against the sender's later messages. The sender cannot detect this.
+//! A malicious receiver whose D is all zeros knows F everywhere, regardless of the sender's choices. It can then test any
+//! number of guesses against the sender's later messages. The sender cannot detect this.
 //!
-//! What a malicious sender cannot do:
+//! Limits of a malicious sender:
 //! - It cannot choose s after learning k, because k is sent from `Seeds`, which exist only after the OTs. With k
 //!   it could search for items that have the same row.
 //! - It cannot choose its columns. A receiver of base OTs may be able to influence its pads, but here R's
@@ -257,7 +256,7 @@ impl Code {
 
 /// 2(a) and Figure 4, step 2: for each column, A_i = r^(0), B_i = A_i + D_i, and R sends Delta_i = B_i + r^(1). Returns the
 /// values of the inputs in A. Columns are computed while earlier ones are sent: on a slow link a group takes as long to send as
-/// to compute. With many inputs it is more than the connection buffers.
+/// to compute. With many inputs, a group is more than the connection buffers.
 fn offer(
     cx: &mut Context,
     matrix: &Matrix,

@@ -6,7 +6,7 @@ use crate::testing::{Views, every_bit_is_random, parts, run_pair, split_frames};
 
 const SESSION: SessionId = SessionId::of([8; 32]);
 
-/// Tags and bodies.
+/// The tags and bodies of frames.
 type Frames = Vec<(u16, Vec<u8>)>;
 
 const BOTH_FORMS: [MultiPoint; 2] =
@@ -199,8 +199,8 @@ fn the_receiver_says_nothing_before_the_choices_are_made() {
     assert_eq!(result.1, 0);
 }
 
-/// R knows A and B. At an item that only S has, the value must not be that of A or of B; otherwise R could test
-/// guesses of the item.
+/// R knows A and B. At an item that only S has, the value must not be A's or B's value; otherwise R could test guesses of the
+/// item.
 #[test]
 fn what_the_receiver_has_is_not_the_function_at_items_of_the_sender_alone() {
     let (y, x) = (inputs(0, 60), inputs(50, 40));
@@ -242,7 +242,7 @@ fn choices_and_values_nobody_evaluates_are_random() {
     assert_eq!(halves.len(), 200);
 }
 
-/// The choices are what the sender's generator gives next, so that they are others in another use of it.
+/// The choices are the next output of the sender's generator, so every use of it draws different ones.
 #[test]
 fn choices_are_drawn_anew_in_every_use_of_a_generator() {
     let (y, x, protocol) = (inputs(0, 2), inputs(1, 4), MultiPoint::default());
@@ -324,8 +324,7 @@ fn keys_are_of_full_width() {
     every_bit_is_random(&keys, 128);
 }
 
-/// D is all ones except for the codes of Y. If a column showed D to S, S could distinguish it from that of
-/// another set.
+/// D is all ones except for the codes of Y. If a column showed D to S, S could distinguish it from another set's column.
 #[test]
 fn columns_do_not_show_the_codes() {
     // All columns of a run, without S's choices: in each column half of the bits are ones.
@@ -497,7 +496,7 @@ fn an_error_amid_the_columns_ends_both_halves() {
     let receiver = |cx: &mut Context| offer(&mut cx.on(&threads), &matrix, &seeds, &f, &inputs(0, 3));
     type Party<'a> = &'a (dyn Fn(&mut Context) -> Result<Secrets<Output>> + Sync);
     type Peer<'a> = &'a dyn Fn(&mut Channel);
-    // The columns are more than the channel holds: the receiver cannot end while nobody reads them.
+    // The columns are more than the channel holds: the receiver cannot end until they are read.
     let interrupted = |party: Party, peer: Peer, stopped: bool| {
         let (mut ours, mut theirs) = Channel::pair();
         let canceller = ours.canceller();

@@ -12,7 +12,7 @@ use crate::testing::{
 
 const SESSION: SessionId = SessionId::of([5; 32]);
 
-/// What the receiver and the sender output, and what they saw.
+/// The outputs and the views of the receiver and the sender.
 struct Ran {
     f_y: Secrets<u128>,
     order: Vec<u32>,
@@ -47,7 +47,7 @@ fn set(items: std::ops::Range<usize>) -> ItemSet {
 
 fn gives_its_values_in_the_order_of_the_permutation<G: Group>(group: G, frame: usize) {
     for (n_y, n_x) in sizes(frame) {
-        // The sender has all items of the receiver, in front of some of its own.
+        // The sender has all items of the receiver, followed by some of its own.
         let (y, x) = (set(0..n_y), set(0..n_y + n_x));
         let ran = run_with(&PermutedOprf(group), SESSION, &Hashed::new(&y), &Hashed::new(&x), 1);
         assert_eq!((ran.f_y.len(), ran.order.len(), ran.f_x.len()), (n_y, n_y, n_y + n_x));
@@ -83,7 +83,7 @@ fn the_receiver_evaluates_at_the_positions_it_names() {
     assert_eq!((ran.f_y.len(), ran.f_x.len()), (5, 0));
 }
 
-/// An order within frames would tell the receiver in which frame of its set a match is.
+/// An order within frames would show the receiver in which frame of its set a match is.
 #[test]
 fn the_permutation_is_random_over_the_whole_set_and_another_one_in_each_run() {
     let y = set(0..FRAME + 2000);
@@ -92,7 +92,7 @@ fn the_permutation_is_random_over_the_whole_set_and_another_one_in_each_run() {
     let [first, second] = [1, 2].map(|seed| run_with(&PermutedOprf(Curve25519), SESSION, &y, &x, seed).order);
     let [first, second] = [first, second].map(|order| order.iter().map(|&i| i as usize).collect::<Vec<_>>());
     are_random_orders([&first, &second]);
-    // Of the 2000 inputs behind the first frame, 393 are expected in its last 2000 places, with a deviation of 18.
+    // Of the 2000 inputs after the first frame, 393 are expected in its last 2000 places, with a deviation of 18.
     let stayed = first[FRAME..].iter().filter(|i| **i >= FRAME).count();
     assert!((280..510).contains(&stayed), "{stayed}");
 }
@@ -102,15 +102,15 @@ fn the_keys_of_both_are_fresh_in_each_run() {
     let (y, x) = overlapping(50, 40, 0.5);
     let (y, x) = (Hashed::new(&y), Hashed::new(&x));
     let [first, second] = [1, 2].map(|seed| run_with(&PermutedOprf(Ristretto255), SESSION, &y, &x, seed));
-    // s shows in what the sender gets, and k in F.
+    // s shows in the sender's input, and k in F.
     let masked = |ran: &Ran| parts(&ran.views.0[1], 0x13, 32);
     assert!(masked(&first).iter().all(|point| !masked(&second).contains(point)));
     assert!(first.f_x.iter().all(|value| !second.f_x.contains(value)));
     assert!(first.f_y.iter().all(|value| !second.f_y.contains(value)));
 }
 
-/// The sender could look up an item that comes unmasked, and the receiver would have the value of one that comes back
-/// as it was.
+/// The sender could look up an item that arrives unmasked, and the receiver would know the value of a point that comes back
+/// unchanged.
 #[test]
 fn what_a_party_receives_is_under_the_key_of_the_other() {
     let y = set(0..200);
@@ -156,7 +156,7 @@ fn values_are_of_full_width_and_no_part_of_the_points() {
     }
 }
 
-/// A sender that answers before it has everything permutes less than everything.
+/// A sender that answers before it has all inputs cannot permute over the whole set.
 #[test]
 fn the_sender_answers_when_all_inputs_have_come() {
     let none = ItemSet::default();
@@ -213,7 +213,7 @@ fn what_is_no_element_or_the_identity_is_refused_by_both_sides() {
     }
 }
 
-/// The figures draw keys from all of Z_p. With 0 everything is the identity, which is refused before it is sent.
+/// The figures draw keys from all of Z_p. With a key of 0, everything is the identity, which is refused before it is sent.
 #[test]
 fn a_key_of_zero_sends_nothing() {
     let y = set(0..3);

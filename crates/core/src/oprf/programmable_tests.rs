@@ -1,4 +1,4 @@
-//! The values against their definition, over ideal and real OPRFs; what a hint shows, and what is refused.
+//! Compares the values with their definition, over ideal and real OPRFs; checks what a hint shows, and the refusals.
 
 use super::*;
 use crate::error::Fault;
@@ -18,7 +18,7 @@ fn inputs(n: usize) -> Vec<Input> {
     (0..n as u64).map(|i| Input::of_item(&i.to_le_bytes())).collect()
 }
 
-/// The value that is programmed at number i.
+/// The value programmed at number i.
 fn programmed(i: usize) -> Value {
     *blake3::hash(&i.to_le_bytes()).as_bytes().first_chunk().unwrap()
 }
@@ -95,7 +95,8 @@ fn run_in_bins(
     (values, views)
 }
 
-/// The same in bins. Query i of bin i is programmed if `has(i)`; in each bin, and in the next one, another is too.
+/// Checks a programmable OPRF in bins as [`is_an_opprf`] does. Query i of bin i is programmed if `has(i)`; another query is
+/// programmed in each bin, and in the next one.
 fn is_an_opprf_in_bins(protocol: &(impl BinOpprf + Sync), sizes: &[usize]) {
     for &bins in sizes {
         let queries: Vec<Query> = inputs(2 * bins).iter().map(query).collect();
@@ -159,8 +160,8 @@ fn hint(views: &Views) -> (Vec<u8>, Vec<Vec<u8>>) {
     (parts(&views.0[0], 0xc1, 16).concat(), parts(&views.0[0], 0xc2, 16))
 }
 
-/// Few keys of many, all of them, and none; with values that are all the same; matches and none. No element of a hint
-/// is equal to another, or constant, or that of another run.
+/// Hints for few of many keys, for all and for none, for equal values, with and without matches. No element of a hint equals
+/// another, is constant, or occurs in another run.
 #[test]
 fn hints_of_different_keys_look_alike() {
     let all = inputs(400);
@@ -194,7 +195,7 @@ fn hints_of_different_keys_look_alike() {
     assert!(!seen.contains(&zero));
 }
 
-/// Whoever knows a key and did not query it learns nothing from the hint: neither the value, nor that it has one.
+/// A receiver that knows a key and did not query it learns nothing from the hint: neither the key's value, nor that it has one.
 #[test]
 fn values_at_keys_that_are_not_queried_are_masked() {
     let (y, x) = (inputs(1), inputs(301));
@@ -221,7 +222,7 @@ fn values_at_keys_that_are_not_queried_are_masked() {
     }
 }
 
-/// Keys and values that fill up come from the sender's generator, each its own.
+/// The random keys and values up to the bound come from the sender's generator, each drawn by itself.
 #[test]
 fn hints_are_filled_up_with_random_keys_and_values() {
     let (few, most) = (5, 300);
@@ -234,7 +235,7 @@ fn hints_are_filled_up_with_random_keys_and_values() {
         |cx| send_hint(cx, &first_keys, first_values.into(), whole(few, most)),
     );
     assert_eq!(*decoded, *values);
-    // What was drawn for it.
+    // The keys and values drawn for it.
     let rng = &mut Prng::from_seed(&SEEDS[1]);
     keys.extend((few..most).map(|_| Key::random(rng)));
     let mut more = vec![[0; 16]; most - few];
@@ -248,7 +249,7 @@ fn hints_are_filled_up_with_random_keys_and_values() {
     assert_eq!(*rows.decode(&hint).unwrap(), *values);
 }
 
-/// Where the sender does not have the key, all randomness of the receiver being equal.
+/// The receiver's values where the sender does not have the key, with all randomness of the receiver being equal.
 #[test]
 fn values_that_are_not_programmed_are_fresh_in_every_run() {
     let (y, x) = (inputs(300), inputs(310));
@@ -284,8 +285,8 @@ fn messages_have_the_stated_lengths() {
     }
 }
 
-/// What is not programmed is random in all bytes of a value, and nothing comes behind them. So it is equal to a value
-/// by chance as often as its length says.
+/// An unprogrammed value is random in all of its bytes, with nothing after them. So it equals another one by chance as often as
+/// its length implies.
 #[test]
 fn values_are_as_long_as_is_asked_for() {
     let (n, n_x) = (3000, 250);
@@ -311,7 +312,7 @@ fn values_are_as_long_as_is_asked_for() {
             let right = |i: usize| values[i][..bytes] == programmed(i)[..bytes];
             assert!((0..n_x).all(right), "{bytes}");
             every_bit_is_random(&values[n_x..], 8 * bytes);
-            // 2750 values of one byte: 11 are right by chance, of a standard deviation of 3.3.
+            // 2750 values of one byte: 11 are right by chance, with a standard deviation of 3.3.
             let chance = (n_x..n).filter(|&i| values[i][0] == programmed(0)[0]).count();
             assert!((1..40).contains(&chance), "{chance}");
             let zeros = (n_x..n).filter(|&i| values[i] == [0; 16]).count();
@@ -334,7 +335,7 @@ fn the_ideal_functionality_has_values_of_all_lengths() {
     every_bit_is_random(&values[200..], 24);
 }
 
-/// Nothing is sent after what F sends, or nothing at all.
+/// Nothing is sent after the messages of F, or nothing at all.
 #[test]
 fn more_keys_than_announced_are_a_bug() {
     let bug = |e: Option<Error>| assert!(matches!(e, Some(Error::Bug(_))), "{e:?}");
@@ -349,13 +350,13 @@ fn more_keys_than_announced_are_a_bug() {
     // More queries than bins.
     let in_bins = Programmed(bins::Ideal);
     bug(told(&[], |cx| BinOpprf::receiver(&in_bins, cx, "points", &[[0; 16]; 3], bounds)).err());
-    // Values of no length, and longer ones than there are.
+    // Values of length 0, and of more than 16 bytes.
     for bytes in [0, 17] {
         let bounds = Bounds { bytes, ..whole(3, 3) };
         bug(told(&[], |cx| send_hint(cx, &keys(3), Secrets::zeros(3), bounds)).err());
         bug(told(&[], |cx| receive_hint(cx, &inputs(3), Secrets::zeros(3), bounds)).err());
     }
-    // Keys that are equal.
+    // Equal keys.
     let equal = Secrets::from([inputs(1), inputs(1)].concat());
     bug(told(&[], |cx| send_hint(cx, &equal, Secrets::from(vec![[1; 16], [2; 16]]), bounds)).err());
 }

@@ -132,9 +132,9 @@ fn a_sender_that_withholds_answers_gets_no_more_elements_than_the_bound() {
                 .map(drop),
         )
     });
-    // The frames that wait, and the current one.
+    // The queued frames, and the current one.
     (0..=AHEAD).for_each(|_| drop(a.rx.recv(BLINDED, FRAME).unwrap()));
-    // No more arrive, however long it waits.
+    // No more arrive while it waits.
     a.set_patience(Duration::from_millis(500));
     assert!(a.rx.recv(BLINDED, FRAME).is_err());
     drop(a);

@@ -16,10 +16,10 @@
 //! different one; as in the paper, the receiver picks the seed of its rows after its inputs are fixed. The VOLE
 //! is generated in parts under one Delta, and A + P of a part is sent before the next part is generated.
 //!
-//! Security: semi-honest, as the VOLE, with H correlation robust (BLAKE3). There is no malicious mode: a malicious receiver can
-//! encode more inputs in P than it announces ("OKVS overfitting", Asiacrypt 2024), and we have no bound on how many. It can
-//! also pick the seed once it knows C. If the code's assumption fails, A is not random, and S could test guesses of Y against
-//! A + P; X would still be hidden.
+//! Security: semi-honest, as the VOLE, with H correlation robust (BLAKE3). A malicious mode is not provided: a malicious
+//! receiver can encode more inputs in P than it announces ("OKVS overfitting", Asiacrypt 2024), and we have no bound on how
+//! many. It can also pick the seed once it knows C. If the code's assumption fails, A is not random, and S could test guesses
+//! of Y against A + P; X would still be hidden.
 //!
 //! Leakage: |Y| to S, |X| to R. The time that R takes to solve for P depends slightly on Y and on the seed,
 //! which S learns later. S can measure it: R solves between its last message of the base OTs and its first corrections.

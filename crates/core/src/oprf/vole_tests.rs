@@ -1,5 +1,4 @@
-//! Compares the protocol with its definition, over the ideal and the silent VOLE; checks what it sends, and what
-//! it rejects.
+//! Compares the protocol with its definition, over the ideal and the silent VOLE; checks its messages and its refusals.
 
 use super::*;
 use crate::channel::Channel;
@@ -15,7 +14,7 @@ fn inputs(n: usize) -> Vec<Input> {
     (0..n as u64).map(|i| Input::of_item(&i.to_le_bytes())).collect()
 }
 
-/// The same protocol over the whole field, as for a sender with more inputs than a test can have.
+/// The protocol over the whole field, as for a sender with more inputs than a test can have.
 struct Whole<P>(P);
 
 impl<P: Oprf> Oprf for Whole<P> {
@@ -148,7 +147,7 @@ fn the_sender_expands_a_part_for_what_has_come_and_no_more() {
     }
 }
 
-/// What S sees is masked afresh in every run, and does not reveal the inputs it was computed from.
+/// S's view is freshly masked in every run, and does not reveal the inputs from which it was computed.
 #[test]
 fn what_is_sent_is_masked_by_a() {
     let (all, session) = (inputs(260), SessionId::of([2; 32]));
@@ -221,14 +220,14 @@ fn the_vole_belongs_to_the_session() {
     assert!(sums(1).iter().zip(sums(2)).all(|(a, b)| *a != b));
 }
 
-/// A scalar with zeros behind it.
+/// A scalar, followed by zeros.
 fn widened(first: &Half) -> Value {
     let mut value = [0; 16];
     value[..8].copy_from_slice(first);
     value
 }
 
-/// Recomputed by definition, from the output of the ideal VOLE's sender and the messages.
+/// Recomputes outputs and messages by definition, from the output of the ideal VOLE's sender and the messages.
 #[test]
 fn outputs_and_messages_are_those_of_the_definition() {
     by_definition::<Half>(&Rr22::new(Ideal), widened);

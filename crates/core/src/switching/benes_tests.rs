@@ -1,9 +1,9 @@
-//! Networks against the permutations that they were routed for.
+//! Compares networks with the permutations that they were routed for.
 
 use super::*;
 use crate::rng::Prng;
 
-/// What a network does to its inputs: switch by switch.
+/// The outputs of a network, computed switch by switch.
 fn outputs(network: &Network, choices: &[bool]) -> Vec<u32> {
     let mut at: Vec<u32> = (0..network.size() as u32).collect();
     for (switch, &exchanges) in network.list().iter().zip(choices) {

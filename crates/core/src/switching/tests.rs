@@ -1,4 +1,4 @@
-//! Both parties' values against the permutations.
+//! Compares both parties' values with the permutations.
 
 use super::*;
 use crate::context::Context;
@@ -24,7 +24,7 @@ fn random(n: usize, rng: &mut Prng) -> Secrets<Value> {
     values
 }
 
-/// B and D.
+/// The outputs B and D, and the views.
 fn run(switching: &Switching, inputs: &[Value], choices: &[bool]) -> ([Secrets<Value>; 2], Views) {
     let ((b, d), views) = run_pair(
         &SessionId::of([3; 32]),
@@ -71,7 +71,7 @@ fn sums_are_the_permuted_values() {
     }
 }
 
-/// Whatever is permuted, the parties' values and messages look random, and messages have the same lengths.
+/// For every permutation, the parties' values and messages look random, and messages have the same lengths.
 #[test]
 fn values_and_messages_are_random_for_every_permutation() {
     let mut rng = Prng::from_seed(&[2; 32]);
@@ -94,7 +94,8 @@ fn values_and_messages_are_random_for_every_permutation() {
     assert_eq!(lengths.len(), 1);
 }
 
-/// Both masks of a switch change alike. So what a party has may be compared and never opened: the header says so.
+/// Both masks of a switch change alike. So a party's values may be compared but never opened, as the module documentation
+/// states.
 #[test]
 fn the_values_of_a_whole_block_add_up_to_zero() {
     let mut rng = Prng::from_seed(&[3; 32]);
@@ -132,14 +133,14 @@ fn other_numbers_of_inputs_and_choices_are_refused() {
     assert!(result.0.iter().chain(&result.1).all(|r| matches!(r, Err(Error::Bug(_)))));
 }
 
-/// The counters of masks go on from frame to frame: the same number is of no two masks of a setup.
+/// Mask counters continue from frame to frame: no two masks of a setup have the same number.
 #[test]
 fn masks_are_numbered_over_all_frames() {
     let switching = shape(FRAME + 3, 1, 2, 16);
     let inputs = random(2 * switching.blocks, &mut Prng::from_seed(&[1; 32]));
     let choices = vec![false; switching.blocks];
     let (_, views) = run(&switching, &inputs, &choices);
-    // The same OTs once more.
+    // Runs the same OTs once more.
     let ((pads, ()), _) = run_pair(
         &SessionId::of([3; 32]),
         |cx: &mut Context| {

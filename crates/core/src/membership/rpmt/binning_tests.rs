@@ -25,7 +25,7 @@ fn plans_keep_the_budget() {
             let events = if comparison == Comparison::Private { 2.0 } else { 1.0 };
             let (slots, length) = (plan.slots() as f64, (plan.bins.receiver + 1) as f64);
             let budget = (-40f64).exp2();
-            // A slot is right by chance, or one of its items is lost to another one.
+            // A slot matches by chance, or two items of its bin collide, so that one is lost.
             let polynomial = slots * length * (-f64::from(plan.field.bits())).exp2();
             assert!(polynomial * events <= budget, "{n_r} {n_s}");
             if comparison == Comparison::Private {

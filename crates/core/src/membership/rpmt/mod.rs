@@ -64,8 +64,8 @@ use rayon::prelude::*;
 use subtle::{Choice, ConditionallySelectable};
 
 /// The number of frames by which the sender's OPRF inputs are ahead of its answers. So this many frames of polynomials, about
-/// 2.3 MiB each, may be in flight. R holds the keys of as many frames, 256 KiB each, and two frames of polynomials. S holds the
-/// outputs of as many, 128 KiB each, and two frames of polynomials.
+/// 2.3 MiB each, may be in flight. R holds the keys of an equal number of frames, 256 KiB each, and two frames of polynomials.
+/// S holds the outputs of an equal number, 128 KiB each, and two frames of polynomials.
 const AHEAD: usize = 4;
 
 const OPRF: &str = "RPMT, OPRF of the items";

@@ -14,9 +14,9 @@
 //! - If x* is item j, the other t_i are random to S. v_j = s + t* is random too, because s is, and no other slot
 //!   uses this s.
 //!
-//! In both cases P is uniform given (q*, t*), and s* follows from P and that pair. This requires independent
-//! halves of each output, a fresh s per slot, and random values at the random points that pad a bin. Otherwise
-//! P, P - s or P - P(q*) would have more roots than a random polynomial.
+//! In both cases, P is uniform given (q*, t*), and s* follows from P and that pair. This requires independent halves of each
+//! output, a fresh s per slot, and random values at the random points that pad a bin. Otherwise P, P - s or P - P(q*) would
+//! have more roots than a random polynomial.
 //!
 //! The paper has P = s + prod(x - q_i), that is t = 0 and R = 1. S knows q*, and P - P(q*) splits into linear factors if and
 //! only if x* is in the bin; otherwise it has about two roots. With the random factor of 5.3, it has the roots of the real

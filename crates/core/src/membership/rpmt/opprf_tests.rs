@@ -88,7 +88,7 @@ impl Poly {
     }
 }
 
-/// How R computes the polynomial of a slot.
+/// The ways for R to compute the polynomial of a slot.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Variant {
     /// Figure 6: s + prod (x - q_i), with random roots in place of missing items.
@@ -212,7 +212,7 @@ fn the_halves_of_an_output_have_no_bit_in_common() {
     }
 }
 
-/// Two sets of the same size: their frames have the same numbers of points, whatever the loads.
+/// Two sets of the same size: their frames have the same numbers of points, regardless of the loads.
 #[test]
 fn frames_of_all_sets_have_the_same_number_of_points() {
     let bins = Bins { number: 20, receiver: 9, sender: 7 };

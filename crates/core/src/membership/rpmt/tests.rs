@@ -95,9 +95,8 @@ fn no_value_comes_twice_in_all_frames_of_a_run() {
     }
 }
 
-/// Two worlds that differ only in the generator of S; R has the same s in all slots. The private comparison
-/// gives R values of a function under S's key: not s*, nor anything that R can compute from a guess of s*. The
-/// plain comparison gives it s*.
+/// Two worlds that differ only in the generator of S; R has the same s in all slots. The private comparison gives R values of a
+/// function under S's key: not s*, nor a value that R can compute from a guess of s*. The plain comparison gives it s*.
 #[test]
 fn answers_to_the_private_comparison_depend_on_the_key_of_s() {
     // All slots match.
@@ -268,7 +267,7 @@ fn forged_messages_are_errors_that_name_them() {
     let flip = |body: &mut Vec<u8>| body[0] ^= 1;
     let two = |body: &mut Vec<u8>| body[0] = 2;
     let coefficient = |body: &mut Vec<u8>| body.truncate(body.len() - 9);
-    // Who forges, which message, how, and what the other party reports.
+    // The forging party, the message, the change, and the other party's error.
     type Row = (bool, u8, fn(&mut Vec<u8>), &'static str);
     let table: [Row; 11] = [
         (true, 0xa1, flip, "is not the one that it committed to"),

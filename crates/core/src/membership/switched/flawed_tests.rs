@@ -1,4 +1,4 @@
-//! Simpler variants, and what R learns from each: the bin of a row, or how many items of a block match.
+//! Simpler variants, and R's gain from each: the bin of a row, or how many items of a block match.
 
 use super::observed_tests::{Clear, Kept, Parts, Run, functions_of, in_blocks, real, sets};
 use super::*;
@@ -14,8 +14,8 @@ fn plan() -> Plan {
     in_blocks(N, N, NUMBER)
 }
 
-/// What R finds of the bins of new rows, given what S compared: for each new item, the bins of it whose programmed value is
-/// that of its slot.
+/// R's attack on the bins of new rows, given the values that S compared: for each new item, returns its bins whose programmed
+/// value is its slot's.
 fn found(run: &Run, keys: &impl Keys, x: &[Input], compared: &[Vec<u8>]) -> Vec<Vec<u32>> {
     let functions = functions_of(run);
     let (plan, s) = (&run.plan, run.s());
@@ -44,7 +44,7 @@ fn found(run: &Run, keys: &impl Keys, x: &[Input], compared: &[Vec<u8>]) -> Vec<
     .collect()
 }
 
-/// Compared in the clear, each new row shows its bin. Compared by an OPRF it does not.
+/// Compared in the clear, each new row shows its bin. Compared through an OPRF, it does not.
 #[test]
 fn values_in_the_clear_show_the_bins_of_new_rows() {
     let (y, x) = sets(N, N, N / 2);
@@ -75,10 +75,11 @@ fn ones(run: &Run) -> Vec<usize> {
     run.blocks().map(|(_, slots)| run.bits[slots].iter().filter(|&&bit| bit).count()).collect()
 }
 
-/// Where empty bins do not match, the ones of a block are its matches. Where they do, the ones follow from the new items.
+/// Where empty bins do not match, the ones of a block are its matches. Where empty bins match, the ones follow from the new
+/// items.
 #[test]
 fn empty_bins_that_do_not_match_show_the_matches_of_a_block() {
-    // The same new items and as many matches, but other ones.
+    // The same new items and the same number of matches, but different matches.
     let (y, _) = sets(N, N, 0);
     let new = super::tests::items(N, N / 2);
     let worlds = [&y[..N / 2], &y[N / 2..]].map(|matching| [matching, &new].concat());
@@ -98,15 +99,15 @@ fn empty_bins_that_do_not_match_show_the_matches_of_a_block() {
     assert_eq!(ones(&run), matches);
 }
 
-/// What R concludes where it sees which bins have new rows, by a function that it knows only at its own items: an item all of
-/// whose bins have one is not in X.
+/// R's conclusion where it sees which bins have new rows, under a function that it knows only at its own items: an item whose
+/// bins all have new rows is not in X.
 fn excluded(taken: &HashSet<u32>, functions: &Functions, y: &[Input]) -> Vec<usize> {
     let own = functions.bins_of(y);
     (0..y.len()).filter(|&i| own[i].iter().all(|bin| taken.contains(bin))).collect()
 }
 
-/// It would not help to hide the function: in the order of the bins, full ones exclude other items. In the secret order they
-/// do not: what is then concluded is wrong as often as for any item.
+/// Hiding the function would not help: in the order of the bins, full bins rule out other items. In the secret order they do
+/// not: a conclusion is then wrong as often as for any item.
 #[test]
 fn full_bins_exclude_items_where_their_order_shows() {
     let (n_y, n_x, common) = (60_000, N, N / 10);
@@ -119,7 +120,7 @@ fn full_bins_exclude_items_where_their_order_shows() {
     let certain = excluded(&taken, &functions, &y);
     assert!(certain.len() > 100, "{}", certain.len());
     assert!(certain.iter().all(|item| !matching.contains(item)));
-    // As R sees it: new rows at the places of a secret order, taken for bins.
+    // R's view: new rows at the places of a secret order, taken for bins.
     let network = plan().network().unwrap();
     let mut wrong = 0;
     for seed in 0..40 {

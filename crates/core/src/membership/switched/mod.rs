@@ -30,8 +30,8 @@
 //! **Only for a union.** The bits of a block show how many of its items do not match. R gets these items, and their block is
 //! public, so a union reveals that number anyway. A count or an intersection does not.
 //!
-//! Security: semi-honest, as the OPRFs and the OT. To S, the hint is random except at its own points; there it is masked by the
-//! s_j, of which S has only masked sums. To R, S's queries are random. A tag equals R's own where the bit is 1, and is random
+//! Security: semi-honest, as the OPRFs and the OT. The hint is random to S except at S's own points; there it is masked by the
+//! s_j, of which S has only masked sums. S's queries are random to R. A tag equals R's own where the bit is 1, and is random
 //! elsewhere, because R lacks F' there. The bits are at random places of the block. Leakage: the sizes; and, with probability
 //! 2^-40, that items had to be placed again.
 //!
@@ -211,7 +211,7 @@ impl Plan {
         Functions::in_blocks(function, self.blocks.number, self.blocks.bins())
     }
 
-    /// Whether no block has more items than the bound says.
+    /// Whether no block has more items than its bound.
     fn fits(&self, table: &Table) -> bool {
         (0..self.blocks.number).all(|block| {
             let bins = block * self.blocks.bins()..(block + 1) * self.blocks.bins();

@@ -1,4 +1,4 @@
-//! Runs in which everything that a party computes is noted, for the tests of what it shows.
+//! Runs that record everything a party computes, for the tests of leakage.
 
 use super::tests::{SESSION, items};
 use super::*;
@@ -9,29 +9,30 @@ use crate::testing::{Views, run_pair};
 use crate::vole;
 use std::sync::{Arc, Mutex};
 
-/// What was noted of a run.
+/// The record of a run.
 #[derive(Clone, Default)]
 pub(super) struct Seen {
     /// S: the query of each bin and w.
     pub(super) queries: Vec<Query>,
     pub(super) w: Vec<Value>,
-    /// R: what it programmed at each point.
+    /// R: the value programmed at each point.
     pub(super) programmed: Vec<(Point, Value)>,
-    /// R: B, and S: z, as they go into the comparison.
+    /// B of R and z of S, as they enter the comparison.
     pub(super) b: Vec<Query>,
     pub(super) z: Vec<Query>,
 }
 
 type Notes = Arc<Mutex<Seen>>;
 
-/// An OPRF, programmable or not, that notes what goes in and comes out, and programs so many points less than it should.
+/// An OPRF, programmable or not, that records its inputs and outputs. Without `bottoms`, it does not program the points of the
+/// bottom item.
 pub(super) struct Noting<F> {
     inner: F,
     notes: Notes,
     bottoms: bool,
 }
 
-/// The points before those of the bottom item.
+/// The points before the bottom item's points.
 struct Fewer<'a, P: ?Sized>(&'a P, usize);
 
 impl<P: Points + ?Sized> Points for Fewer<'_, P> {
@@ -129,7 +130,7 @@ impl Keys for Clear {
     }
 }
 
-/// The same, but the sender's values have another byte at this place.
+/// Like [`Clear`], but the sender's values differ in the byte at this place.
 pub(super) struct Off(pub(super) usize);
 
 impl BinOprf for Off {
@@ -170,7 +171,7 @@ impl BinOprf for Kept {
     }
 }
 
-/// A run, and what was noted.
+/// A run and its record.
 pub(super) struct Run {
     pub(super) plan: Plan,
     pub(super) seen: Seen,
@@ -179,7 +180,7 @@ pub(super) struct Run {
     pub(super) views: Views,
 }
 
-/// Which parts a run has.
+/// The parts of a run.
 pub(super) struct Parts<P, F> {
     pub(super) opprf: P,
     pub(super) oprf: F,
@@ -192,7 +193,7 @@ pub(super) fn real() -> Parts<Programmed<FromVole<vole::Ideal>>, FromVole<vole::
     Parts { opprf: Programmed(FromVole::new(vole::Ideal)), oprf: FromVole::new(vole::Ideal), bottoms: true }
 }
 
-/// s of a run, and of the next one that goes on with the same generators.
+/// s of a run, and of the next run with the same generators.
 pub(super) fn s_of_two(plan: Plan, (y, x): (&[Input], &[Input])) -> [Vec<Value>; 2] {
     let tests = [(); 2].map(|()| {
         let notes = Notes::default();
@@ -266,14 +267,14 @@ pub(super) fn functions_of(run: &Run) -> Functions {
     run.plan.functions(tossed(run)).unwrap()
 }
 
-/// A plan of several blocks for these sizes, whatever it costs.
+/// A plan of several blocks for these sizes, at any cost.
 pub(super) fn in_blocks(n_y: usize, n_x: usize, number: usize) -> Plan {
     let plan = Plan::new(40, n_y, n_x, 20);
     let blocks = crate::hashing::blocks::Blocks { number, levels: 10, items: 700.min(n_x * 2 / number + 60) };
     Plan { blocks, ..plan }
 }
 
-/// Numbers as items.
+/// Sets of numbers as items, with `common` of them in both.
 pub(super) fn sets(n_y: usize, n_x: usize, common: usize) -> (Vec<Input>, Vec<Input>) {
     (items(0, n_y), items(n_y - common, n_x))
 }

@@ -1,4 +1,4 @@
-//! The bits against plain membership; that all that hides something is random, fresh and in a secret order.
+//! Compares the bits with plain membership; checks that everything that hides a value is random, fresh and in a secret order.
 
 use super::observed_tests::{Off, Parts, Run, functions_of, in_blocks, real, s_of_two, sets, tossed};
 use super::*;
@@ -91,8 +91,8 @@ fn queries_are_those_of_items_or_of_the_bottom_item() {
     assert!(x.iter().all(|item| query(item) != bottom()));
 }
 
-/// In worlds in which all items match, none or some, and in several runs: w is s where the bin matches and random
-/// elsewhere; s, w, B and z are random, and no two of them are equal that must not be.
+/// In worlds in which all, none or some items match, and in several runs: w is s where the bin matches and random elsewhere; s,
+/// w, B and z are random, and no two of them are equal unless they must be.
 #[test]
 fn values_are_fresh_in_every_bin_and_every_run() {
     let (n, number) = (1200, 3);
@@ -132,7 +132,7 @@ fn values_are_fresh_in_every_bin_and_every_run() {
     assert_eq!(all.len(), count, "values that are equal");
 }
 
-/// What each party receives is random, and other bytes in another run on the same sets.
+/// The messages to each party are random, and different in another run on the same sets.
 #[test]
 fn messages_are_random_and_others_in_every_run() {
     let (y, x) = sets(1500, 1500, 700);
@@ -154,7 +154,7 @@ fn messages_are_random_and_others_in_every_run() {
     assert!(tags.iter().all(|tag| !known.contains(&tag[..])));
 }
 
-/// Frames have the same lengths whatever matches.
+/// The lengths of frames do not depend on the matches.
 #[test]
 fn lengths_follow_from_the_sizes() {
     let mut lengths = HashSet::new();
@@ -166,7 +166,7 @@ fn lengths_follow_from_the_sizes() {
     assert_eq!(lengths.len(), 1);
 }
 
-/// All full bins and random empty ones, each at a random place among those that are wanted.
+/// All full bins and random empty ones, each at a random place among the wanted places.
 #[test]
 fn bins_are_picked_at_random_and_stand_in_random_order() {
     let (bins, items, runs) = (16, 10, 6000);
@@ -182,17 +182,17 @@ fn bins_are_picked_at_random_and_stand_in_random_order() {
         order[..items].windows(2).for_each(|w| followed[w[0] as usize][w[1] as usize] += 1);
     }
     for bin in 0..bins {
-        // A full one is always there, an empty one in six runs of twelve.
+        // A full bin is always picked, an empty one in six runs of twelve.
         let expected = if full[bin] { runs / items } else { runs / 2 / items };
         let near =
             |count: i32, expected: i32| (count - expected).abs() <= 7 * f64::from(expected).sqrt() as i32;
         let expected = expected as i32;
         assert!(at[bin][..items].iter().all(|&count| near(count, expected)), "{bin}: {:?}", at[bin]);
-        // Any other one may follow.
+        // Any other bin may follow.
         for other in (0..bins).filter(|other| *other != bin) {
             let both = match (full[bin], full[other]) {
                 (true, true) => 600,
-                // 6 of 12 empty ones; two of them are both there in 5/22 of all runs.
+                // 6 of 12 empty bins are picked; any two of them are both picked in 5/22 of all runs.
                 (false, false) => 600 * 5 / 22,
                 _ => 300,
             };
@@ -201,7 +201,7 @@ fn bins_are_picked_at_random_and_stand_in_random_order() {
     }
 }
 
-/// The order of the slots is another one in each block and each run on the same sets.
+/// The order of the slots differs in each block, and in each run on the same sets.
 #[test]
 fn the_order_of_slots_is_fresh() {
     let (y, x) = sets(1200, 1200, 600);
@@ -234,7 +234,7 @@ fn the_order_of_slots_is_fresh() {
     assert!(!sorted(&first, &|item| item) && !sorted(&first, &|item| bin_of[&item]));
 }
 
-/// Two runs that go on with the same generator have no s in common.
+/// Two successive runs with one generator have no s in common.
 #[test]
 fn runs_with_one_generator_share_no_s() {
     let (y, x) = sets(600, 600, 300);
@@ -243,7 +243,7 @@ fn runs_with_one_generator_share_no_s() {
     assert_eq!(all.len(), first.len() + second.len());
 }
 
-/// Both parties place items by what the coin toss of this run gave.
+/// Both parties place items with the function from the coin toss of this run.
 #[test]
 fn bins_follow_from_the_coin_toss() {
     let (y, x) = sets(300, 300, 100);
@@ -261,7 +261,7 @@ fn bins_follow_from_the_coin_toss() {
     }
 }
 
-/// Two blocks with the same full bins have different orders, and so have two runs with the same table.
+/// Two blocks with the same full bins have different orders, as do two runs with the same table.
 #[test]
 fn blocks_and_runs_have_orders_of_their_own() {
     let plan = Plan { blocks: Blocks { number: 2, levels: 6, items: 40 }, n_y: 1, bytes: 8 };
@@ -272,7 +272,7 @@ fn blocks_and_runs_have_orders_of_their_own() {
         picked.unwrap().from
     };
     assert_ne!(*pick(1), *pick(2));
-    // Nor does a generator that goes on give the same again.
+    // Nor does one generator give the same order twice.
     let mut rng = Prng::from_seed(&[1; 32]);
     let [one, next] = [(); 2].map(|()| plan.pick(&plan.network().unwrap(), &table, &mut rng).unwrap().from);
     assert_ne!(*one, *next);
@@ -281,7 +281,7 @@ fn blocks_and_runs_have_orders_of_their_own() {
     assert!(first.iter().zip(second).any(|(a, b)| *b != a + 64));
 }
 
-/// However many blocks there are, each has an order of its own.
+/// For any number of blocks, each has its own order.
 #[test]
 fn no_order_comes_again_in_a_later_block() {
     let plan = Plan { blocks: Blocks { number: 5, levels: 6, items: 40 }, n_y: 1, bytes: 8 };
@@ -325,7 +325,7 @@ fn sizes_that_differ_are_refused() {
     assert!(matches!(e.map(drop), Err(Error::Bug(_))));
 }
 
-/// Lengths of values for both kinds of undetected errors, over all items of the sender.
+/// Values are long enough for both kinds of undetected errors, over all items of the sender.
 #[test]
 fn values_are_as_long_as_the_errors_need() {
     for (exponent, n_x, bytes) in [
@@ -340,7 +340,7 @@ fn values_are_as_long_as_the_errors_need() {
     }
 }
 
-/// Blocks are so many and so large that none gets too many items, but for a third of the error.
+/// The number and the size of blocks are such that a block gets too many items with at most a third of the error.
 #[test]
 fn blocks_are_those_of_the_error() {
     for exponent in [40, 46] {
@@ -367,7 +367,7 @@ fn a_block_that_overflows_does_not_fit() {
     assert!(matches!(pick(plan(most - 1)).map(drop), Err(Error::Bug(_))));
 }
 
-/// A tag that differs in one byte only, the first, the last or one between, is no match; one behind its length does not
+/// A tag that differs in one byte only, the first, the last or one between, is no match; a byte after its length does not
 /// count.
 #[test]
 fn tags_are_compared_to_the_last_byte() {
