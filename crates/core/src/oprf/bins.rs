@@ -65,7 +65,7 @@ pub struct Point {
 /// An OPRF with one query in each bin.
 ///
 /// Both parties know the number of bins. A session runs it at most once for each `purpose`, a constant that nothing else in the
-/// session uses (see [`crate::ot`]). Where one purpose occurs several times, as between several pairs of parties, each pair has
+/// session uses (see [`crate::ot`]). Where one purpose occurs several times, as between several pairs of parties, each use has
 /// its own part of the session ([`crate::hash::part`]).
 pub trait BinOprf {
     /// The sender's keys.

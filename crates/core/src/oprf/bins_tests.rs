@@ -159,7 +159,7 @@ fn values_follow_from_session_purpose_bin_and_element() {
     assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
 }
 
-/// All randomness being equal, another session or purpose has another VOLE.
+/// With equal randomness, another session or purpose has another VOLE.
 #[test]
 fn the_vole_belongs_to_the_session_and_the_purpose() {
     let sums = |session: u8, purpose| {

@@ -249,7 +249,7 @@ fn hints_are_filled_up_with_random_keys_and_values() {
     assert_eq!(*rows.decode(&hint).unwrap(), *values);
 }
 
-/// The receiver's values where the sender does not have the key, with all randomness of the receiver being equal.
+/// The receiver's values where the sender does not have the key, with equal randomness of the receiver.
 #[test]
 fn values_that_are_not_programmed_are_fresh_in_every_run() {
     let (y, x) = (inputs(300), inputs(310));

@@ -207,7 +207,7 @@ fn targets_are_of_full_width() {
     every_bit_is_random(&inputs(400).iter().map(target).collect::<Vec<_>>(), 128);
 }
 
-/// All randomness being equal, another session has another VOLE.
+/// With equal randomness, another session has another VOLE.
 #[test]
 fn the_vole_belongs_to_the_session() {
     let (all, protocol) = (inputs(60), Rr22::new(Silent { k: 2 }));

@@ -6,10 +6,10 @@
 //! including the bottom item. S computes s* = P(q*) - t*. It equals s if x* is one of these items, and is random
 //! otherwise.
 //!
-//! **P reveals nothing to S.** P = I + V R, where I interpolates v_i = s + t_i at the q_i, V vanishes
-//! at the q_i, and R has n - k uniform coefficients. For any distinct q_i, the map from (v_1, ..., v_k, R) to P
-//! is a bijection onto the polynomials of length n. So P is uniform among them whenever the v_i are uniform and
-//! independent of what S has. Of the outputs, S has only the pair (q*, t*):
+//! **P reveals nothing to S.** P = I + V R, where I interpolates v_i = s + t_i at the q_i, V vanishes at the q_i, and R has n -
+//! k uniform coefficients. For any distinct q_i, the map from (v_1, ..., v_k, R) to P is a bijection onto the polynomials of
+//! length n. So P is uniform among them whenever the v_i are uniform and independent of S's data. S has only the pair (q*, t*)
+//! of the outputs:
 //! - If x* is not in the bin, all t_i are random to S, and so are the v_i.
 //! - If x* is item j, the other t_i are random to S. v_j = s + t* is random too, because s is, and no other slot
 //!   uses this s.

@@ -118,8 +118,8 @@ fn answers_to_the_private_comparison_depend_on_the_key_of_s() {
     }
 }
 
-/// Recomputes the answers by definition, from what S received and from its generator. The two OPRFs belong to
-/// this session and have different purposes.
+/// Recomputes the answers by definition, from the messages to S and from its generator. The two OPRFs belong to this session
+/// and have different purposes.
 #[test]
 fn answers_are_those_of_the_definition() {
     let (y, x) = (items(0, 40), items(30, 20));
