@@ -1,13 +1,13 @@
-//! The hard problems that protocols rest on.
+//! The hardness assumptions of the protocols.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A hard problem that a protocol rests on. Beside it all rest on BLAKE3 and AES.
+/// A hardness assumption of a protocol. All protocols also rest on BLAKE3 and AES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Assumption {
-    /// Decisional Diffie-Hellman, or a problem of that kind, in a group of an elliptic curve.
+    /// Decisional Diffie-Hellman, or a related problem, in an elliptic-curve group.
     Ddh,
     /// Learning parity with noise.
     Lpn,
@@ -18,10 +18,10 @@ pub enum Assumption {
 }
 
 impl Assumption {
-    /// All of them.
+    /// All assumptions, in order of declaration.
     pub const ALL: [Assumption; 4] = [Assumption::Ddh, Assumption::Lpn, Assumption::Rlwe, Assumption::Dcr];
 
-    /// As it is typed.
+    /// The name as typed by users.
     pub fn name(self) -> &'static str {
         match self {
             Assumption::Ddh => "ddh",

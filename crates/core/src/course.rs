@@ -1,38 +1,38 @@
-//! How a run is expected to go, and what is left of it.
+//! The expected course of a run, and an estimate of its remaining time.
 
 use std::time::Duration;
 
-/// The part of the expected course that is believed as much as the run that is seen, which shows its pace by then.
+/// The share of the expected course at which it weighs as much as the observed run, which has shown its pace by then.
 const TRUST: f64 = 0.05;
-/// The part of a leg that is taken for done by its time alone, while nothing is sent in it.
+/// The share of a leg that may count as done by elapsed time alone, while nothing is sent.
 const UNSEEN: f64 = 0.8;
-/// The part of a run's bytes that must have moved before anything is said of what is left: the link shows its pace by then.
+/// The share of a run's bytes that must have moved before an estimate is made: by then the link has shown its pace.
 const ENOUGH: f64 = 0.1;
-/// The part of a leg's bytes that may be missing at its end: the lengths of coded tags are not exact.
+/// The share of a leg's bytes that may be missing at its end: the lengths of coded tags are not exact.
 const INEXACT: f64 = 0.005;
 
-/// The expected course of a run: its legs, one after the other, each with what both parties send in it and how long it takes.
+/// The expected course of a run: its legs in order, each with the bytes that both parties send and its duration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Course {
     /// The legs of one run.
     legs: Vec<Leg>,
-    /// The number of runs, one after the other.
+    /// The number of consecutive runs.
     runs: usize,
-    /// Bytes, both ways together, that must have moved before anything is said.
+    /// Bytes, in both directions, that must have moved before an estimate is made.
     enough: f64,
 }
 
-/// A part of a run.
+/// One leg of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Leg {
-    /// Bytes, both ways together.
+    /// Bytes in both directions.
     bytes: f64,
-    /// Seconds that it is expected to take.
+    /// Expected duration in seconds.
     seconds: f64,
 }
 
 impl Course {
-    /// The course of a run whose legs take so many seconds, and send so many bytes, both ways together.
+    /// Returns the course of a run with these legs, each given as its seconds and its bytes in both directions.
     pub fn new(legs: impl IntoIterator<Item = (f64, u64)>) -> Course {
         let leg = |(seconds, bytes)| Leg { seconds, bytes: bytes as f64 };
         let legs: Vec<Leg> = legs.into_iter().map(leg).collect();
@@ -40,47 +40,48 @@ impl Course {
         Course { legs, runs: 1, enough }
     }
 
-    /// The same so many times, one after the other.
+    /// Returns the course of `times` such runs, one after the other.
     #[must_use]
     pub fn repeated(&self, times: usize) -> Course {
         Course { runs: self.runs * times, ..self.clone() }
     }
 
-    /// The number of legs of all runs together.
+    /// Returns the number of legs of all runs together.
     fn count(&self) -> usize {
         self.legs.len() * self.runs
     }
 
-    /// Seconds that all runs together are expected to take.
+    /// Returns the expected duration of all runs together in seconds.
     fn seconds(&self) -> f64 {
         self.legs.iter().map(|leg| leg.seconds).sum::<f64>() * self.runs as f64
     }
 }
 
-/// What is left of a run, by its expected course and the bytes that have moved. It knows no clock.
+/// Estimates the rest of a run from its expected course and the bytes moved. It reads no clock.
 ///
-/// Machines are other than expected, but mostly by the same factor throughout the run. So what has moved tells how much of the
-/// expected course is over, and what is left goes on at the pace of that. A link that is slower than all computing is noticed late,
-/// and what is left is then up to four times as much as is said.
+/// Machines differ from the expectation, but mostly by the same factor throughout the run. So the bytes moved show how
+/// much of the expected course is over, and the rest is assumed to continue at the pace so far. A link that is slower
+/// than all computing is noticed late, and the remaining time is then up to four times the estimate.
 #[derive(Debug, Clone)]
 pub struct Left {
     course: Course,
-    /// The number of the leg that goes on, and the bytes and expected seconds of those before it.
+    /// The number of the current leg, and the bytes and expected seconds of the legs before it.
     leg: usize,
     before: Leg,
-    /// When it began, in seconds, and at what pace.
+    /// The start of the leg in seconds, and the pace by then.
     began: f64,
     pace: f64,
 }
 
 impl Left {
-    /// All of it.
+    /// Returns the estimator at the start of this course.
     pub fn of(course: Course) -> Left {
         Left { course, leg: 0, before: Leg::default(), began: 0.0, pace: 1.0 }
     }
 
-    /// What is left until the end of the protocol, once so much time has passed since it began, and so many bytes have moved, both
-    /// ways together. Neither may decrease from one call to the next. `None` if it cannot be told yet, or nothing is expected.
+    /// Returns the time left until the end of the protocol, given the time since it began and the bytes moved in both
+    /// directions. Neither may decrease from one call to the next. `None` if there is no estimate yet, or the course is
+    /// empty.
     pub fn at(&mut self, elapsed: Duration, moved: u64) -> Option<Duration> {
         let (now, moved) = (elapsed.as_secs_f64(), moved as f64);
         let (legs, count, all) = (&self.course.legs, self.course.count(), self.course.seconds());
@@ -91,7 +92,7 @@ impl Left {
         while self.leg + 1 < count {
             let leg = legs[self.leg % legs.len()];
             let end = self.before.bytes + leg.bytes;
-            // A leg in which nothing is sent is over once something is.
+            // A leg without traffic is over once anything is sent.
             let goes_on = if leg.bytes == 0.0 { moved <= end } else { moved < end - INEXACT * leg.bytes };
             if goes_on {
                 break;
@@ -112,7 +113,7 @@ impl Left {
     }
 }
 
-/// Seconds for each expected one, if so many were expected in this time, and besides the course is trusted for so many.
+/// Actual seconds per expected second: `expected` seconds took `seconds`, and the course is trusted for `trust` more.
 fn pace(seconds: f64, expected: f64, trust: f64) -> f64 {
     (seconds + trust) / (expected + trust).max(1e-9)
 }

@@ -1,4 +1,4 @@
-//! Errors, classified by whose fault they are. Every message names the cause and the next step.
+//! Errors, classified by who is at fault. Every message names the cause and the next step.
 
 use crate::spelling::{command, plain, unmarked};
 use std::num::NonZeroU8;
@@ -10,40 +10,42 @@ use std::{fmt, io};
 /// The result type of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, and whose fault it is.
+/// An error, and who is at fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A defect of our input data or of a prepared half. Of the data, at most the size was sent.
+    /// A defect of our input data or of a prepared half. The peer received at most the size of the data.
     Input(Box<InputError>),
     /// Wrong use on our side: options, identity file, addresses.
     Usage(Description),
     /// Our result could not be written.
     Output(Description),
-    /// Our own limits or policy forbid what the peer agreed to. Of the data, at most the size was sent.
+    /// Our own limits or policy forbid the terms that the peer agreed to. The peer received at most the size of the
+    /// data.
     Refused(Description),
-    /// We and another party were asked for different things; nothing but the requests was exchanged.
+    /// We and another party were asked for different operations or terms; only the requests were exchanged.
     Disagreement(Vec<Difference>),
-    /// Another party of the run broke the protocol, gave up, or is not the party that we expect.
+    /// Another party of the run broke the protocol, gave up, or is not the expected party.
     Peer {
-        /// Which party.
+        /// The party at fault.
         who: Seat,
         /// The kind of fault.
         fault: Fault,
-        /// What it did, and what to do next.
+        /// A description of the fault, and of the next step.
         what: String,
-        /// Why it gave up, as it says, if it did.
+        /// The party's own reason, if it gave up and stated one.
         reason: Option<Reason>,
     },
     /// The connection was refused, closed or cut off, or timed out.
     Network(Description),
     /// Our side was asked to stop.
     Cancelled,
-    /// A defect in veilset.
+    /// A bug in veilset.
     Bug(Description),
 }
 
-/// What happened and what to do next, in sentences, with the error of the operating system beneath it, if there is one.
+/// A description of the event and of the next step, in sentences, with the underlying error of the operating system, if
+/// there is one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Description {
     text: String,
@@ -71,7 +73,7 @@ impl fmt::Display for Description {
 }
 
 impl Description {
-    /// The text with the marks of [`crate::spelling`], for front ends and for other messages that it becomes part of.
+    /// Returns the text with the marks of [`crate::spelling`], for front ends and for embedding in other messages.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn marked(&self) -> &str {
         &self.marked
@@ -85,7 +87,7 @@ impl<T: Into<String>> From<T> for Description {
     }
 }
 
-/// An error of the operating system. Two are equal if their kinds and texts are.
+/// An error of the operating system. Two are equal if their kinds and texts are equal.
 #[derive(Debug, Clone)]
 struct Cause(Arc<io::Error>);
 
@@ -107,7 +109,7 @@ impl From<&io::Error> for Cause {
     }
 }
 
-/// A party of the run other than ours. It is displayed as "the peer" in a run of two, and otherwise as "party 3", for
+/// A party of the run other than ours. Displayed as "the peer" in a run of two, and otherwise as "party 3", for
 /// instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seat(Which);
@@ -122,7 +124,7 @@ enum Which {
 impl Seat {
     /// The other party in a run of two.
     pub const PEER: Seat = Seat(Which::Peer);
-    /// One of the others in a run of several; nobody can say which.
+    /// One of the other parties in a run of several, where it is unknown which.
     pub const SOMEBODY: Seat = Seat(Which::Somebody);
 
     /// A party in a run of several. Numbers start at 1 and are the same for all parties.
@@ -130,7 +132,7 @@ impl Seat {
         Seat(Which::Numbered(number))
     }
 
-    /// Its number; `None` in a run of two, and of somebody.
+    /// Returns the party's number; `None` in a run of two, and for [`Seat::SOMEBODY`].
     pub const fn number(self) -> Option<NonZeroU8> {
         match self.0 {
             Which::Numbered(number) => Some(number),
@@ -161,24 +163,23 @@ impl fmt::Display for Seat {
     }
 }
 
-/// What another party did that ended the run.
+/// The action of another party that ended the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It sent something that no party following the protocol would send.
+    /// It sent a message that an honest party never sends.
     Misbehaved,
-    /// It announced that it stops, for reasons of its own. That does not break the protocol.
+    /// It announced that it stops, for reasons of its own. This does not violate the protocol.
     GaveUp,
-    /// It is not the party that we expect, or does not expect us. Do not blame the expected party for anything that it
-    /// does.
+    /// It is not the expected party, or does not expect us. Do not blame the expected party for its actions.
     Stranger,
 }
 
 impl Fault {
-    /// All of them.
+    /// All kinds of fault.
     pub const ALL: &[Fault] = &[Fault::Misbehaved, Fault::GaveUp, Fault::Stranger];
 
-    /// A name for logs: one word, stable across versions.
+    /// Returns a name for logs: one word, stable across versions.
     pub const fn name(self) -> &'static str {
         match self {
             Fault::Misbehaved => "misbehaved",
@@ -188,7 +189,8 @@ impl Fault {
     }
 }
 
-/// Why another party gave up, as it says. It tells the kind of reason, and nothing of its data or its policy.
+/// The reason that another party states for giving up. It reveals only the kind of reason, nothing about its data or
+/// policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
@@ -196,24 +198,24 @@ pub enum Reason {
     Cancelled,
     /// Its input or options are wrong.
     Input,
-    /// It was asked for something else than we were.
+    /// It was asked for a different operation or different terms.
     Disagreement,
-    /// It found messages of ours, or of another party, wrong.
+    /// It found messages of ours, or of another party, invalid.
     Messages,
     /// Its connection with us or with another party failed.
     Network,
     /// It could not write its result or log.
     Output,
-    /// Its program has a defect.
+    /// Its program has a bug.
     Bug,
     /// Its policy or its limits refuse the run.
     Refused,
-    /// It was told that another party gave up.
+    /// It was notified that another party gave up.
     Told,
 }
 
 impl Reason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Reason; 9] = [
         Reason::Cancelled,
         Reason::Input,
@@ -226,7 +228,7 @@ impl Reason {
         Reason::Told,
     ];
 
-    /// A name for programs: one word, stable across versions.
+    /// Returns a name for programs: one word, stable across versions.
     pub const fn name(self) -> &'static str {
         match self {
             Reason::Cancelled => "cancelled",
@@ -242,7 +244,7 @@ impl Reason {
     }
 }
 
-/// Whose fault an error is, and so who can do something about it.
+/// The party at fault for an error, and so able to act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Culprit {
@@ -250,27 +252,27 @@ pub enum Culprit {
     Us,
     /// Another party of the run broke the protocol or gave up.
     Peer(Seat),
-    /// Somebody who is not the party that we expect.
+    /// A party that is not the expected one.
     Stranger,
-    /// No single party: they ask for different things, or the network failed.
+    /// No single party: the requests differ, or the network failed.
     Nobody,
-    /// veilset has a defect.
+    /// veilset has a bug.
     Veilset,
 }
 
-/// A defect of the input data, and where it is.
+/// A defect of the input data, and its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InputError {
     /// The file as the user named it; `-` is standard input.
     pub file: String,
-    /// Where in the file the row is.
+    /// The row's position in the file.
     pub row: Option<Place>,
-    /// The column's name.
+    /// The name of the column.
     pub column: Option<String>,
-    /// What is wrong. It may have the marks of [`crate::spelling`], in place of which the message has backquotes.
+    /// A description of the defect. It may contain the marks of [`crate::spelling`], which messages show as backquotes.
     pub what: String,
-    /// What to do next, with such marks.
+    /// The next step for the user, with such marks.
     pub next: String,
     cause: Option<Cause>,
 }
@@ -278,9 +280,9 @@ pub struct InputError {
 /// The position of a row in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// The line on which it starts, counted from 1, including the header.
+    /// The line on which the row starts, counted from 1, including the header.
     Line(u64),
-    /// Its number, counted from 1, in a file that has no lines.
+    /// The row's number, counted from 1, in a file that has no lines.
     Row(u64),
 }
 
@@ -293,7 +295,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// One point on which we differ from another party.
+/// A point on which we and another party differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
@@ -303,14 +305,14 @@ pub struct Difference {
     pub term: &'static str,
     /// The term's name in messages: one of our settings ([`crate::spelling`]), or a description.
     pub what: &'static str,
-    /// Our value.
+    /// Our value of the term.
     pub ours: String,
-    /// Its value.
+    /// The other party's value of the term.
     pub theirs: String,
 }
 
 impl Difference {
-    /// A difference from the party at this seat.
+    /// Returns a difference from the party at this seat.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn new(
         who: Seat,
@@ -324,37 +326,37 @@ impl Difference {
 }
 
 impl Error {
-    /// Wrong use on our side: `text` says what to do instead.
+    /// Returns an error for wrong use on our side; `text` describes the remedy.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn usage(text: impl Into<String>) -> Self {
         Error::Usage(text.into().into())
     }
 
-    /// Something of ours could not be written: `text` says what, why, and what to do next.
+    /// Returns an error for output that could not be written; `text` names it, the reason and the next step.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn output(text: impl Into<String>) -> Self {
         Error::Output(text.into().into())
     }
 
-    /// We refuse the run: `text` says why, and what would have to change.
+    /// Returns an error for a run that we refuse; `text` states the reason, and the change that would be needed.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn refused(text: impl Into<String>) -> Self {
         Error::Refused(text.into().into())
     }
 
-    /// The connection failed: `text` says how, and what to do next.
+    /// Returns an error for a failed connection; `text` describes the failure and the next step.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn network(text: impl Into<String>) -> Self {
         Error::Network(text.into().into())
     }
 
-    /// A defect in veilset, as `text` describes it.
+    /// Returns an error for a bug in veilset, described by `text`.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn bug(text: impl Into<String>) -> Self {
         Error::Bug(text.into().into())
     }
 
-    /// The same error, with the error of the operating system beneath it.
+    /// Attaches the underlying error of the operating system.
     #[must_use]
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn because(mut self, cause: &io::Error) -> Self {
@@ -369,7 +371,7 @@ impl Error {
         self
     }
 
-    /// The same error about another party, the connection, a policy, a disk or a defect, with another sentence.
+    /// Appends a sentence to an error about another party, the connection, a policy, a disk or a bug.
     #[must_use]
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn and(mut self, sentence: &str) -> Self {
@@ -384,7 +386,7 @@ impl Error {
         self
     }
 
-    /// The peer sent something that veilset cannot have sent; `what` describes it.
+    /// Returns an error for a peer that sent data veilset cannot have sent; `what` describes it.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn misbehaves(what: impl fmt::Display) -> Self {
         let next = concat!(
@@ -395,7 +397,8 @@ impl Error {
         Error::peer(Fault::Misbehaved, format!("{what}. {next}"))
     }
 
-    /// The same, where the peer must not know that we noticed, because that depends on our secrets.
+    /// Returns the error of [`Error::misbehaves`] for cases in which the peer must not learn that we noticed, because
+    /// that depends on our secrets.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn misbehaves_unseen(what: impl fmt::Display) -> Self {
         let next = "It runs another program or misbehaves. Whether this was noticed can tell it something \
@@ -403,26 +406,27 @@ impl Error {
         Error::peer(Fault::Misbehaved, format!("{what}. {next}"))
     }
 
-    /// The peer announced that it stops; `what` says why, as far as it told us.
+    /// Returns an error for a peer that announced that it stops; `what` gives its reason, as far as it stated one.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn gave_up(reason: Option<Reason>, what: impl fmt::Display) -> Self {
         let what = format!("{what}. Ask the other party for the cause, then run again");
         Error::Peer { who: Seat::PEER, fault: Fault::GaveUp, what, reason }
     }
 
-    /// The peer is not the one that we expect, or does not expect us; `what` says what it showed, and what to do next.
+    /// Returns an error for a peer that is not the expected one, or does not expect us; `what` describes its identity
+    /// and the next step.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn stranger(what: impl fmt::Display) -> Self {
         Error::peer(Fault::Stranger, what)
     }
 
-    /// An error about the peer; `what` must say what to do next.
+    /// Returns an error about the peer; `what` must include the next step.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn peer(fault: Fault, what: impl fmt::Display) -> Self {
         Error::Peer { who: Seat::PEER, fault, what: what.to_string(), reason: None }
     }
 
-    /// The same error, attributed to the party at this seat if it is about another party.
+    /// Attributes an error about another party to the party at this seat.
     #[must_use]
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn by(mut self, seat: Seat) -> Self {
@@ -434,7 +438,7 @@ impl Error {
         self
     }
 
-    /// The seat of the other party that the error is about, if it is about one party.
+    /// Returns the seat of the other party that the error is about, if it is about exactly one.
     pub fn seat(&self) -> Option<Seat> {
         match self.seats()[..] {
             [seat] => Some(seat),
@@ -442,7 +446,7 @@ impl Error {
         }
     }
 
-    /// The seats of all other parties that the error is about.
+    /// Returns the seats of all other parties that the error is about.
     pub fn seats(&self) -> Vec<Seat> {
         match self {
             Error::Peer { who, .. } => vec![*who],
@@ -456,7 +460,7 @@ impl Error {
         }
     }
 
-    /// Whose fault it is.
+    /// Returns the party at fault.
     ///
     /// ```
     /// # use veilset_core as veilset;
@@ -477,7 +481,7 @@ impl Error {
         }
     }
 
-    /// The fault of the other party that the error is about, if any.
+    /// Returns the fault of the other party that the error is about, if any.
     pub const fn fault(&self) -> Option<Fault> {
         match self {
             Error::Peer { fault, .. } => Some(*fault),
@@ -485,7 +489,7 @@ impl Error {
         }
     }
 
-    /// Why the other party gave up, as it says, if it did.
+    /// Returns the reason that the other party stated for giving up, if any.
     pub const fn reason(&self) -> Option<Reason> {
         match self {
             Error::Peer { reason, .. } => *reason,
@@ -493,12 +497,13 @@ impl Error {
         }
     }
 
-    /// The error of this library that a reader or writer wrapped in an I/O error with [`std::io::Error::other`].
+    /// Returns the error of this library that a reader or writer wrapped in an I/O error with
+    /// [`std::io::Error::other`].
     pub fn carried_by(e: &std::io::Error) -> Option<Error> {
         e.get_ref().and_then(|e| e.downcast_ref::<Error>()).cloned()
     }
 
-    /// The kind of the error, for logs: one word, stable across versions.
+    /// Returns the kind of the error, for logs: one word, stable across versions.
     pub const fn kind(&self) -> &'static str {
         match self {
             Error::Input(_) => "input",
@@ -513,7 +518,7 @@ impl Error {
         }
     }
 
-    /// An input error about a whole file.
+    /// Returns an input error about a whole file.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn input(file: impl AsRef<Path>, what: impl Into<String>, next: impl Into<String>) -> Self {
         Error::Input(Box::new(InputError {
@@ -526,7 +531,7 @@ impl Error {
         }))
     }
 
-    /// The same error, located at a row.
+    /// Locates an input error at a row.
     #[must_use]
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn at(mut self, row: Place) -> Self {
@@ -536,7 +541,7 @@ impl Error {
         self
     }
 
-    /// The same error, located at a column.
+    /// Locates an input error at a column.
     #[must_use]
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn at_column(mut self, column: impl Into<String>) -> Self {
@@ -555,7 +560,8 @@ impl fmt::Display for Error {
 }
 
 impl Error {
-    /// The message for a front end, in which the names of settings and commands are marked ([`crate::spelling`]).
+    /// Returns the message for a front end, in which the names of settings and commands are marked
+    /// ([`crate::spelling`]).
     pub fn marked(&self) -> String {
         match self {
             Error::Input(e) => {
@@ -575,7 +581,7 @@ impl Error {
     }
 }
 
-/// What differs, and whose it is. What several parties have alike is said once.
+/// The differing terms, with the parties' values. Values that several parties share are given once.
 fn differing(differences: &[Difference]) -> String {
     // In a run of two there is one other party, and it has no number.
     let two = differences.iter().all(|difference| difference.who == Seat::PEER);
@@ -596,7 +602,8 @@ fn differing(differences: &[Difference]) -> String {
 }
 
 impl std::error::Error for Error {
-    /// The error of the operating system beneath it, if there is one: an [`io::Error`]. Messages have its text already.
+    /// The underlying error of the operating system, if any: an [`io::Error`], whose text is already part of the
+    /// message.
     ///
     /// ```
     /// use std::error::Error;
@@ -623,8 +630,8 @@ impl std::error::Error for Error {
 /// Number of characters of the peer's text that we show to our user.
 const SHOWN: usize = 160;
 
-/// Text from the peer, shortened and escaped for a terminal. Marks are escaped too. What its side has escaped looks as ours does, so quotes and
-/// backslashes are not escaped again.
+/// Text from the peer, shortened and escaped for a terminal. Marks are escaped too. The peer's side escapes in the same
+/// way, so quotes and backslashes are not escaped again.
 pub fn shown(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars().take(SHOWN) {
@@ -689,7 +696,7 @@ mod tests {
             assert!(error != because && because == error.because(&full));
         }
         assert_eq!(Error::Cancelled.because(&full), Error::Cancelled);
-        // A code of the operating system stays what it is.
+        // An error code of the operating system is kept.
         let code = io::Error::from_raw_os_error(13);
         let because = Error::output("x").because(&code);
         assert_eq!(because.source().unwrap().to_string(), code.to_string());

@@ -1,11 +1,11 @@
 //! Domain-separated hashing (BLAKE3).
 //!
-//! Every use of a hash has a domain: its own name and the session id. So a value of one session or purpose means
-//! nothing in another. The one exception is the hash of items ([`crate::item`]), whose tag holds the protocol
+//! Every use of a hash has a domain: its own name and the session id. So a value of one session or purpose is
+//! meaningless in another. The one exception is the hash of items ([`crate::item`]), whose tag holds the protocol
 //! version but no session id. A party can then hash, and compute `F_k(H(x))`, before it meets its peer
-//! (`veilset::artefact`). There the key separates sessions, on one condition: a key, and everything computed under
-//! it, is used in one session only, and discarded even if that session fails. If it were used twice, the messages of
-//! both sessions could be joined item by item.
+//! (`veilset::artefact`). There the key separates sessions, on one condition: a key, and all values computed under it,
+//! are used in one session only, and discarded even if that session fails. If a key were used twice, the messages of
+//! both sessions could be linked item by item.
 
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
@@ -14,52 +14,52 @@ use std::ops::Deref;
 use veilset_kernels::hash::keyed_hash;
 use zeroize::{Zeroize, optimization_barrier};
 
-/// Identifies a session: a hash of everything the two sides agreed on, of both identities and of the TLS connection.
-/// It is not secret, but no two sessions may share one, so nobody chooses its bytes. `veilset::session::agree` makes
-/// it, or `veilset::session::introduce` on a channel that the caller brings. Where a protocol runs more than once,
-/// [`part`] makes the id of a part of a session.
+/// Identifies a session: a hash of all terms that the two sides agreed on, of both identities and of the TLS
+/// connection. It is not secret, but no two sessions may share one, so no party chooses its bytes.
+/// `veilset::session::agree` derives it, or `veilset::session::introduce` on a channel that the caller provides. Where
+/// a protocol runs more than once, [`part`] derives the id of each part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionId([u8; 32]);
 
 impl SessionId {
-    /// The id from this hash of data that is unique to the session.
+    /// Returns the id with this hash of data that is unique to the session.
     pub const fn of(hash: [u8; 32]) -> SessionId {
         SessionId(hash)
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the id.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
-/// The id of a part of a session, among other parts of the same kind: domains made from it differ from theirs. `name`
-/// is a constant that is unique within the program.
+/// Returns the id of a part of a session, whose domains are separate from those of its other parts. `name` is a
+/// constant that is unique within the program.
 pub fn part(session: &SessionId, name: &'static str) -> SessionId {
     SessionId(Domain::new(session, name).hash(&[]))
 }
 
-/// The hash of an item or of a dummy, 32 uniform bytes: what a protocol takes instead of the item.
+/// The hash of an item or of a dummy, 32 uniform bytes, which protocols use instead of the item.
 ///
-/// Outside this crate it can be made only in these ways, so nothing that an item's owner chose is taken for a hash.
-/// Three kinds are not uniform: `Default`, the zeros of a list until it is filled; the inputs of the private comparison
-/// of `krtw19`, an element and zeros; and the keys of a programmable OPRF in bins, half a hash and the number of a bin.
-/// `Debug` shows nothing, because whoever has the hash can test guesses of the item.
+/// Outside this crate it can be made only in these ways, so bytes chosen by an item's owner are never taken for a hash.
+/// Three kinds are not uniform: `Default`, the zeros of a list before it is filled; the inputs of the private
+/// comparison of `krtw19`, an element and zeros; and the keys of a programmable OPRF in bins, half a hash and the
+/// number of a bin. `Debug` shows nothing, because the hash suffices to test guesses of the item.
 #[derive(Clone, Copy, Default)]
 #[cfg_attr(any(test, feature = "test-util"), derive(PartialEq, Eq, Hash))]
 pub struct ItemHash([u8; 32]);
 
 impl ItemHash {
-    /// The hash of an item.
+    /// Returns the hash of an item.
     pub fn of_item(item: &[u8]) -> ItemHash {
         ItemHash(Self::of_items_domain().hash(&[item]))
     }
 
-    /// The hashes of items, at least as many as `out` has room for.
+    /// Computes the hashes of items, of which there must be at least as many as elements of `out`.
     ///
     /// # Panics
     ///
-    /// If there are fewer. This is an error of the caller.
+    /// If there are fewer items, which is an error of the caller.
     pub fn of_items<'i>(items: impl Iterator<Item = &'i [u8]>, out: &mut [ItemHash]) {
         let mut hashes = Secrets::zeros(out.len());
         Self::of_items_domain().hash_all(items, &mut hashes);
@@ -70,23 +70,23 @@ impl ItemHash {
         Domain::without_session("an item, BLAKE3-256, to be hashed to a group")
     }
 
-    /// The hash of a dummy that matches nothing.
+    /// Returns the random hash of a dummy that matches nothing.
     pub fn random(rng: &mut Prng) -> ItemHash {
         ItemHash(rng.bytes())
     }
 
-    /// The hashes of the public list of dummies.
+    /// Returns the function from the position of a dummy in the public list to its hash.
     pub fn listed() -> impl Fn(usize) -> ItemHash + Sync + Send {
         let domain = Domain::without_session("a dummy of the public list");
         move |i| ItemHash(domain.hash(&[&(i as u64).to_le_bytes()]))
     }
 
-    /// The hash with these bytes: uniform, or one of those that need not be.
+    /// Returns the hash with these bytes, which are uniform except for the kinds listed above.
     pub const fn from_bytes(bytes: [u8; 32]) -> ItemHash {
         ItemHash(bytes)
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the hash.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -123,15 +123,15 @@ impl Zeroize for Domain {
     }
 }
 
-/// Messages up to this length are hashed without a state a hundred times as large: nearly all are.
+/// Longest message that is hashed without a state a hundred times as large, as nearly all are.
 const SHORT: usize = 192;
-/// Messages hashed at once.
+/// Number of messages hashed at once.
 const BATCH: usize = 64;
-/// Hashes of items that go into one hash at once: 64 KiB.
+/// Number of item hashes that are passed to a hash at once: 64 KiB.
 const RUN: usize = 1 << 11;
 
 impl Domain {
-    /// The hash function of `purpose`, a constant that is unique within the program.
+    /// Returns the hash function for `purpose`, a constant that is unique within the program.
     pub fn new(session: &SessionId, purpose: &'static str) -> Self {
         let mut key = blake3::Hasher::new_derive_key("veilset 1 domain");
         key.update(&session.0);
@@ -139,27 +139,27 @@ impl Domain {
         Domain { key: *key.finalize().as_bytes() }
     }
 
-    /// A hash function without a session. See the module's documentation for when this is right.
+    /// Returns a hash function without a session. The module's documentation states when this is secure.
     pub fn without_session(purpose: &'static str) -> Self {
         Domain { key: blake3::derive_key("veilset 1 domain without session", purpose.as_bytes()) }
     }
 
-    /// The hash function under a key that is for one purpose.
+    /// Returns the hash function under a key that is used for one purpose only.
     pub fn under(key: &[u8; 32]) -> Secret<Self> {
         Secret::new(Domain { key: *key })
     }
 
-    /// A separate hash function for part `number` of this one's purpose.
+    /// Returns a separate hash function for part `number` of this one's purpose.
     pub fn numbered(&self, number: u64) -> Self {
         Domain { key: self.hash(&[&number.to_le_bytes()]) }
     }
 
-    /// The hashes of the first `length` bytes of blocks whose other bytes are zero. Takes a third of the time of
+    /// Computes the hashes of the first `length` bytes of blocks whose other bytes are zero, in a third of the time of
     /// [`Domain::hash`] or less.
     ///
     /// # Panics
     ///
-    /// If `length` is more than 64 or `out` is not as long as `blocks`. These are errors of the caller.
+    /// If `length` is more than 64, or `out` and `blocks` differ in length, which are errors of the caller.
     pub fn hash_blocks(&self, length: u8, blocks: &[[u8; 64]], out: &mut [[u8; 32]]) {
         let lengths = [length; BATCH];
         for (blocks, out) in blocks.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
@@ -167,12 +167,12 @@ impl Domain {
         }
     }
 
-    /// The hashes of messages of any length, one for each element of `out`. Messages of up to 64 bytes take a third
-    /// of the time of [`Domain::hash`] or less.
+    /// Computes the hashes of messages of any length, one for each element of `out`. Messages of up to 64 bytes take a
+    /// third of the time of [`Domain::hash`] or less.
     ///
     /// # Panics
     ///
-    /// If there are fewer messages than `out` has room for. This is an error of the caller.
+    /// If there are fewer messages than elements of `out`, which is an error of the caller.
     pub fn hash_all<'m>(&self, mut messages: impl Iterator<Item = &'m [u8]>, out: &mut [[u8; 32]]) {
         let (mut blocks, mut lengths) = (Secrets::<[[u8; 16]; 4]>::zeros(BATCH.min(out.len())), [0; BATCH]);
         for out in out.chunks_mut(BATCH) {
@@ -194,7 +194,7 @@ impl Domain {
         }
     }
 
-    /// The hash of the concatenation of many hashes of items.
+    /// Returns the hash of the concatenation of many hashes of items.
     pub fn hash_items(&self, items: &[ItemHash]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         let mut bytes = Secrets::<[u8; 32]>::zeros(RUN.min(items.len()));
@@ -207,7 +207,8 @@ impl Domain {
         hash
     }
 
-    /// `N` bytes of hash of the parts. The purpose fixes the length of every part except the last.
+    /// Returns `N` bytes of the hash of the concatenated parts. The purpose fixes the length of every part except the
+    /// last.
     pub fn hash<const N: usize>(&self, parts: &[&[u8]]) -> [u8; N] {
         let mut out = [0u8; N];
         let length = parts.iter().map(|part| part.len()).sum::<usize>();
@@ -229,7 +230,7 @@ impl Domain {
             }
             let mut reader = hasher.finalize_xof();
             reader.fill(&mut out);
-            // They hold the last part of what was hashed.
+            // They hold the last part of the hashed data.
             hasher.zeroize();
             reader.zeroize();
         }

@@ -1,11 +1,11 @@
-//! A set as it takes part in a protocol: 32 uniform bytes for each item, and for each dummy that pads it.
+//! A set as protocol input: 32 uniform bytes for each item, and for each dummy that pads it.
 //!
-//! It is made before the peer is met. Hashing, which comes with the [`ItemSet`], is the one thing whose time depends on the
-//! lengths of the items, and padding the one whose time depends on the number of dummies: done later, a peer could take the
-//! time of both.
+//! It is prepared before the peer is met. Only hashing, which is done with the [`ItemSet`], takes a time that depends
+//! on the lengths of the items, and only padding takes one that depends on the number of dummies. If they were done
+//! later, a peer could measure both.
 //!
-//! A protocol may raise the set to a key of a PRF: [`crate::group::raised`]. Key and points may have been computed before,
-//! in the offline half of a session (`veilset::artefact`).
+//! A protocol may raise the set with a key of a PRF ([`crate::group::raised`]). Key and points may come from
+//! preprocessing, the offline half of a session (`veilset::artefact`).
 
 use crate::error::{Error, Result};
 use crate::group::raised::Offline;
@@ -17,39 +17,39 @@ use rayon::prelude::*;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-/// A set, hashed, and padded if so wished (KRTW19 2.5).
+/// A hashed set, padded on request (KRTW19 2.5).
 ///
-/// Dummies have hashes and are no items, so they are in a domain of their own. Which kind an operation takes is said by
-/// [`crate::operations::Operation::dummies`]; [`crate::protocols::run`], the only way into an operation, refuses a set
-/// that is padded with the other kind.
+/// Dummies have hashes but are not items, so they have a separate domain. [`crate::operations::Operation::dummies`]
+/// gives the kind that an operation takes; [`crate::protocols::run`], the only entry to operations, refuses a set that
+/// is padded with the other kind.
 pub struct Hashed<'a> {
     items: Cow<'a, Items>,
-    /// Of the items, then of the dummies.
+    /// Hashes of the items, then of the dummies.
     hashes: Hashes<'a>,
-    /// The kind of dummies that pad it, of which there may be 0.
+    /// The kind of dummies that pad the set, of which there may be 0.
     dummies: Option<Dummies>,
-    /// How many listed dummies were inserted behind these. They are public and hashed when they are needed: their
-    /// number is the peer's word.
+    /// The number of listed dummies that were inserted after these. They are public and hashed on demand, because the
+    /// peer states their number.
     inserted: usize,
-    /// What was computed before, if it was.
+    /// Prepared key and points, if any.
     offline: Option<Offline>,
-    /// The identifiers of its items and dummies, if a run of `id` made any.
+    /// The identifiers of the set's items and dummies, if a run of `id` made any.
     identifiers: OnceLock<Box<Hashed<'static>>>,
 }
 
 enum Hashes<'a> {
-    /// Those of a set without dummies.
+    /// The hashes of a set without dummies.
     OfSet(&'a [ItemHash]),
     Own(Secrets<ItemHash>),
 }
 
-/// What a set is padded with.
+/// The kind of dummies that pad a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dummies {
-    /// Random hashes: they match nothing, and nobody can guess and count them.
+    /// Random hashes, which match nothing and cannot be guessed and counted.
     Random,
-    /// The first hashes of a public list. The peer inserts in its own set as many as this one can have, and they match:
-    /// so it neither gets them nor learns how many there are.
+    /// The first hashes of a public list. The peer inserts the maximum number of these into its own set, so they match:
+    /// it neither receives them nor learns their number.
     Listed,
 }
 
@@ -57,7 +57,7 @@ pub enum Dummies {
 const BATCH: usize = 1 << 9;
 
 impl<'a> Hashed<'a> {
-    /// The set without dummies, and with the hashes that it has.
+    /// Returns the set without dummies, with its existing hashes.
     pub fn new(set: &'a ItemSet) -> Self {
         Self::of(Cow::Borrowed(&**set), Hashes::OfSet(set.hashes()), None)
     }
@@ -66,8 +66,8 @@ impl<'a> Hashed<'a> {
         Hashed { items, hashes, dummies, inserted: 0, offline: None, identifiers: OnceLock::new() }
     }
 
-    /// The set filled up to `size`, no less than it has, with random dummies. Takes 32 bytes of memory for each item and
-    /// dummy, beside what the set has.
+    /// Returns the set padded to `size`, at least its own size, with random dummies. Takes 32 bytes of memory per item
+    /// and dummy, in addition to the set's.
     pub fn padded(items: &'a ItemSet, size: usize, rng: &mut Prng) -> Self {
         Self::with_dummies(items, Dummies::Random, size, |dummies| {
             dummies.iter_mut().for_each(|dummy| *dummy = ItemHash::random(rng));
@@ -87,18 +87,18 @@ impl<'a> Hashed<'a> {
         Self::of(Cow::Borrowed(&**items), Hashes::Own(hashes), Some(kind))
     }
 
-    /// The set filled up to `size`, no less than it has, with listed dummies. Takes 32 bytes of memory for each item and
-    /// dummy, beside what the set has.
+    /// Returns the set padded to `size`, at least its own size, with listed dummies. Takes 32 bytes of memory per item
+    /// and dummy, in addition to the set's.
     pub fn padded_from_list(items: &'a ItemSet, size: usize) -> Self {
-        // At once: how many there are is ours to hide, and later it would show in the time of every frame.
+        // Hashed at once: their number is our secret, and hashing later would show it in the time of every frame.
         Self::with_dummies(items, Dummies::Listed, size, |dummies| {
             let listed = ItemHash::listed();
             dummies.par_iter_mut().enumerate().for_each(|(i, dummy)| *dummy = listed(i));
         })
     }
 
-    /// A set of these items, or of what takes their places, and of their hashes, filled up to `size`, no less than there
-    /// are. As many dummies are computed whatever the set has, because a peer waits for them.
+    /// Returns a set of these items, or of their replacements, and of their hashes, padded to `size`, at least their
+    /// number. The number of dummies computed does not depend on the set, because a peer waits for them.
     pub fn part(
         items: Items,
         own: &[ItemHash],
@@ -114,7 +114,7 @@ impl<'a> Hashed<'a> {
                 dummies.par_iter_mut().enumerate().for_each(|(i, dummy)| *dummy = listed(i));
             }
         }
-        // Hashes of the set or, in the place of further ones, dummies.
+        // Hashes of the set, followed by dummies.
         let mut hashes = Secrets::zeros(size);
         for (at, hash) in hashes.iter_mut().enumerate() {
             *hash = own.get(at).copied().unwrap_or_else(|| dummies[at - own.len()]);
@@ -122,42 +122,42 @@ impl<'a> Hashed<'a> {
         Hashed::of(Cow::Owned(items), Hashes::Own(hashes), Some(kind))
     }
 
-    /// Puts the first `n` listed dummies behind all others, those that the peer's set may have.
+    /// Appends the first `n` listed dummies, which match those that the peer's set may have.
     pub fn insert_listed(&mut self, n: usize) {
         self.inserted = n;
     }
 
-    /// How many listed dummies were inserted for those of the peer's set.
+    /// Returns the number of listed dummies inserted to match those of the peer's set.
     pub fn inserted(&self) -> usize {
         self.inserted
     }
 
-    /// The kind of dummies that pad it; none if it is not padded.
+    /// Returns the kind of dummies that pad the set; `None` if it is not padded.
     pub fn dummies(&self) -> Option<Dummies> {
         self.dummies
     }
 
-    /// The items, without dummies.
+    /// Returns the items, without dummies.
     pub fn items(&self) -> &Items {
         &self.items
     }
 
-    /// The size of the set in the protocol: items, dummies, and those that were inserted.
+    /// Returns the size of the set in the protocol: items, dummies, and inserted dummies.
     pub fn len(&self) -> usize {
         self.announced() + self.inserted
     }
 
-    /// The size that the peer is told: items, and the dummies that pad them.
+    /// Returns the size that is announced to the peer: items, and the dummies that pad them.
     pub fn announced(&self) -> usize {
         self.own().len()
     }
 
-    /// Whether it has neither.
+    /// Returns whether the set has neither items nor dummies.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The hashes of the items and dummies at these positions, each below `len()`.
+    /// Returns the hashes of the items and dummies at these positions, each below `len()`.
     pub fn hashes(&self, positions: &[u32]) -> Secrets<ItemHash> {
         let (dummy, own) = (ItemHash::listed(), self.own());
         let mut hashes = Secrets::zeros(positions.len());
@@ -173,12 +173,12 @@ impl<'a> Hashed<'a> {
         hashes
     }
 
-    /// The hash of an item, or of a dummy that was not inserted.
+    /// Returns the hash of an item, or of a dummy that was not inserted.
     pub fn hash(&self, i: usize) -> &ItemHash {
         &self.own()[i]
     }
 
-    /// The hashes of the items, then of the dummies that were not inserted.
+    /// Returns the hashes of the items, then of the dummies that were not inserted.
     pub fn own(&self) -> &[ItemHash] {
         match &self.hashes {
             Hashes::OfSet(hashes) => hashes,
@@ -186,7 +186,7 @@ impl<'a> Hashed<'a> {
         }
     }
 
-    /// Whether these items are all different, and none is in the set. Takes 32 bytes of memory for each.
+    /// Returns whether these items are distinct, and none is in the set. Takes 32 bytes of memory per item.
     pub fn all_new(&self, items: &Items) -> bool {
         let mut new = hashes_of(items);
         new.par_sort_unstable_by_key(|hash| *hash.as_bytes());
@@ -197,11 +197,11 @@ impl<'a> Hashed<'a> {
         different && ours.par_iter().all(is_new)
     }
 
-    /// Keeps the set of the identifiers of its items and dummies for as long as the set itself, because a sealed result
-    /// refers to it.
+    /// Stores the identifiers of the set's items and dummies for as long as the set itself, because a sealed result
+    /// refers to them.
     ///
     /// # Errors
-    /// [`Error::Bug`] if it has identifiers already: they are of one run.
+    /// [`Error::Bug`] if identifiers were already stored, because they belong to a single run.
     pub(crate) fn identify(&self, identifiers: ItemSet) -> Result<&Hashed<'static>> {
         let again = || Error::Bug("a set that has identifiers from another run".into());
         let mut new = Some(identifiers);
@@ -212,12 +212,12 @@ impl<'a> Hashed<'a> {
         if new.is_none() { Ok(kept) } else { Err(again()) }
     }
 
-    /// Takes over what was computed before, for as many items and dummies as there are.
+    /// Sets the prepared key and points, which must be for the set's items and dummies.
     pub fn take_over(&mut self, offline: Offline) {
         self.offline = Some(offline);
     }
 
-    /// What was computed before, if it was.
+    /// Returns the prepared key and points, if any.
     pub(crate) fn offline(&self) -> Option<&Offline> {
         self.offline.as_ref()
     }
@@ -263,7 +263,7 @@ mod tests {
         let list = |items: &[&str]| items.iter().collect::<Items>();
         let set: ItemSet = ["a", "b"].iter().collect();
         let mut rng = Prng::from_seed(&[3; 32]);
-        // The items of a part may be elsewhere; its hashes are what counts.
+        // The items of a part may be elsewhere; only its hashes matter.
         let part = Hashed::part(list(&["1", "2"]), set.hashes(), Dummies::Listed, 5, &mut rng);
         for hashed in [Hashed::new(&set), Hashed::padded(&set, 5, &mut rng), part] {
             // (items, whether all are new)
@@ -302,10 +302,10 @@ mod tests {
             different.extend(&all(padded)[3..]);
         }
         assert_eq!(different.len(), 3 + 3 * 6);
-        // Nobody can guess those that match nothing.
+        // The random dummies, which match nothing, cannot be guessed.
         let list: HashSet<ItemHash> = (0..300).map(ItemHash::listed()).collect();
         assert!([&random, &again].iter().all(|padded| all(padded).iter().all(|hash| !list.contains(hash))));
-        // The list is the same whoever has it, wherever it begins.
+        // The list is the same for all parties, and from any starting point.
         let none = ItemSet::default();
         let mut receiver = Hashed::padded(&none, 4, &mut rng);
         receiver.insert_listed(6);

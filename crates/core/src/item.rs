@@ -1,8 +1,8 @@
 //! Items: the byte strings that are compared, and sets of them.
 //!
-//! An item is the injective encoding of a row's key columns: each column is preceded by its length, so
-//! `("a", "bc")` differs from `("ab", "c")`. The length is a LEB128 varint in its shortest form, which
-//! makes the encoding unique: [`encode_key`] and [`decode_key`] are inverse to each other.
+//! An item is the injective encoding of a row's key columns: each column is preceded by its length, so `("a", "bc")`
+//! differs from `("ab", "c")`. The length is a LEB128 varint in its shortest form, which makes the encoding unique:
+//! [`encode_key`] and [`decode_key`] are inverses of each other.
 
 use crate::hash::ItemHash;
 use crate::secret::{Secrets, wipe};
@@ -10,11 +10,12 @@ use rayon::prelude::*;
 use std::fmt;
 use zeroize::ZeroizeOnDrop;
 
-/// The longest item, in bytes of its encoding: 64 KiB.
+/// Maximum length of an encoded item in bytes: 64 KiB.
 pub const MAX_ITEM: usize = 1 << 16;
 
-/// A list of byte strings in one allocation: an item takes 8 bytes in addition to its own. They are a party's data, so `Debug`
-/// shows only their number, and they are zeroed when dropped. A list that grows leaves copies: give it room.
+/// A list of byte strings in one allocation: each takes 8 bytes in addition to its own. They are a party's data, so
+/// `Debug` shows only their number, and they are zeroized on drop. A list that grows leaves copies behind, so reserve
+/// capacity.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Items {
     bytes: Vec<u8>,
@@ -36,22 +37,22 @@ impl Default for Items {
 }
 
 impl Items {
-    /// An empty list.
+    /// Returns an empty list.
     pub const fn new() -> Self {
         Items { bytes: Vec::new(), ends: Vec::new() }
     }
 
-    /// An empty list with room for `n` items of `bytes` bytes in all.
+    /// Returns an empty list with room for `n` items of `bytes` bytes in total.
     pub fn with_capacity(n: usize, bytes: usize) -> Self {
         Items { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(n) }
     }
 
-    /// The number of items.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -62,7 +63,7 @@ impl Items {
         self.ends.push(self.bytes.len() as u64);
     }
 
-    /// Appends the first `len` bytes of `padded` if `keep`, and takes as long otherwise.
+    /// Appends the first `len` bytes of `padded` if `keep`, and takes the same time otherwise.
     pub fn push_if(&mut self, keep: bool, padded: &[u8], len: usize) {
         let (start, n) = (self.bytes.len(), self.len());
         self.bytes.extend_from_slice(padded);
@@ -71,13 +72,13 @@ impl Items {
         self.ends.truncate(n + usize::from(keep));
     }
 
-    /// Appends the item that `write` appends to the buffer it is given.
+    /// Appends the item that `write` writes to the end of the given buffer.
     pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.ends.push(self.bytes.len() as u64);
     }
 
-    /// Keeps the items whose position `keep` accepts, in place.
+    /// Keeps the items whose positions `keep` accepts, in place.
     fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
         let (mut start, mut end, mut kept) = (0, 0, 0);
         for i in 0..self.ends.len() {
@@ -100,18 +101,18 @@ impl Items {
         self.ends.shrink_to_fit();
     }
 
-    /// The item at position `i`, which must be below `len()`.
+    /// Returns the item at position `i`, which must be below `len()`.
     pub fn get(&self, i: usize) -> &[u8] {
         let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
         &self.bytes[start..self.ends[i] as usize]
     }
 
-    /// The items in order.
+    /// Returns the items in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         (0..self.len()).map(|i| self.get(i))
     }
 
-    /// The items at these positions, in their order.
+    /// Returns the items at these positions, in the given order.
     pub fn chosen(&self, positions: &[u32]) -> Items {
         let bytes = positions.iter().map(|&i| self.get(i as usize).len()).sum();
         let mut chosen = Items::with_capacity(positions.len(), bytes);
@@ -119,7 +120,7 @@ impl Items {
         chosen
     }
 
-    /// The length of the longest item, 0 if there is none.
+    /// Returns the length of the longest item, or 0 if there are no items.
     pub fn longest(&self) -> usize {
         self.iter().map(<[u8]>::len).max().unwrap_or(0)
     }
@@ -139,15 +140,15 @@ impl<T: AsRef<[u8]>> FromIterator<T> for Items {
     }
 }
 
-/// A set: distinct items, in a fixed order, and their hashes, which take 32 bytes of memory for each and are zeroed when
-/// dropped. Only [`ItemSet::keep_first`] makes one. Two sets are equal if their items are.
+/// A set: distinct items, in a fixed order, and their hashes, which take 32 bytes of memory each and are zeroized on
+/// drop. Created only with [`ItemSet::keep_first`]. Two sets are equal if their items are equal.
 #[derive(Clone)]
 pub struct ItemSet {
     items: Items,
     hashes: Secrets<ItemHash>,
 }
 
-/// What [`ItemSet::keep_first`] made of a list.
+/// The result of [`ItemSet::keep_first`].
 #[derive(PartialEq, Eq)]
 pub struct Distinct {
     /// The distinct items, in order of first appearance.
@@ -158,11 +159,11 @@ pub struct Distinct {
     pub duplicates: Vec<(u32, u32)>,
 }
 
-/// Items that a task hashes.
+/// Number of items that a task hashes.
 const BATCH: usize = 1 << 9;
 
-/// The hash of each of these items, which protocols take in its place. They are computed in batches, on the threads of
-/// the caller's pool.
+/// Returns the hash of each of these items, which protocols use in its place. The hashes are computed in batches, on
+/// the threads of the caller's pool.
 pub fn hashes_of(items: &Items) -> Secrets<ItemHash> {
     let mut hashes = Secrets::zeros(items.len());
     hashes.par_chunks_mut(BATCH).enumerate().for_each(|(batch, hashes)| {
@@ -173,22 +174,22 @@ pub fn hashes_of(items: &Items) -> Secrets<ItemHash> {
 }
 
 impl ItemSet {
-    /// The hash of each item, in their order, computed when the set was made.
+    /// Returns the hashes of the items in order, computed when the set was made.
     pub fn hashes(&self) -> &[ItemHash] {
         &self.hashes
     }
 
-    /// Its items and their hashes.
+    /// Returns the items and their hashes.
     pub(crate) fn into_parts(self) -> (Items, Secrets<ItemHash>) {
         (self.items, self.hashes)
     }
 
-    /// The distinct items of a list of fewer than 2^32. All are hashed, once. While it runs it takes up to 48 bytes of
-    /// memory for each item and 24 for each duplicate; it leaves 36 to 68 for each distinct item and 8 to 16 for each
+    /// Removes duplicates from a list of fewer than 2^32 items, and hashes each item once. It takes up to 48 bytes of
+    /// memory per item and 24 per duplicate while it runs; the result takes 36 to 68 per distinct item and 8 to 16 per
     /// duplicate.
     pub fn keep_first(mut items: Items) -> Distinct {
         // Sorting by the hash finds equal items without a table whose shape an attacker could choose. The sort key is
-        // 32 bits of it above the position; items that share these bits are compared.
+        // 32 bits of the hash above the position; items that share these bits are compared.
         let mut hashes = hashes_of(&items);
         let bits = |hash: &ItemHash| u32::from_le_bytes(hash.as_bytes().as_chunks().0[0]);
         let key = |(i, hash)| u64::from(bits(hash)) << 32 | i as u64;
@@ -276,7 +277,7 @@ pub fn encode_key<'a>(columns: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec
     }
 }
 
-/// The columns of an encoded key. `None` unless it is exactly the encoding of `columns` columns.
+/// Returns the columns of an encoded key; `None` unless it is exactly the encoding of `columns` columns.
 pub fn decode_key(mut item: &[u8], columns: usize) -> Option<Vec<&[u8]>> {
     let mut out = Vec::with_capacity(columns.min(item.len()));
     for _ in 0..columns {
@@ -339,7 +340,7 @@ mod tests {
 
     #[test]
     fn malformed_encodings_are_refused() {
-        // (bytes, why)
+        // (bytes, reason)
         let cases: [(&[u8], &str); 6] = [
             (b"", "nothing"),
             (b"\x02a", "column cut off"),
@@ -353,7 +354,7 @@ mod tests {
         }
     }
 
-    /// Compares with a plain computation, and the hashes with those of each item alone.
+    /// Compares with a plain computation, and the hashes with the hash of each item alone.
     fn check(list: &[Vec<u8>]) {
         let d = ItemSet::keep_first(list.iter().collect());
         let (mut set, mut duplicates) = (Vec::<usize>::new(), Vec::new());
@@ -378,8 +379,8 @@ mod tests {
         }
     }
 
-    /// Sizes around the 64 messages that are hashed at once and the items of a task; lengths around a block and a chunk
-    /// of BLAKE3. All different but the empty ones, each twice, or a few many times.
+    /// Sizes around the 64 messages that are hashed at once and around the items of a task; lengths around a block and
+    /// a chunk of BLAKE3. Items are distinct but for the empty ones, or each occurs twice, or a few occur many times.
     #[test]
     fn keep_first_agrees_around_batches_blocks_and_chunks() {
         const LENGTHS: [usize; 8] = [0, 63, 64, 65, 1023, 1024, 1025, 5000];
@@ -396,7 +397,7 @@ mod tests {
 
     #[test]
     fn items_that_share_the_bits_they_are_sorted_by_are_told_apart() {
-        // Among so many there are some.
+        // Among this many items some share these bits.
         let many: Items = (0..1u32 << 18).map(u32::to_le_bytes).collect();
         let bits = |hash: &ItemHash| u32::from_le_bytes(hash.as_bytes().as_chunks().0[0]);
         let mut order: Vec<(u32, usize)> = hashes_of(&many).iter().map(bits).zip(0..).collect();

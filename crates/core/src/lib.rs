@@ -1,35 +1,36 @@
-//! The protocols of veilset, and what they are built from, over a channel that the caller provides.
+//! The protocols of veilset and their building blocks, over a channel that the caller provides.
 //!
-//! No file, no socket, no table: a [`channel::Channel`] carries frames over any stream of bytes, or within the process. The crate
-//! `veilset` adds connections over TLS, sessions in which both sides agree on what is computed, tables and files; most programs want
-//! that one. Here is what research and other protocols need by itself:
+//! The crate uses no files, sockets or tables: a [`channel::Channel`] carries frames over any byte stream, or within
+//! the process. Most programs want the crate `veilset`, which adds connections over TLS, sessions in which both sides
+//! agree on the computation, tables and files. This crate provides the parts that research and other protocols need:
 //!
-//! - [`operations`]: what can be computed, one entry each; [`protocols`]: how, one entry each;
-//! - [`membership`], [`oprf`], [`equality`], [`switching`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`], [`ahe`],
-//!   [`group`]: the building blocks, each usable by itself;
-//! - [`channel`]: typed frames between two parties, in memory, over streams, recorded, slowed down; the channels of one party to several
-//!   others, which end together;
-//! - [`context`]: what the functions of a run share: channel, session, generator, and the [`threads`] it computes on; [`many`]: the same
-//!   for a run of several parties;
-//! - [`item`], [`hashed`], [`params`], [`course`], [`work`], [`rng`], [`hash`], [`secret`], [`assumption`], [`error`], [`spelling`]: the
-//!   ground floor.
+//! - [`operations`]: the operations, with an entry for each; [`protocols`]: the protocols, with an entry for each;
+//! - [`membership`], [`oprf`], [`equality`], [`switching`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`],
+//!   [`ahe`], [`group`]: the building blocks, each usable on its own;
+//! - [`channel`]: typed frames between two parties, in memory, over streams, recorded or delayed; and the channels of
+//!   one party to several others, which end together;
+//! - [`context`]: the context that the functions of a run share: channel, session, generator, and the [`threads`] it
+//!   computes on; [`many`]: the context of a run of several parties;
+//! - [`item`], [`hashed`], [`params`], [`course`], [`work`], [`rng`], [`hash`], [`secret`], [`assumption`], [`error`],
+//!   [`spelling`]: the foundations.
 //!
-//! Its interface is for the crates of this repository, which have the same version. It may change in any version.
+//! Its interface is for the crates of this repository, which share its version, and may change in any version.
 //!
 //! # Features
 //!
 //! - `p256`, `paillier` (default): the group P-256, and Paillier's encryption for `dc17`. Both link aws-lc, which is C. Without them the
 //!   crate compiles for `wasm32-unknown-unknown`.
 //! - `fhe`: the protocol `sigma-fhe`, whose ring arithmetic is not audited.
-//! - `hazmat`: generators with a fixed seed, and sessions of the caller's choice, for benchmarks. Real runs must not have it.
-//! - `test-util`: what the tests of other crates use: pairs of parties, what each saw, ideal functionalities.
+//! - `hazmat`: generators with a fixed seed, and sessions of the caller's choice, for benchmarks. Do not enable it for
+//!   real runs.
+//! - `test-util`: utilities for the tests of other crates: pairs of parties, their views, ideal functionalities.
 //!
-//! CZZDL, in the files' headers: Yu Chen, Min Zhang, Cong Zhang, Minglang Dong, Weiran Liu, "Private Set Operations
-//! from Multi-Query Reverse Private Membership Test", PKC 2024. KRTW19: Vladimir Kolesnikov, Mike Rosulek, Ni Trieu,
-//! Xiao Wang, "Scalable Private Set Union from Symmetric-Key Techniques", ASIACRYPT 2019. CM20: Melissa Chase, Peihan
-//! Miao, "Private Set Intersection in the Internet Setting From Lightweight Oblivious PRF", CRYPTO 2020. RR22:
-//! Srinivasan Raghuraman, Peter Rindal, "Blazing Fast PSI from Improved OKVS and Subfield VOLE", CCS 2022. Where a
-//! paper leaks or fails as printed, the code departs from it. The header says so, and the repository's
+//! Papers cited in the files' headers: CZZDL: Yu Chen, Min Zhang, Cong Zhang, Minglang Dong, Weiran Liu, "Private Set
+//! Operations from Multi-Query Reverse Private Membership Test", PKC 2024. KRTW19: Vladimir Kolesnikov, Mike Rosulek,
+//! Ni Trieu, Xiao Wang, "Scalable Private Set Union from Symmetric-Key Techniques", ASIACRYPT 2019. CM20: Melissa
+//! Chase, Peihan Miao, "Private Set Intersection in the Internet Setting From Lightweight Oblivious PRF", CRYPTO 2020.
+//! RR22: Srinivasan Raghuraman, Peter Rindal, "Blazing Fast PSI from Improved OKVS and Subfield VOLE", CCS 2022. Where
+//! a paper leaks or fails as printed, the code departs from it. The header says so, and the repository's
 //! docs/corrections.md gives each departure with its reason and its test.
 #![forbid(unsafe_code)]
 

@@ -1,26 +1,25 @@
-//! Oblivious key-value stores (OKVS): a vector that maps keys to values and, where the values are random, does not show
-//! which keys it was made for. This one is a random band matrix (BPSY23: Bienstock, Patel, Seo and Yeo, "Near-Optimal
-//! Oblivious Key-Value Stores for Efficient PSI, PSU and Volume-Hiding Multi-Maps", USENIX Security 2023; the matrix is
-//! that of Dillinger and Walzer's ribbon filters, 2021).
+//! Oblivious key-value stores (OKVS): a vector that maps keys to values and, where the values are random, hides the
+//! keys it was made for. This one is based on a random band matrix (BPSY23: Bienstock, Patel, Seo and Yeo,
+//! "Near-Optimal Oblivious Key-Value Stores for Efficient PSI, PSU and Volume-Hiding Multi-Maps", USENIX Security 2023;
+//! the matrix of Dillinger and Walzer's ribbon filters, 2021).
 //!
-//! A key has a row: a start and [`WIDTH`] random bits. Its value is the sum of the elements of the vector, from the
-//! start on, whose bits are set. Encoding solves these equations. Rows are eliminated in the order of their starts,
-//! so that memory is passed over once; then the elements are found from the last to the first. Elements that the
-//! equations leave free are random, so the vector is uniform among the solutions. If the values are uniform too, the
-//! vector is uniform.
+//! Each key has a row: a start and [`WIDTH`] random bits. Its value is the sum of the elements of the vector at the set
+//! bits, counted from the start. Encoding solves these equations. It eliminates rows in the order of their starts, in
+//! one pass over memory, and then finds the elements from the last to the first. Elements that the equations leave free
+//! are random, so the vector is uniform among the solutions. If the values are uniform too, so is the vector.
 //!
-//! Rows are bits, so a store is linear over GF(2), and each bit of the values is encoded by itself under the same rows.
+//! Rows are bits, so a store is linear over GF(2), and each bit of the values is encoded separately with the same rows.
 //! The first bytes of all elements are a store of the first bytes of all values, uniform among its solutions if the
-//! whole is. So whoever needs values of w bytes sends w bytes an element. The bound on failure is about rows alone.
+//! whole is. So for values of w bytes, w bytes per element are sent. The bound on failure depends on the rows alone.
 //!
-//! It replaces the clusters of sparse rows of RR22. It is as good for the cache and needs less memory, and the bound
-//! on failure ([`failure`]) is proved, not extrapolated from simulations.
+//! It replaces the clusters of sparse rows of RR22. It is as cache-friendly and needs less memory, and the bound on
+//! failure ([`failure`]) is proven rather than extrapolated from simulations.
 //!
-//! Security: rows come from a PRF (AES) under a seed that the encoder picks after its keys are fixed. Whoever picks
-//! keys after seeing the seed can make encoding fail. Only for semi-honest parties: a vector can hold more keys than
-//! were encoded ("OKVS overfitting", Asiacrypt 2024). Leakage: the size. The time of encoding, and the addresses that
-//! encoding and decoding read, depend on the rows, and so on the keys and the seed. Cost: `size(n)` elements, 1.215 n
-//! at a million keys; decoding reads 2 KiB.
+//! Security: rows come from a PRF (AES) under a seed that the encoder picks after its keys are fixed. A party that
+//! picks keys after seeing the seed can make encoding fail. Semi-honest only: a vector can hold more keys than were
+//! encoded ("OKVS overfitting", Asiacrypt 2024). Leakage: the size. The time of encoding, and the addresses that
+//! encoding and decoding read, depend on the rows and so on the keys and the seed. Cost: `size(n)` elements, 1.215 n at
+//! a million keys; decoding reads 2 KiB.
 
 use crate::error::{Error, Result};
 use crate::hash::Domain;
@@ -31,30 +30,30 @@ use veilset_kernels::aes::Aes128;
 use veilset_kernels::band;
 use veilset_kernels::bytes::xor;
 
-/// A key: a hash, so that it has one length.
+/// A key, which is a hash and so has a fixed length.
 pub type Key = crate::hash::ItemHash;
 
-/// A value, and an element of the vector: of GF(2^128), or any 16 bytes added by exclusive-or.
+/// A value, and an element of the vector: an element of GF(2^128), or any 16 bytes added with exclusive-or.
 pub type Value = [u8; 16];
 
-/// The seed of the rows; it goes with the vector.
+/// The seed of the rows, which accompanies the vector.
 pub type Seed = [u8; 16];
 
-/// Bits of a row. With twice as many, a vector for a million keys would be 9% shorter, and decoding would take twice
-/// as long.
+/// Number of bits in a row. With twice as many, a vector for a million keys would be 9% shorter, but decoding would
+/// take twice as long.
 pub const WIDTH: usize = band::WIDTH;
 
-/// Encoding fails with probability at most 2^-40, and is then tried again.
+/// Encoding fails with probability at most 2^-40, and is then retried.
 const EXPONENT: i32 = 40;
-/// Tries; if all of them fail, it is a bug.
+/// Number of tries; if all of them fail, it is a bug.
 const TRIES: usize = 4;
-/// Keys whose rows are made at once: 16 KiB of blocks.
+/// Number of keys whose rows are computed at once: 16 KiB of blocks.
 const BATCH: usize = 1 << 9;
 
-/// The length of the vector for `n` keys: the smallest one, up to 0.2%, at which [`failure`] is at most 2^-40.
+/// Returns the length of the vector for `n` keys: the smallest one, up to 0.2%, at which [`failure`] is at most 2^-40.
 pub fn size(n: usize) -> usize {
-    // On a grid, so that two machines that round logarithms differently get the same result: between neighbours the
-    // bound changes by much more than rounding does.
+    // Sizes are on a grid, so that two machines that round logarithms differently get the same result: between
+    // neighbours the bound changes by much more than rounding does.
     let grid = 1 << (usize::BITS - n.leading_zeros()).saturating_sub(10);
     let good = |size: usize| failure(n, size, WIDTH) <= f64::from(-EXPONENT).exp2();
     let (mut low, mut high) = (0, 1);
@@ -74,17 +73,18 @@ pub fn size(n: usize) -> usize {
     WIDTH + high * grid
 }
 
-/// A bound on the probability that `n` keys cannot be encoded in a vector of `size` elements, with rows of `width` bits.
+/// Returns a bound on the probability that `n` keys cannot be encoded in a vector of `size` elements with rows of
+/// `width` bits.
 ///
-/// Encoding fails if some rows add up to zero. Take a smallest set of such rows. The intervals that it covers are
-/// connected, or each part would be such a set: together they are a window of some length l >= width, and the rows
-/// lie wholly inside. Given the starts, each of the l columns is covered by a row of the set, so the sum of its rows
-/// is uniform in GF(2)^l, and zero with probability 2^-l. If R rows lie inside the window, there are at most 2^R such
-/// sets. So a set with this window exists with probability at most E[min(1, 2^(R-l))], and there are `size - l + 1`
-/// windows of length l. R is binomial: each of `n` rows is inside with probability p = (l - width + 1) / (size -
-/// width + 1). By Chernoff, for every z from 1 to 2, min(1, 2^(R-l)) <= z^(R-l). So the mean is at most z^-l (1 + p
-/// (z - 1))^n, for the best z. Lengths are grouped in blocks of a 512th of their length. Each block takes its
-/// smallest l and its largest p, which bounds its terms from above.
+/// Encoding fails if and only if some rows add up to zero. Take a smallest set of such rows. The intervals that it
+/// covers are connected, or each part would be such a set: together they are a window of some length l >= width, and
+/// the rows are entirely inside. Given the starts, each of the l columns is covered by a row of the set. So the sum of
+/// its rows is uniform in GF(2)^l, and zero with probability 2^-l. If R rows lie inside the window, there are at most
+/// 2^R such sets. So a set with this window exists with probability at most E[min(1, 2^(R-l))], and there are `size - l
+/// + 1` windows of length l. R is binomial: each of `n` rows is inside with probability p = (l - width + 1) / (size -
+/// width + 1). By Chernoff, for every z from 1 to 2, min(1, 2^(R-l)) <= z^(R-l). So the mean is at most z^-l (1 + p (z
+/// - 1))^n, for the best z. Lengths are grouped in blocks of a 512th of their length. Each block takes its smallest l
+/// and its largest p, which bounds its terms from above.
 ///
 /// A start is the upper part of a 64-bit number times the number of starts. So it is more likely than 1 / (size -
 /// width + 1) by a factor of at most 1 + size / 2^64, and an outcome of n starts by at most e^(n size / 2^64). The
@@ -108,25 +108,25 @@ pub fn failure(n: usize, size: usize, width: usize) -> f64 {
     (likelier * total).min(1.0)
 }
 
-/// The rows of some keys under a seed, in the order of their starts. Reading a vector of a million elements in this
-/// order takes 22 ns a row; in random order, 270.
+/// The rows of some keys under a seed, in the order of their starts. Reading a vector of a million elements takes 22 ns
+/// per row in this order; in random order, 270.
 pub struct Rows {
     starts: Secrets<u32>,
     bits: Secrets<u128>,
-    /// Which key each row belongs to.
+    /// The key of each row.
     keys: Secrets<u32>,
 }
 
 impl Rows {
-    /// The rows of `keys` in a vector of `size` elements.
+    /// Returns the rows of `keys` in a vector of `size` elements.
     ///
     /// # Errors
-    /// If the vector is shorter than a row, which is a bug of the caller.
+    /// [`Error::Bug`] if the vector is shorter than a row, or has 2^32 elements or more.
     pub fn new(seed: &Seed, keys: &[Key], size: usize) -> Result<Rows> {
         Rows::of(seed, keys.len(), |i| keys[i], size)
     }
 
-    /// The same of `n` keys, of which `key(i)` is number i: they are made when they are needed.
+    /// Returns the rows of `n` keys, where `key(i)` makes key number i on demand.
     fn of(seed: &Seed, n: usize, key: impl Fn(usize) -> Key + Sync, size: usize) -> Result<Rows> {
         if size < WIDTH || u32::try_from(size).is_err() {
             return Err(Error::bug(format!("a key-value store of {size} elements")));
@@ -160,18 +160,18 @@ impl Rows {
         Ok(rows)
     }
 
-    /// The values that `vector` has for the keys, in their order.
+    /// Returns the values that `vector` holds for the keys, in their order.
     ///
     /// # Errors
-    /// If the vector does not have the size that the rows were made for, which is a bug of the caller.
+    /// [`Error::Bug`] if the vector is too short for the rows.
     pub fn decode(&self, vector: &[Value]) -> Result<Secrets<Value>> {
         Ok(in_order(&self.keys, &self.sums(vector)?))
     }
 
-    /// The same, for the last time: the vector and the rows are freed before the values are put in order.
+    /// Decodes as [`Rows::decode`] does, and frees the vector and the rows before it puts the values in order.
     ///
     /// # Errors
-    /// As [`Rows::decode`].
+    /// [`Error::Bug`] if the vector is too short for the rows.
     pub fn decode_last(self, vector: Secrets<Value>) -> Result<Secrets<Value>> {
         let sums = self.sums(&vector)?;
         drop((vector, self.starts, self.bits));
@@ -190,13 +190,13 @@ impl Rows {
         Ok(sums)
     }
 
-    /// A random vector of `size` elements with these values, in the order of the keys. `None` if the rows are
-    /// linearly dependent.
+    /// A random vector of `size` elements with these values, in the order of the keys; `None` if the rows are linearly
+    /// dependent.
     fn encode(&self, value: impl Fn(usize) -> Value, size: usize, rng: &mut Prng) -> Option<Secrets<Value>> {
         let rows = self.starts.iter().zip(self.bits.iter()).zip(self.keys.iter());
         let rows = rows.map(|((&start, &bits), &key)| (start, bits, value(key as usize)));
         let (leading, mut vector) = eliminate(rows, size)?;
-        // Elements without a row are free: random.
+        // Elements that lead no row are free, and so random.
         let mut free = Secrets::<Value>::zeros(size - self.keys.len());
         rng.fill(free.as_flattened_mut());
         let free_places = vector.iter_mut().zip(leading.iter()).filter(|(_, bits)| **bits == 0);
@@ -216,7 +216,7 @@ fn in_order(keys: &[u32], sums: &[Value]) -> Secrets<Value> {
     values
 }
 
-/// Two blocks for each key: AES in counter mode from the CBC-MAC of the key, under another key (CM20 4.2 has the
+/// Two blocks for each key: AES in counter mode from the CBC-MAC of the key under another AES key (CM20 4.2 has the
 /// same construction).
 fn prf([mac, counter]: &[Aes128; 2], keys: &[Key]) -> Secrets<[u8; 16]> {
     let mut blocks = Secrets::<[u8; 16]>::zeros(2 * keys.len());
@@ -233,8 +233,8 @@ fn prf([mac, counter]: &[Aes128; 2], keys: &[Key]) -> Secrets<[u8; 16]> {
     blocks
 }
 
-/// The words sorted by their upper halves, which are below `bound`: a counting sort by 11 bits at a time. It is
-/// stable, so the lower halves stay in order among equal upper halves.
+/// Sorts words by their upper halves, which are below `bound`: a radix sort with digits of 11 bits. It is stable, so
+/// words with equal upper halves keep their order.
 fn sorted(mut words: Secrets<u64>, bound: usize) -> Secrets<u64> {
     const DIGIT: u32 = 11;
     let mut other = Secrets::zeros(words.len());
@@ -254,9 +254,9 @@ fn sorted(mut words: Secrets<u64>, bound: usize) -> Secrets<u64> {
     words
 }
 
-/// Gaussian elimination of rows (start, bits, value) of a vector of `size` elements. For each element it gives the
-/// row that leads with it: its bits from the element on, 0 if there is no row, and its value. The values have 127
-/// elements more. `None` if the rows are linearly dependent.
+/// Gaussian elimination of rows (start, bits, value) of a vector of `size` elements. Returns for each element the row
+/// that it leads: its bits from the element on, 0 if there is no row, and its value. The values have 127 additional
+/// elements. `None` if the rows are linearly dependent.
 fn eliminate(
     rows: impl Iterator<Item = (u32, u128, Value)>,
     size: usize,
@@ -281,28 +281,29 @@ fn eliminate(
     Some((leading, values))
 }
 
-/// A vector, the seed of its rows, and the rows of its keys.
+/// An encoded store: the vector, the seed of its rows, and the rows of its keys.
 pub struct Encoded {
-    /// The seed.
+    /// The seed of the rows.
     pub seed: Seed,
     /// The vector. It may be sent only if the values are random, or masked.
     pub vector: Secrets<Value>,
-    /// The rows of the keys, to decode other vectors at them.
+    /// The rows of the keys, for decoding other vectors with them.
     pub rows: Rows,
 }
 
-/// Encodes `value(i)` for key number i, for all `keys`, which are distinct, in a vector of [`size`] elements.
+/// Encodes `value(i)` for key number i of `keys`, which are distinct, in a vector of [`size`] elements.
 ///
 /// # Errors
-/// [`Error::Bug`] if it cannot be done, with negligible probability or because keys are equal.
+/// [`Error::Bug`] if encoding fails, which has negligible probability unless keys are equal.
 pub fn encode(keys: &[Key], value: impl Fn(usize) -> Value, rng: &mut Prng) -> Result<Encoded> {
     encode_of(keys.len(), |i| keys[i], value, rng)
 }
 
-/// The same of `n` keys, of which `key(i)` is number i: they are made when they are needed.
+/// Encodes `value(i)` for each of `n` distinct keys, where `key(i)` makes key number i on demand, in a vector of
+/// [`size`] elements.
 ///
 /// # Errors
-/// As [`encode`].
+/// The errors of [`encode`].
 pub fn encode_of(
     n: usize,
     key: impl Fn(usize) -> Key + Sync,

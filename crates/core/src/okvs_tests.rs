@@ -1,4 +1,4 @@
-//! The store against its definition, and the bound on failure against simulations and against all cases.
+//! The store is tested against its definition, and the bound on failure against simulations and all cases.
 
 use super::*;
 use crate::testing::every_bit_is_random;
@@ -11,7 +11,7 @@ fn values(n: usize) -> Vec<Value> {
     keys(n, 99).iter().map(|key| *key.first_chunk().unwrap()).collect()
 }
 
-/// A row by the definition: from the key and the seed, one block of AES at a time.
+/// A row computed from the definition: from the key and the seed, one block of AES at a time.
 fn row(seed: &Seed, key: &Key, size: usize) -> (usize, u128) {
     let keys: [u8; 32] = Domain::without_session("rows of a key-value store").hash(&[seed]);
     let encrypt = |key: &[u8], block: u128| {
@@ -39,7 +39,7 @@ fn every_key_has_its_value_by_the_definition() {
             });
             assert_eq!(sum.to_le_bytes(), *value, "{n}");
         }
-        // By rows that were made again, and in another order of the keys.
+        // Decoded with newly made rows, and with the keys in another order.
         assert_eq!(*encoded.rows.decode(&encoded.vector).unwrap(), *values);
         let backwards: Vec<Key> = keys.iter().rev().copied().collect();
         let rows = Rows::new(&encoded.seed, &backwards, size(n)).unwrap();
@@ -60,7 +60,7 @@ fn decoding_is_linear() {
     assert_eq!(add(&decoded[0], &decoded[1]), *decoded[2]);
 }
 
-/// The first bytes of a vector are a vector of the first bytes of the values, whatever stands behind them.
+/// The first bytes of a vector are a vector of the first bytes of the values, independent of the other bytes.
 #[test]
 fn a_vector_holds_each_byte_of_its_values_by_itself() {
     let (keys, values) = (keys(300, 1), values(300));
@@ -72,7 +72,7 @@ fn a_vector_holds_each_byte_of_its_values_by_itself() {
     }
 }
 
-/// The vector of values that are random is random, whatever the keys: no element has a bias, free or not.
+/// A vector of random values is random for any keys: no element is biased, free or not.
 #[test]
 fn vectors_of_different_keys_look_alike() {
     let rng = Prng::from_seed(&[2; 32]);
@@ -82,7 +82,7 @@ fn vectors_of_different_keys_look_alike() {
     for run in 0..runs {
         for (set, ones) in ones.iter_mut().enumerate() {
             let mut rng = rng.fork(2 * run + set as u64);
-            // Random, as the hashes of items that the encoder alone knows.
+            // Random, as are hashes of items that only the encoder knows.
             let values: Vec<Value> = (0..n).map(|_| rng.bytes()).collect();
             let vector =
                 encode_in([size, n], |i| keys(n, set as u64)[i], |i| values[i], &mut rng).unwrap().vector;
@@ -91,7 +91,7 @@ fn vectors_of_different_keys_look_alike() {
             }
         }
     }
-    // 128 * 200 bits an element: 80 is a standard deviation, and more than six of them have probability 2e-9.
+    // 128 * 200 bits per element: 80 is a standard deviation, and more than six of them have probability 2e-9.
     let bits = 128 * runs as u32;
     for (at, &count) in ones.iter().flat_map(|ones| ones.iter().enumerate()) {
         assert!(count.abs_diff(bits / 2) < 6 * 80, "element {at}: {count} of {bits}");
@@ -107,7 +107,7 @@ fn free_elements_are_random() {
     let encode = |n| rows.encode(|i| values[i], size, &mut Prng::from_seed(&[n; 32])).unwrap();
     let (a, b) = (encode(1), encode(2));
     let equal = a.iter().zip(b.iter()).filter(|(a, b)| a == b).count();
-    // All but those that nothing free adds to.
+    // All but those to which no free element contributes.
     assert!(equal < 3, "{equal} of {size} elements are equal");
     assert_eq!(*rows.decode(&a).unwrap(), *rows.decode(&b).unwrap());
 }
@@ -128,7 +128,7 @@ fn seeds_and_rows_are_fresh_in_every_run() {
     assert!(a.vector.iter().all(|element| !b.vector.contains(element)));
 }
 
-/// Two stores of the same keys and values that go on with one generator.
+/// Two stores of the same keys and values, made consecutively with one generator.
 #[test]
 fn every_store_has_a_seed_and_free_elements_of_its_own() {
     let (keys, values, mut rng) = (keys(100, 1), values(100), Prng::from_seed(&[1; 32]));
@@ -138,7 +138,7 @@ fn every_store_has_a_seed_and_free_elements_of_its_own() {
     let rows = Rows::new(&[1; 16], &keys, size).unwrap();
     let [a, b] = [(); 2].map(|()| rows.encode(|i| values[i], size, &mut rng).unwrap());
     let equal = a.iter().zip(b.iter()).filter(|(a, b)| a == b).count();
-    // All but those that nothing free adds to.
+    // All but those to which no free element contributes.
     assert!(equal < 3, "{equal} of {size} elements are equal");
 }
 
@@ -187,7 +187,7 @@ fn the_bound_holds_in_all_cases_of_small_matrices() {
     }
 }
 
-/// At widths at which failures can be counted, where the bound is neither trivial nor far away.
+/// At widths at which failures can be counted, where the bound is neither trivial nor loose.
 #[test]
 fn the_bound_holds_in_simulations_and_is_near() {
     let mut rng = Prng::from_seed(&[4; 32]);
@@ -213,7 +213,7 @@ fn the_bound_holds_in_simulations_and_is_near() {
     }
 }
 
-/// Blocks of lengths against every length by itself, with the best z found by trying.
+/// Blocks of lengths compared with each length separately, with the best z found by search.
 #[test]
 fn the_bound_is_that_of_the_formula() {
     for (n, size) in [(300, 500), (1000, 1400), (3000, 3900)] {

@@ -1,16 +1,16 @@
 //! Exponential ElGamal over ristretto255: additively homomorphic, with a test for zero instead of decryption.
 //!
-//! A message m of Z_l is encrypted as (r G, r PK + m G) with r uniform in Z_l. It is 0 if the second part is sk times the
-//! first. Finding other messages takes discrete logarithms, and nobody needs them here.
+//! A message m of Z_l is encrypted as (r G, r PK + m G) with r uniform in Z_l. m is 0 if and only if the second part is
+//! sk times the first. Recovering any other m takes a discrete logarithm, which is never needed here.
 //!
-//! Security: IND-CPA under DDH on ristretto255. A ciphertext that [`PublicKey::combine`] makes is distributed as a fresh
-//! one of its message, also to the owner of the secret key who knows the randomness of all that it is made from.
-//! Leakage: none. Cost: 64 bytes a ciphertext. The owner encrypts by two multiplications of the generator, because
-//! r PK + m G = (r sk + m) G; the test takes one multiplication. A combination of n ciphertexts takes 2 n + 3.
+//! Security: IND-CPA under DDH on ristretto255. A ciphertext made by [`PublicKey::combine`] is distributed as a fresh
+//! encryption of its message, even given the secret key and the randomness of all inputs. Leakage: none. Cost: 64 bytes
+//! per ciphertext. The owner encrypts with two multiplications of the generator, because r PK + m G = (r sk + m) G; the
+//! test takes one multiplication. A combination of n ciphertexts takes 2 n + 3.
 //!
-//! From a peer, encodings that are not canonical are rejected, and so is the identity, in keys and both parts of
-//! ciphertexts. An honest party sends it with probability 2^-252. [`FirstMalformed`] is for ciphertexts that must not be
-//! rejected at once.
+//! Non-canonical encodings from a peer are rejected, and so is the identity, in keys and in both parts of ciphertexts.
+//! An honest party sends it with probability 2^-252. [`FirstMalformed`] is for ciphertexts that must not be rejected at
+//! once.
 
 pub mod lists;
 
@@ -24,62 +24,62 @@ pub use curve25519_dalek::Scalar;
 use veilset_kernels::ristretto255::Table;
 use zeroize::{Zeroize, Zeroizing};
 
-/// An encoding of a group element.
+/// The encoding of a group element.
 pub type Encoding = [u8; 32];
 
-/// Multiplications of points for a combination, in addition to two for each ciphertext in it.
+/// Multiplications of points for a combination, in addition to two per ciphertext in it.
 pub const FRESH: usize = 3;
 
-/// The position of what is not an element of the group, or its identity.
+/// The position of an input that does not encode a group element, or encodes the identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed(pub usize);
 
-/// Where the first malformed ciphertext of a list is, if there is one. Which ciphertexts we hold can depend on our
-/// secrets. Then nothing may depend on this until the others have left, timing included.
+/// The position of the first malformed ciphertext of a list, if there is one. Which ciphertexts we hold can depend on
+/// our secrets. In that case nothing observable, timing included, may depend on this value until the others have left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirstMalformed(pub(super) u64);
 
 impl FirstMalformed {
-    /// That of a list without one.
+    /// The value for a list without malformed ciphertexts.
     pub const NONE: FirstMalformed = FirstMalformed(u64::MAX);
 
-    /// That of a longer list, where so many others come before these ciphertexts.
+    /// The value for a longer list, in which `others` ciphertexts precede these.
     #[must_use]
     pub const fn after(self, others: usize) -> FirstMalformed {
         FirstMalformed(self.0.saturating_add(others as u64))
     }
 
-    /// The first of two of a list.
+    /// The first malformed position of two results for the same list.
     #[must_use]
     pub fn or(self, other: FirstMalformed) -> FirstMalformed {
         FirstMalformed(self.0.min(other.0))
     }
 
-    /// Its position.
+    /// The position of the first malformed ciphertext; `None` if there is none.
     pub fn position(self) -> Option<usize> {
         (self != FirstMalformed::NONE).then_some(self.0 as usize)
     }
 }
 
-/// A ciphertext as it is sent. Whether it is one shows when it is used.
+/// A ciphertext in transit, which is validated only when it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Zeroize)]
 pub struct Ciphertext(pub(super) [Encoding; 2]);
 
-/// The secret key: not 0, and zeroed on drop.
+/// The secret key, which is not 0 and is zeroized on drop.
 pub struct SecretKey(pub(super) SecretScalar);
 
-/// The public key.
+/// The public key PK of a peer, or a joint key.
 pub struct PublicKey {
-    /// The multiples of PK.
+    /// A table of multiples of PK.
     pub(super) table: Table,
 }
 
-/// A uniform element of Z_l.
+/// Draws a uniform element of Z_l.
 pub fn uniform(rng: &mut Prng) -> Zeroizing<Scalar> {
     reduced(&Zeroizing::new(rng.bytes()))
 }
 
-/// A uniform element of Z_l other than 0.
+/// Draws a uniform element of Z_l other than 0.
 pub fn unit(rng: &mut Prng) -> Zeroizing<Scalar> {
     first_unit(|| Zeroizing::new(rng.bytes()))
 }
@@ -87,20 +87,20 @@ pub fn unit(rng: &mut Prng) -> Zeroizing<Scalar> {
 fn first_unit(mut draw: impl FnMut() -> Zeroizing<[u8; 64]>) -> Zeroizing<Scalar> {
     loop {
         let scalar = reduced(&draw());
-        // Drawn again with probability 2^-252.
+        // Redrawn with probability 2^-252.
         if *scalar != Scalar::ZERO {
             return scalar;
         }
     }
 }
 
-/// This number modulo l; uniform, if its bytes are.
+/// Returns this number modulo l, which is uniform if the bytes are.
 pub fn reduced(number: &[u8; 64]) -> Zeroizing<Scalar> {
     Zeroizing::new(Scalar::from_bytes_mod_order_wide(number))
 }
 
 impl SecretKey {
-    /// Draws a fresh key.
+    /// Draws a fresh secret key.
     pub fn random(rng: &mut Prng) -> SecretKey {
         let mut wide = Zeroizing::new([0; 64]);
         wide[..32].copy_from_slice(unit(rng).as_bytes());
@@ -111,12 +111,12 @@ impl SecretKey {
         Zeroizing::new(Scalar::from_bytes_mod_order(*self.0.as_bytes()))
     }
 
-    /// PK = sk G, encoded.
+    /// Returns the encoding of PK = sk G.
     pub fn public(&self) -> Encoding {
         encode(&multiples(Table::generator(), &[*self.0.as_bytes()]))[0]
     }
 
-    /// Encrypts messages, each with fresh randomness. They are distributed as those made with the public key.
+    /// Encrypts messages, each with fresh randomness. The ciphertexts are distributed as if made with the public key.
     pub fn encrypt(&self, messages: &[Scalar], rng: &mut Prng) -> Vec<Ciphertext> {
         let key = self.scalar();
         let mut exponents = Secrets::zeros(2 * messages.len());
@@ -129,10 +129,10 @@ impl SecretKey {
         parts.as_chunks::<2>().0.iter().map(|parts| Ciphertext(*parts)).collect()
     }
 
-    /// Whether each message is 0.
+    /// Returns whether each message is 0.
     ///
     /// # Errors
-    /// The position of a malformed ciphertext.
+    /// The position of the first malformed ciphertext.
     pub fn are_zero(&self, ciphertexts: &[Ciphertext]) -> Result<Secrets<bool>, Malformed> {
         let [mut first, second] = decoded(ciphertexts)?;
         multiply_all(&mut first, &self.0);
@@ -141,23 +141,23 @@ impl SecretKey {
 }
 
 impl PublicKey {
-    /// The peer's key.
+    /// Decodes the peer's public key.
     ///
     /// # Errors
-    /// If it is malformed.
+    /// [`Malformed`] if the encoding is not canonical, or is the identity.
     pub fn of(encoding: &Encoding) -> Result<PublicKey, Malformed> {
         let elements = decode(&[*encoding]).map_err(Malformed)?;
         Ok(PublicKey { table: Table::new(&elements[0]) })
     }
 
-    /// A fresh encryption of this constant and the weighted sum of what these ciphertexts hold, of which there are as
-    /// many as weights. Constant-time in constant and weights.
+    /// Returns a fresh encryption of `constant` plus the weighted sum of the messages of these ciphertexts.
+    /// Constant-time in constant and weights.
     ///
     /// # Errors
-    /// The position of a malformed ciphertext.
+    /// The position of the first malformed ciphertext.
     ///
     /// # Panics
-    /// If there are more or fewer weights than ciphertexts.
+    /// If the numbers of weights and ciphertexts differ.
     pub fn combine(
         &self,
         constant: &Scalar,
@@ -169,7 +169,7 @@ impl PublicKey {
         let mut products = decode(&parts).map_err(|at| Malformed(at / 2))?;
         let twice = weights.iter().flat_map(|weight| [weight.to_bytes(); 2]).collect::<Vec<_>>();
         multiply(&mut products, &Scalars::from(Secrets::from(twice)));
-        // The fresh encryption: (t G, t PK + constant G), with t of full range.
+        // The fresh encryption: (t G, t PK + constant G), with t uniform in Z_l.
         let exponents = Zeroizing::new([uniform(rng).to_bytes(), constant.to_bytes()]);
         let mut sum = multiples(Table::generator(), &*exponents);
         add(&mut sum[1..], &multiples(&self.table, &exponents[..1]));
@@ -181,14 +181,14 @@ impl PublicKey {
     }
 }
 
-/// The first parts of ciphertexts, and the second ones.
+/// Decodes the first parts of ciphertexts, and the second parts.
 pub(super) fn decoded(ciphertexts: &[Ciphertext]) -> Result<[Secrets<Element>; 2], Malformed> {
     let part = |i: usize| decode(&ciphertexts.iter().map(|c| c.0[i]).collect::<Vec<_>>()).map_err(Malformed);
     Ok([part(0)?, part(1)?])
 }
 
-/// The same, with the identity for both parts of a malformed ciphertext; and which ones are malformed. Constant-time in
-/// which they are.
+/// Decodes as [`decoded`] does, with the identity for both parts of a malformed ciphertext; also returns which are
+/// malformed. Constant-time in which they are.
 pub(super) fn decoded_or_nothing(ciphertexts: &[Ciphertext]) -> ([Secrets<Element>; 2], Secrets<bool>) {
     let part = |i: usize| decode_or_identity(&ciphertexts.iter().map(|c| c.0[i]).collect::<Vec<_>>());
     let mut parts = [part(0), part(1)];
@@ -203,17 +203,17 @@ pub(super) fn decoded_or_nothing(ciphertexts: &[Ciphertext]) -> ([Secrets<Elemen
     (parts, malformed)
 }
 
-/// The multiples of an element by these scalars, which are secret.
+/// The multiples of an element by these secret scalars.
 pub(super) fn multiples(table: &Table, scalars: &[Encoding]) -> Secrets<Element> {
     let mut out = Secrets::zeros(scalars.len());
     table.multiply(scalars, &mut out);
     out
 }
 
-/// Adds up the pairs of elements, in place, if there are any.
+/// Adds up the pairs of elements in place; `None` if there are none.
 fn total(mut pairs: &mut [Element]) -> Option<&[Element]> {
     while pairs.len() > 2 {
-        // The last half is added to the first; of an odd number, the pair in the middle stays.
+        // Adds the last half to the first; if the number is odd, the pair in the middle stays.
         let half = pairs.len() / 4 * 2;
         let (first, last) = pairs.split_at_mut(pairs.len() - half);
         add(&mut first[..half], last);

@@ -1,32 +1,31 @@
-//! Multi-key ElGamal over ristretto255: what all parties encrypt, all have to decrypt (GNT23 2.6).
+//! Multi-key ElGamal over ristretto255: decryption takes all parties whose keys form the joint key (GNT23 2.6).
 //!
-//! Each party has a key pair of [`super::elgamal`]. A joint key of some parties is the sum of their public keys, and a
-//! message M, an element of the group, is encrypted under it as (r G, r PK + M). A party takes its own key off, with
-//! fresh randomness under the joint key of the rest: (c1 + r G, c2 - sk c1 + r PK_rest). The last one decrypts:
-//! c2 - sk c1.
+//! Each party has a key pair of [`super::elgamal`]. The joint key of a group of parties is the sum of their public
+//! keys, and a message M, an element of the group, is encrypted under it as (r G, r PK + M). A party takes its own key
+//! off, with fresh randomness under the joint key of the rest: (c1 + r G, c2 - sk c1 + r PK_rest). The last one
+//! decrypts: c2 - sk c1.
 //!
 //! What is learned: all owners of a joint key together learn the messages, and fewer learn nothing. The ciphertexts of
-//! [`PublicKey::rerandomise`] and [`SecretKey::partially_decrypt`] are distributed as fresh ones of the messages, also
-//! to those who made what they come from. All have randomness of their own, so those of one row have too.
+//! [`PublicKey::rerandomise`] and [`SecretKey::partially_decrypt`] are distributed as fresh encryptions of the
+//! messages, even to the parties that made the inputs. Each ciphertext has independent randomness, also within a row.
 //!
-//! Security: semi-honest, against all owners of a joint key but one; IND-CPA under DDH on ristretto255. Nothing shows
-//! that a party knows the secret key behind its public one. A malicious party that chooses its key last can choose X -
-//! (the sum of the others), and then decrypts alone, with the secret key of X. So keys must be fixed before any is
-//! shown: each party first sends a commitment, and compares all of them with the keys. That is the callers' duty
-//! (operations/multiparty/setup.rs), as it is to tell all parties the same keys. A key that was chosen in view of others
-//! is then refused. There are no proofs of possession.
+//! Security: semi-honest, against all owners of a joint key but one; IND-CPA under DDH on ristretto255. There are no
+//! proofs of possession. A malicious party that chooses its key last can choose X - (the sum of the others), and then
+//! decrypts alone, with the secret key of X. So keys must be fixed before any is shown: each party first sends a
+//! commitment, and compares all commitments with the keys. The callers must ensure this
+//! (operations/multiparty/setup.rs), and that all parties receive the same keys. A key chosen in view of others is then
+//! refused.
 //!
-//! Cost: 64 bytes a ciphertext. To encrypt takes two multiplications by tables, of the generator and of the joint key,
-//! and two encodings; to re-randomise, two decodings more; to decrypt partially, a multiplication of c1 more, and
-//! three if it is blinded. Memory: a table of 60 KiB for a joint key, 96 bytes for each ciphertext that is made, and
-//! 250 KiB for each thread.
+//! Cost: 64 bytes per ciphertext. Encrypting takes two multiplications with tables, of the generator and of the joint
+//! key, and two encodings; re-randomising, two more decodings; decrypting partially, one more multiplication, of c1,
+//! and three if blinded. Memory: a table of 60 KiB per joint key, 96 bytes per new ciphertext, and 250 KiB per thread.
 //!
 //! Departures from the paper:
-//! - scalars are of the group's full range. Of 128 bits, as in the paper, they would be found in 2^64 steps;
-//! - messages are elements, the identity among them. Strings become elements in [`crate::group::encoding`];
-//! - encodings that are not canonical are rejected, and so is the identity: as a key, as the sum of keys, and as a part
-//!   of a ciphertext. Both parts of an honest ciphertext are uniform at every stage, so that has probability 2^-252. Only
-//!   [`PublicKey::rerandomise_any`] goes on.
+//! - scalars are of the group's full range. Scalars of 128 bits, as in the paper, would be found in 2^64 steps;
+//! - messages are elements, including the identity. Strings become elements in [`crate::group::encoding`];
+//! - non-canonical encodings are rejected, and so is the identity: as a key, as the sum of keys, and as a part of a
+//!   ciphertext. Both parts of an honest ciphertext are uniform at every stage, so an honest rejection has probability
+//!   2^-252. Only [`PublicKey::rerandomise_any`] continues.
 
 use super::elgamal::{
     Ciphertext, Encoding, FirstMalformed, Malformed, PublicKey, SecretKey, decoded, decoded_or_nothing,
@@ -42,10 +41,10 @@ use subtle::{Choice, ConditionallySelectable};
 use veilset_kernels::ristretto255::{Table, multiply, multiply_all};
 
 impl PublicKey {
-    /// The joint key of the owners of these keys.
+    /// Returns the joint key of the owners of these keys.
     ///
     /// # Errors
-    /// The position of a malformed key. The number of keys, if they add up to the identity.
+    /// The position of the first malformed key, or the number of keys if they add up to the identity.
     pub fn joint(keys: &[Encoding]) -> Result<PublicKey, Malformed> {
         let elements = decode(keys).map_err(Malformed)?;
         let mut sum = [Element::IDENTITY];
@@ -56,19 +55,19 @@ impl PublicKey {
         }
     }
 
-    /// The joint key of those who remain when this party and those before it have decrypted. The first party, number 0,
-    /// decrypts last, so its own "rest" is all parties.
+    /// Returns the joint key of the parties that remain once this party and those before it have decrypted. The first
+    /// party, number 0, decrypts last, so its remaining parties are all of them.
     ///
     /// # Errors
-    /// Those of [`PublicKey::joint`], of the keys in another order.
+    /// The errors of [`PublicKey::joint`], for the keys in another order.
     ///
     /// # Panics
-    /// If there is no such party. This is an error of the caller.
+    /// If there is no such party, which is an error of the caller.
     pub fn remaining(keys: &[Encoding], party: usize) -> Result<PublicKey, Malformed> {
         PublicKey::joint(&[&keys[..1], &keys[party + 1..]].concat())
     }
 
-    /// r G and r PK.
+    /// Returns r G and r PK.
     fn masks(&self, r: &[Encoding]) -> [Secrets<Element>; 2] {
         [Table::generator(), &self.table].map(|table| multiples(table, r))
     }
@@ -86,7 +85,7 @@ impl PublicKey {
         out
     }
 
-    /// So many encryptions of the identity, each with fresh randomness.
+    /// Returns `n` encryptions of the identity, each with fresh randomness.
     pub fn encrypt_zero(&self, n: usize, rng: &mut Prng) -> Vec<Ciphertext> {
         let r = Scalars::random(n, rng);
         let mut out = vec![Ciphertext::default(); n];
@@ -95,10 +94,10 @@ impl PublicKey {
         out
     }
 
-    /// Fresh encryptions of what these ciphertexts under this key hold.
+    /// Returns fresh encryptions, under this key, of the same messages.
     ///
     /// # Errors
-    /// The position of a malformed ciphertext.
+    /// The position of the first malformed ciphertext.
     pub fn rerandomise(
         &self,
         ciphertexts: &[Ciphertext],
@@ -108,8 +107,8 @@ impl PublicKey {
         first.position().map_or(Ok(fresh), |at| Err(Malformed(at)))
     }
 
-    /// The same for input that may be malformed: a fresh encryption of the identity replaces each malformed ciphertext.
-    /// Also returns where the first one is. Constant-time in which they are.
+    /// Re-randomises ciphertexts that may be malformed: a fresh encryption of the identity replaces each malformed one.
+    /// Also returns the position of the first. Constant-time in which ciphertexts are malformed.
     pub fn rerandomise_any(
         &self,
         ciphertexts: &[Ciphertext],
@@ -136,10 +135,10 @@ impl PublicKey {
 }
 
 impl SecretKey {
-    /// Takes this key off: fresh encryptions, under the joint key of the rest, of what these ciphertexts hold.
+    /// Removes this key: returns fresh encryptions of the messages under the joint key of the remaining parties.
     ///
     /// # Errors
-    /// The position of a malformed ciphertext.
+    /// The position of the first malformed ciphertext.
     pub fn partially_decrypt(
         &self,
         ciphertexts: &[Ciphertext],
@@ -156,11 +155,11 @@ impl SecretKey {
         Ok(out)
     }
 
-    /// The same of fresh random multiples of what the ciphertexts hold: of the identity, that is the identity, and of
-    /// any other element a uniform one other than the identity.
+    /// Removes this key and multiplies each message by a fresh random scalar: the identity stays the identity, and any
+    /// other element becomes a uniform element other than the identity.
     ///
     /// # Errors
-    /// The position of a malformed ciphertext.
+    /// The position of the first malformed ciphertext.
     pub fn partially_decrypt_blinded(
         &self,
         ciphertexts: &[Ciphertext],
@@ -168,7 +167,7 @@ impl SecretKey {
         rng: &mut Prng,
     ) -> Result<Vec<Ciphertext>, Malformed> {
         let r = Scalars::random(ciphertexts.len(), rng);
-        // Not 0: it would make every message the identity.
+        // Not 0, which would make every message the identity.
         let factors = ciphertexts.iter().map(|_| unit(rng).to_bytes());
         let factors = Secrets::from(factors.collect::<Vec<Encoding>>());
         let mut out = vec![Ciphertext::default(); ciphertexts.len()];
@@ -184,7 +183,7 @@ impl SecretKey {
     /// Decrypts ciphertexts under this key alone.
     ///
     /// # Errors
-    /// The position of a malformed ciphertext.
+    /// The position of the first malformed ciphertext.
     pub fn decrypt(&self, ciphertexts: &[Ciphertext]) -> Result<Secrets<Element>, Malformed> {
         let mut out = Secrets::zeros(ciphertexts.len());
         in_batches(&mut out, |at, out| {
@@ -195,7 +194,7 @@ impl SecretKey {
         Ok(out)
     }
 
-    /// c1, and c2 - sk c1.
+    /// Returns c1, and c2 - sk c1.
     fn taken_off(&self, ciphertexts: &[Ciphertext]) -> Result<[Secrets<Element>; 2], Malformed> {
         let [first, mut second] = decoded(ciphertexts)?;
         let mut shared = first.clone();
@@ -211,14 +210,14 @@ fn masked(mut parts: [Secrets<Element>; 2], masks: [Secrets<Element>; 2]) -> [Se
     parts
 }
 
-/// The ciphertexts with these parts.
+/// Writes the ciphertexts with these parts to `out`.
 fn put([first, second]: [Secrets<Element>; 2], out: &mut [Ciphertext]) {
     let (first, second) = (encode(&first), encode(&second));
     let parts = first.iter().zip(second.iter());
     out.iter_mut().zip(parts).for_each(|(out, (first, second))| *out = Ciphertext([*first, *second]));
 }
 
-/// Computes all of `out`, in batches: `work` is told where in it a batch is. The first malformed ciphertext counts.
+/// Computes all of `out` in batches, and passes `work` the position of each. Reports the first malformed ciphertext.
 fn in_batches<T: Send>(
     out: &mut [T],
     work: impl Fn(Range<usize>, &mut [T]) -> Result<(), Malformed> + Sync,

@@ -8,14 +8,14 @@ fn rng(seed: u8) -> Prng {
     Prng::from_seed(&[seed; 32])
 }
 
-/// The secret keys of n parties, and the public ones.
+/// The secret keys of n parties, and their public keys.
 fn keys(n: usize, rng: &mut Prng) -> (Vec<SecretKey>, Vec<Encoding>) {
     let secret: Vec<SecretKey> = (0..n).map(|_| SecretKey::random(rng)).collect();
     let public = secret.iter().map(SecretKey::public).collect();
     (secret, public)
 }
 
-/// Uniform elements, with the identity after each three of them.
+/// Uniform elements, with the identity after every three of them.
 fn messages(n: usize, rng: &mut Prng) -> Vec<Element> {
     let uniform: Vec<[u8; 64]> = (0..n).map(|_| rng.bytes()).collect();
     let elements = crate::group::ristretto255::map(&uniform);
@@ -26,7 +26,7 @@ fn points(ciphertext: &Ciphertext) -> [RistrettoPoint; 2] {
     ciphertext.0.map(|part| CompressedRistretto(part).decompress().unwrap())
 }
 
-/// c2 less the multiples of c1 by these keys, by another implementation.
+/// c2 minus the multiples of c1 by these keys, computed with another implementation.
 fn opened(ciphertext: &Ciphertext, keys: &[SecretKey]) -> Encoding {
     let [first, second] = points(ciphertext);
     let key: Scalar = keys.iter().map(|key| *key.scalar()).sum();
@@ -37,7 +37,7 @@ fn all_parts(lists: &[&[Ciphertext]]) -> HashSet<Encoding> {
     lists.iter().flat_map(|list| list.iter().flat_map(|c| c.0)).collect()
 }
 
-/// Sizes around those of a batch.
+/// Sizes around the size of a batch.
 const SIZES: [usize; 6] = [0, 1, 7, BATCH - 1, BATCH, BATCH + 1];
 
 #[test]
@@ -53,7 +53,7 @@ fn what_all_encrypt_all_decrypt_in_any_order() {
             assert!(list.iter().zip(expected.iter()).all(|(c, m)| opened(c, &secret) == *m));
             list = joint.rerandomise(&list, rng).unwrap();
             assert!(list.iter().zip(expected.iter()).all(|(c, m)| opened(c, &secret) == *m));
-            // The first party is the last one.
+            // The first party decrypts last.
             for (party, secret) in secret.iter().enumerate().skip(1) {
                 let rest = PublicKey::remaining(&public, party).unwrap();
                 list = secret.partially_decrypt(&list, &rest, rng).unwrap();
@@ -63,7 +63,7 @@ fn what_all_encrypt_all_decrypt_in_any_order() {
             assert!(zeros.len() == size && zeros.iter().all(|c| opened(c, &secret) == [0; 32]));
         }
     }
-    // The second party first, the first one next.
+    // The second party decrypts first, then the first.
     let (secret, public) = keys(3, rng);
     let list = PublicKey::joint(&public).unwrap().encrypt(&[Element::GENERATOR], rng);
     let rest = [PublicKey::joint(&[public[0], public[2]]), PublicKey::joint(&public[2..])];
@@ -85,7 +85,7 @@ fn remaining_keys_are_those_of_the_first_party_and_of_the_later_ones() {
     }
 }
 
-/// Any keys less than all leave a message under a key that is missing.
+/// With any key missing, a message stays encrypted under it.
 #[test]
 fn fewer_than_all_decrypt_nothing() {
     let rng = &mut rng(3);
@@ -101,7 +101,7 @@ fn fewer_than_all_decrypt_nothing() {
     }
 }
 
-/// The randomness of a party, as those see it who know all the rest: r G, and r PK to go with it.
+/// The randomness of a party, as seen by parties that know everything else: r G, and the matching r PK.
 #[test]
 fn all_ciphertexts_have_fresh_randomness_of_full_range() {
     let rng = &mut rng(4);
@@ -111,7 +111,7 @@ fn all_ciphertexts_have_fresh_randomness_of_full_range() {
     let message = [Element::GENERATOR; 300];
     let list = joint.encrypt(&message, rng);
     let (a, b) = (*secret[0].scalar(), *secret[1].scalar());
-    // r G of the ciphertexts of a list that come from another one, and whose message and key are these.
+    // r G of the ciphertexts of a list derived from another one, with this message and this key.
     let masks = |fresh: &[Ciphertext], old: Option<&[Ciphertext]>, key: Scalar| -> Vec<Encoding> {
         let mask = |(i, c): (usize, &Ciphertext)| {
             let [first, second] = points(c);
@@ -129,10 +129,10 @@ fn all_ciphertexts_have_fresh_randomness_of_full_range() {
     all.extend(zeros.iter().map(|c| points(c)[0].compress().0));
     let distinct: HashSet<Encoding> = all.iter().copied().collect();
     assert_eq!(distinct.len(), 300 * 6);
-    // Not small: a search does not find them. Not 0 either.
+    // Not small, so that no search finds them, and not 0.
     let small: HashSet<Encoding> = (0..1000u64).map(|r| (G * Scalar::from(r)).compress().0).collect();
     assert!(distinct.is_disjoint(&small));
-    // No part comes twice, anywhere.
+    // No part occurs twice in any of the lists.
     let lists = [&list[..], &fresh[0], &fresh[1], &decrypted[0], &decrypted[1], &zeros];
     assert_eq!(all_parts(&lists).len(), 2 * 300 * 6);
 }
@@ -142,7 +142,7 @@ fn blinding_leaves_the_identity_and_makes_of_others_what_is_random() {
     let rng = &mut rng(5);
     let (secret, public) = keys(3, rng);
     let rest = PublicKey::remaining(&public, 1).unwrap();
-    // Pairs of equal messages; of each eight, two are the identity.
+    // Pairs of equal messages; two of every eight are the identity.
     let messages: Vec<Element> = messages(300, rng).into_iter().flat_map(|m| [m; 2]).collect();
     let plain = encode(&messages);
     let list = PublicKey::joint(&public).unwrap().encrypt(&messages, rng);
@@ -158,14 +158,14 @@ fn blinding_leaves_the_identity_and_makes_of_others_what_is_random() {
             seen.insert(blinded);
         }
     }
-    // 225 of 300 messages, twice in each run, never the same.
+    // 225 of 300 messages, twice in each run, all distinct.
     assert_eq!(seen.len(), before + 2 * 2 * 225);
     assert_eq!(all_parts(&[&list, &runs[0], &runs[1]]).len(), 2 * 3 * 600);
     assert!(secret[1].partially_decrypt_blinded(&[], &rest, rng).unwrap().is_empty());
 }
 
-/// A discrete logarithm of 128 bits takes 2^64 steps. What a factor is follows from no ciphertext; that of a known
-/// message is searched for among small ones.
+/// A discrete logarithm of 128 bits takes 2^64 steps. A ciphertext does not reveal its factor; the test searches the
+/// factor of a known message among small scalars.
 #[test]
 fn blinding_factors_are_not_small() {
     let rng = &mut rng(6);
@@ -173,7 +173,7 @@ fn blinding_factors_are_not_small() {
     let list = PublicKey::joint(&public).unwrap().encrypt(&[Element::GENERATOR; 300], rng);
     let rest = PublicKey::remaining(&public, 1).unwrap();
     let blinded = secret[1].partially_decrypt_blinded(&list, &rest, rng).unwrap();
-    // The multiples of the generator by the factors.
+    // The multiples of the generator by the blinding factors.
     let factors: HashSet<Encoding> = blinded.iter().map(|c| opened(c, &secret[..1])).collect();
     let small: HashSet<Encoding> = (0..1000u64).map(|r| (G * Scalar::from(r)).compress().0).collect();
     assert!(factors.len() == 300 && factors.is_disjoint(&small));
@@ -199,7 +199,7 @@ fn what_is_no_ciphertext_is_refused_wherever_it_stands() {
                 assert_eq!(secret[0].decrypt(&bad).err(), wrong);
             }
         }
-        // The first of several.
+        // The first of several malformed ones.
         let mut bad = good.clone();
         for at in [2 * BATCH, BATCH + 1, 2 * BATCH + 1] {
             bad[at].0[0] = forged;
@@ -210,7 +210,7 @@ fn what_is_no_ciphertext_is_refused_wherever_it_stands() {
     }
 }
 
-/// As if it had been an encryption of the identity; each with randomness of its own.
+/// As if the input had been an encryption of the identity, each with independent randomness.
 #[test]
 fn in_place_of_what_is_no_ciphertext_comes_a_fresh_one_of_the_identity() {
     let rng = &mut rng(17);
@@ -228,7 +228,7 @@ fn in_place_of_what_is_no_ciphertext_comes_a_fresh_one_of_the_identity() {
         for (at, forged) in places {
             parts.iter().for_each(|part| bad[at].0[*part] = forged);
             expected[at] = [0; 32];
-            // The first of them.
+            // The position of the first malformed ciphertext.
             let (fresh, malformed) = joint.rerandomise_any(&bad, rng);
             assert_eq!(malformed.position(), Some(at));
             assert!(fresh.iter().zip(expected.iter()).all(|(c, m)| opened(c, &secret) == *m));
@@ -249,7 +249,7 @@ fn keys_that_cancel_out_are_no_joint_key() {
     assert!(PublicKey::joint(&[public[0], public[1], public[1]]).is_ok());
 }
 
-/// The attack on keys that are shown without a commitment before.
+/// The attack on keys that are shown without a prior commitment.
 #[test]
 fn a_party_that_chooses_its_key_last_decrypts_alone() {
     let rng = &mut rng(9);

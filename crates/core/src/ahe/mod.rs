@@ -1,18 +1,18 @@
-//! Additively homomorphic encryption: whoever has the public key can compute an encryption of a linear combination of
-//! messages from encryptions of them. This file says what it is, the others how it is done.
+//! Additively homomorphic encryption: a holder of the public key can compute an encryption of a linear combination of
+//! messages from encryptions of them. This file defines the interface, the others implement it.
 //!
-//! - Messages are elements of a ring, and constants and weights are too;
-//! - *combine*: a **fresh** encryption of `constant + sum of weight * message`. Its randomness is that of an encryption
-//!   made with the public key alone, of full range, whatever the randomness of the ciphertexts was. Their owner knows
-//!   that, and could otherwise test guesses of the weights. So encrypting, adding, multiplying and re-randomising are
-//!   one function here, and none of them without fresh randomness;
-//! - the owner of the secret key decrypts, or, where an instance cannot, finds out whether a message is 0.
+//! - Messages, constants and weights are elements of a ring;
+//! - *combine* makes a **fresh** encryption of `constant + sum of weight * message`. Its randomness has full range and
+//!   is distributed as in an encryption under the public key alone, whatever the randomness of the inputs. Their owner
+//!   knows the latter, and could otherwise test guesses of the weights. So encrypting, adding, multiplying and
+//!   re-randomising are one function here, which always adds fresh randomness;
+//! - the owner of the secret key decrypts or, where an instance cannot, tests whether a message is 0.
 //!
-//! Where several parties have a key each ([`joint`]), a message is an element of a group, and nothing is combined:
+//! Where several parties have a key each ([`joint`]), a message is an element of a group, and there is no combination:
 //! ciphertexts are re-randomised, decrypted by one party after the other, and shuffled on the way ([`shuffle`]).
 //!
-//! [`Cipher`] is the same for lists. The owner encrypts bits in bulk. Whoever has the public key adds some of them up and
-//! answers with combinations of the sums, and the owner opens the answers.
+//! [`Cipher`] is the interface for lists. The owner encrypts bits in bulk. A holder of the public key adds up some of
+//! them and answers with combinations of the sums, and the owner opens the answers.
 
 pub mod elgamal;
 pub mod joint;
@@ -26,98 +26,98 @@ use crate::secret::Secrets;
 use crate::work::Primitive;
 pub use elgamal::{FirstMalformed, Malformed};
 
-/// What an owner opens a message to. Whoever chose the message can compute it too: 32 bytes that only the two know, if the
-/// message is uniform.
+/// A 32-byte fingerprint to which the owner opens a message, and which the party that chose the message can compute
+/// too. Only these two know it if the message is uniform.
 pub type Name = [u8; 32];
 
-/// Additively homomorphic encryption of lists, of bits above all. Messages are integers modulo a number M that has no
+/// Additively homomorphic encryption of lists, mainly of bits. Messages are integers modulo a number M that has no
 /// factor below 2^16.
 ///
-/// Security: IND-CPA. Answers are distributed as fresh encryptions of their messages, also to the owner who knows the
-/// randomness of all that they are made from, if its key was made as it should be.
+/// Security: IND-CPA. Answers are distributed as fresh encryptions of their messages, even to the owner, who knows the
+/// randomness of all inputs, provided its key was generated correctly.
 ///
-/// All functions compute on the pool of the thread that they are called on. They are constant-time in messages, weights
-/// and keys. Which ciphertexts are loaded, added and selected shows in the addresses that they touch.
+/// All functions compute on the pool of the calling thread. They are constant-time in messages, weights and keys. The
+/// memory addresses reveal which ciphertexts are loaded, added and selected.
 pub trait Cipher: Send + Sync {
-    /// The secret key, which encrypts faster than the public one.
+    /// The secret key, which encrypts faster than the public key.
     type Owner: Send + Sync;
-    /// The public key.
+    /// The public key, for computing on ciphertexts.
     type Key: Send + Sync;
     /// A list of ciphertexts to compute with.
     type List: Send + Sync;
     /// A list of numbers modulo M: messages and weights.
     type Numbers: Send + Sync;
-    /// A list of messages, as far as the owner can tell them.
+    /// A list of decrypted messages, as far as the owner can recover them.
     type Opened: Send + Sync;
 
-    /// Bytes of a public key.
+    /// Length of an encoded public key in bytes, with its proof if it has one.
     const KEY: usize;
-    /// Bytes of an encrypted bit.
+    /// Length of an encrypted bit in bytes.
     const CELL: usize;
-    /// Bytes of any other ciphertext.
+    /// Length of any other ciphertext in bytes.
     const CIPHERTEXT: usize;
-    /// Bytes of a secret key that is kept.
+    /// Length of a saved secret key in bytes.
     const SECRET: usize;
-    /// What is wrong with malformed ciphertexts and keys, as the end of a sentence.
+    /// A description of malformed ciphertexts and keys, for the end of an error message.
     const UNFIT: &'static str;
-    /// About how much work it is.
+    /// Approximate work of each operation.
     const EFFORT: Effort;
-    /// Bytes of memory.
+    /// Memory of each kind of object, in bytes.
     const ROOM: Room;
 
-    /// Draws a fresh key.
+    /// Generates a fresh key.
     fn generate(rng: &mut Prng) -> Self::Owner;
 
-    /// The secret key, to be kept.
+    /// Encodes the secret key for storage.
     fn save(owner: &Self::Owner) -> Secrets<u8>;
 
-    /// The secret key that was kept; `None` for other bytes, as far as can be seen.
+    /// Decodes a stored secret key; `None` for bytes that are detectably not one.
     fn restore(secret: &[u8]) -> Option<Self::Owner>;
 
-    /// The public key, encoded, with a proof that it was made as it should be, if one is needed. Proofs are random, and for
-    /// one purpose: lists with this seed.
+    /// Returns the encoded public key, with a proof that it was generated correctly if the cipher needs one. Proofs are
+    /// random, and valid only for lists with this seed.
     fn public(owner: &Self::Owner, seed: &SessionId, rng: &mut Prng) -> Vec<u8>;
 
-    /// The peer's public key.
+    /// Decodes and verifies the peer's public key.
     ///
     /// # Errors
-    /// If it is malformed, or not proven for this purpose.
+    /// [`Malformed`] if the key is malformed, or its proof does not hold for this seed.
     fn key(encoding: &[u8], seed: &SessionId) -> Result<Self::Key, Malformed>;
 
     /// Encrypts bits, each with fresh randomness; the first is number `first` of the list with this seed. A seed may be
-    /// used for one list under one key.
+    /// used for only one list under one key.
     fn encrypt(owner: &Self::Owner, seed: &SessionId, first: u64, bits: &[bool], rng: &mut Prng) -> Vec<u8>;
 
-    /// Checks encrypted bits as far as that is cheap, all that have come, whichever of them are loaded.
+    /// Checks all received encrypted bits as far as that is cheap, whichever of them will be loaded.
     ///
     /// # Errors
-    /// The position of the first malformed one.
+    /// The position of the first malformed ciphertext.
     fn check(key: &Self::Key, cells: &[u8]) -> Result<(), Malformed>;
 
-    /// Encrypted bits, those with these numbers in the list with this seed. In place of a malformed one stands an
-    /// encryption of 0. Also returns where the first one is: who sent them must not learn it, as it shows which ones are
-    /// loaded.
+    /// Loads the encrypted bits with these numbers in the list with this seed. An encryption of 0 replaces each
+    /// malformed one. Also returns the position of the first. The sender must not learn this position, as it reveals
+    /// which bits are loaded.
     fn load(seed: &SessionId, numbers: &[u32], cells: &[u8]) -> (Self::List, FirstMalformed);
 
-    /// So many encryptions of 0, without randomness.
+    /// Returns `n` encryptions of 0 without randomness.
     fn zeros(n: usize) -> Self::List;
 
-    /// The length of a list.
+    /// Returns the length of a list.
     fn len(list: &Self::List) -> usize;
 
-    /// Adds cells to sums: for each pair of positions, in ascending order, to the first the second.
+    /// Adds cells to sums: for each pair (i, j) of positions, in ascending order, cell j to sum i.
     fn add(key: &Self::Key, sums: &mut Self::List, cells: &Self::List, pairs: &[(u32, u32)]);
 
-    /// The ciphertexts at these positions, or encryptions of 0 in their place for positions from `n` on.
+    /// Returns the ciphertexts at these positions, with encryptions of 0 for positions from `n` on.
     fn select(list: &Self::List, positions: &[u32], n: usize) -> Self::List;
 
-    /// Uniform numbers.
+    /// Draws uniform numbers modulo M.
     fn uniform(key: &Self::Key, n: usize, rng: &mut Prng) -> Self::Numbers;
 
-    /// Uniform numbers that are coprime to M.
+    /// Draws uniform numbers that are coprime to M.
     fn units(key: &Self::Key, n: usize, rng: &mut Prng) -> Self::Numbers;
 
-    /// Fresh encryptions of constant + weight * message; without constants they are 0, and without weights 1.
+    /// Returns fresh encryptions of constant + weight * message. Constants default to 0 and weights to 1.
     fn combine(
         key: &Self::Key,
         constants: Option<&Self::Numbers>,
@@ -126,23 +126,23 @@ pub trait Cipher: Send + Sync {
         rng: &mut Prng,
     ) -> Vec<u8>;
 
-    /// What the owner opens encryptions of these numbers to.
+    /// Returns the names to which the owner opens encryptions of these numbers.
     fn names(numbers: &Self::Numbers) -> Secrets<Name>;
 
     /// Opens ciphertexts.
     ///
     /// # Errors
-    /// The position of the first malformed one.
+    /// The position of the first malformed ciphertext.
     fn open(owner: &Self::Owner, ciphertexts: &[u8]) -> Result<Self::Opened, Malformed>;
 
-    /// Whether each message is 0.
+    /// Returns whether each message is 0.
     fn are_zero(opened: &Self::Opened) -> Secrets<bool>;
 
-    /// The names of messages.
+    /// Returns the names of the opened messages.
     fn opened_names(opened: &Self::Opened) -> Secrets<Name>;
 
-    /// The names of the quotients of two lists of messages, where the divisors should be at most `most`; and what each
-    /// divisor is, or more than `most`. Of a quotient by 0 or by more than `most` the name is of no use.
+    /// Returns the names of the quotients of two lists of messages, and the value of each divisor, or `most + 1` if it
+    /// is greater. The name is meaningless if the divisor is 0 or exceeds `most`.
     fn quotients(
         owner: &Self::Owner,
         dividends: &Self::Opened,
@@ -151,35 +151,35 @@ pub trait Cipher: Send + Sync {
     ) -> (Secrets<Name>, Secrets<u32>);
 }
 
-/// About how much work a cipher takes: primitives, each times 100.
+/// Approximate work of a cipher's operations, in hundredths of a primitive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
-    /// What is counted.
+    /// The primitive that is counted.
     pub primitive: Primitive,
-    /// To encrypt a bit.
+    /// Work to encrypt a bit.
     pub encrypt: usize,
-    /// To check and load an encrypted bit.
+    /// Work to check and load an encrypted bit.
     pub load: usize,
-    /// To add it to a sum.
+    /// Work to add an encrypted bit to a sum.
     pub add: usize,
-    /// To combine.
+    /// Work to combine ciphertexts into an answer.
     pub combine: usize,
-    /// To open.
+    /// Work to open an answer.
     pub open: usize,
 }
 
-/// Bytes of memory that a cipher takes.
+/// Memory that a cipher takes, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// For a ciphertext of a list.
+    /// Bytes per ciphertext of a list.
     pub listed: usize,
-    /// For an answer while it is opened.
+    /// Bytes per answer while it is opened.
     pub opened: usize,
-    /// For an answer while it is made.
+    /// Bytes per answer while it is made.
     pub answered: usize,
-    /// For each thread.
+    /// Bytes per thread.
     pub thread: usize,
-    /// For the owner's tables.
+    /// Bytes of the owner's tables.
     pub owner: usize,
 }
 

@@ -1,21 +1,22 @@
 //! Paillier's encryption (Paillier, "Public-key cryptosystems based on composite degree residuosity classes", EUROCRYPT
-//! 1999) for lists: [`Cipher`], the one that the paper DC17 takes.
+//! 1999) for lists ([`Cipher`]), as used in the paper DC17.
 //!
 //! A message m modulo N is encrypted as (1 + m N) s^N modulo N^2. The owner, who knows the factors of N, encrypts with
-//! randomness of full entropy by fixed bases; whoever else combines, with a fresh s of full range.
+//! fixed bases and randomness of full entropy; other parties combine with a fresh s of full range.
 //!
-//! Security: IND-CPA under the decisional composite residuosity assumption. 3072 bits are for 128-bit security; 2048 for
-//! 112; less is for tests and for the paper's tables. Cost: 2 log2 N bits a ciphertext; to combine takes two
-//! exponentiations modulo N^2 with exponents of log2 N bits. Memory: a ciphertext each.
+//! Security: IND-CPA under the decisional composite residuosity assumption. A modulus of 3072 bits gives 128-bit
+//! security, and 2048 bits give 112; shorter ones are for tests and for the paper's tables. Cost: 2 log2 N bits per
+//! ciphertext; combining takes two exponentiations modulo N^2 with exponents of log2 N bits. Memory: the size of the
+//! ciphertexts.
 //!
 //! A modulus from a peer comes with a proof that it is the product of two primes and that gcd(N, phi(N)) = 1
-//! ([`PublicKey::proven`]). Without it, with q a factor of p - 1 or with many prime factors of 17 bits, a cell could hold
-//! more than one number, and a factor that is to hide a sum would divide out: a count would then show which items match.
-//! The proof is for one list: nobody but the owner can make one for another, and so present cells of the owner as their own.
-//! **What no proof can show:** an owner that deviates may have one filter modulo p and another modulo q, in the same cells.
-//! Its result is then that of two sets at once, item by item.
+//! ([`PublicKey::proven`]). Without the proof, with q a factor of p - 1 or with many prime factors of 17 bits, a cell
+//! could hold more than one number, and a factor meant to hide a sum would divide out: a count would then show which
+//! items match. The proof holds for one list: only the owner can make one for another list, so other parties cannot
+//! present the owner's cells as their own. **The limit of the proof:** an owner that deviates may encode one filter
+//! modulo p and another modulo q in the same cells. It then learns the result for two sets at once, item by item.
 //!
-//! All cells that come are checked, so which of them are used does not show.
+//! All received cells are checked, so the checks do not reveal which of them are used.
 
 use super::{Cipher, Effort, FirstMalformed, Malformed, Name, Room};
 use crate::hash::{Domain, SessionId};
@@ -27,22 +28,22 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use veilset_kernels::paillier::proof_length;
 pub use veilset_kernels::paillier::{PublicKey, SecretKey};
 
-/// Paillier's encryption with a modulus of so many bits.
+/// Paillier's encryption with a modulus of `BITS` bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Paillier<const BITS: usize>;
 
-/// Ciphertexts of a task: each takes milliseconds.
+/// Ciphertexts per task, each of which takes milliseconds.
 const TASK: usize = 4;
-/// Cells of a task that encrypts or checks them: they take less.
+/// Cells per task that encrypts or checks them, which takes less.
 const CELLS: usize = 64;
 
 impl<const BITS: usize> Paillier<BITS> {
-    /// Bytes of a number modulo N.
+    /// Length of a number modulo N in bytes.
     const NUMBER: usize = BITS / 8;
-    /// How long a power takes, in hundredths of one for 2048 bits.
+    /// Duration of a modular power, in hundredths of one for 2048 bits.
     const POWER: usize = BITS * BITS / 2048 * BITS / 2048 * 100 / 2048;
 
-    /// So many numbers 1 of this width.
+    /// Returns `n` numbers 1 of this width.
     fn ones(n: usize, width: usize) -> Secrets<u8> {
         let mut ones = Secrets::zeros(n * width);
         ones.chunks_exact_mut(width).for_each(|number| number[0] = 1);
@@ -56,14 +57,13 @@ impl<const BITS: usize> Paillier<BITS> {
     }
 }
 
-/// Whether a number is below another of as many bytes. Only that shows.
+/// Returns whether a number is less than another of the same length, and reveals only that.
 fn is_below(a: &[u8], b: &[u8]) -> bool {
     let borrow = |borrow, (a, b): (&u8, &u8)| (i16::from(*a) - i16::from(*b) + borrow) >> 8;
     a.iter().zip(b).fold(0, borrow) < 0
 }
 
-/// 1 / `divisor` modulo an odd number that has no factor in common with it: (t N + 1) / divisor for the t with which
-/// that is a whole number.
+/// Returns 1 / `divisor` modulo an odd number coprime to it: (t N + 1) / divisor for the t that makes this an integer.
 fn inverse(n: &[u8], divisor: u32) -> Vec<u8> {
     let divisor = u64::from(divisor);
     let remainder = n.iter().rev().fold(0, |rest, byte| (rest << 8 | u64::from(*byte)) % divisor);
@@ -191,7 +191,7 @@ impl<const BITS: usize> Cipher for Paillier<BITS> {
     fn uniform(key: &PublicKey, n: usize, rng: &mut Prng) -> Secrets<u8> {
         let mut numbers = Secrets::zeros(n * Self::NUMBER);
         for number in numbers.chunks_exact_mut(Self::NUMBER) {
-            // N has its top bit set, so one in two numbers at least is below it.
+            // N has its top bit set, so at least one in two numbers is below it.
             rng.fill(number);
             while !is_below(number, key.n()) {
                 rng.fill(number);
@@ -201,7 +201,7 @@ impl<const BITS: usize> Cipher for Paillier<BITS> {
     }
 
     fn units(key: &PublicKey, n: usize, rng: &mut Prng) -> Secrets<u8> {
-        // 0, or a multiple of a factor of N, is as likely as such a factor is to be guessed.
+        // Drawing 0 or a multiple of a factor of N is as unlikely as guessing a factor.
         Self::uniform(key, n, rng)
     }
 

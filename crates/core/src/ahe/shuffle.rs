@@ -1,33 +1,34 @@
-//! Shuffle&Decrypt: P_1 learns what a list of ciphertexts holds, but not in which order (GNT23 3.3, Figures 6 and 7).
+//! Shuffle&Decrypt: P_1 learns the messages of a list of ciphertexts, but not their order (GNT23 3.3, Figures 6 and 7).
 //!
-//! All n parties have a key of a joint key ([`super::joint`]), and P_1, the leader, has a list of rows of k ciphertexts
-//! under it. The leader re-randomises and permutes the list ([`Shuffle::lead`]). Then P_2 to P_n, one after the other,
-//! take their key off and permute the list again ([`Shuffle::pass`]). The last one returns it to the leader, whose key
-//! is the only one left ([`Shuffle::open`]). Each party permutes the whole list, and rows as a whole.
+//! Each of the n parties holds one of the keys of a joint key ([`super::joint`]), and P_1, the leader, has a list of
+//! rows of k ciphertexts under it. The leader re-randomises and permutes the list ([`Shuffle::lead`]). Then P_2 to P_n,
+//! one after the other, remove their keys and permute the list again ([`Shuffle::pass`]). The last one returns it to
+//! the leader, whose key is the only one left ([`Shuffle::open`]). Each party permutes the whole list, and keeps rows
+//! intact.
 //!
-//! What is learned: P_1 learns the rows in an order that is random to any n - 1 parties, and the others nothing.
-//! What passed an honest party is a fresh list that shows the multiset of the rows and nothing else. So neither shows
-//! whose a row was, nor how often it was re-randomised before. Which rows are equal shows, to P_1.
-//! [`Shape::blinded`] shows P_1 of each row only whether it is the identity: P_2 to P_n also multiply each message by
-//! a fresh scalar other than 0. In a count that hides nothing more from an honest P_1; it defeats one that offers
-//! distinct messages to see which of them come back.
+//! What is learned: P_1 learns the rows in an order that is random to any n - 1 parties, and the others learn nothing.
+//! After an honest party, the list is fresh and shows only the multiset of the rows. So it reveals neither the origin
+//! of a row nor how often it was re-randomised before. P_1 sees which rows are equal. [`Shape::blinded`] shows P_1 only
+//! whether each row is the identity: P_2 to P_n also multiply each message by a fresh scalar other than 0. In a count
+//! this hides nothing more from an honest P_1; it defeats one that offers distinct messages to see which of them come
+//! back.
 //!
-//! Security: semi-honest, against any n - 1 parties; that of the joint key. Nothing shows that a party passes on what
-//! it received. Leakage: the number of rows, which follows from bounds.
+//! Security: semi-honest, against any n - 1 parties; it rests on the joint key. Nothing proves that a party passes on
+//! the messages it received. Leakage: the number of rows, which follows from bounds.
 //!
-//! Cost: n hops of 64 k bytes a row. For each ciphertext the leader re-randomises and decrypts, and each other party
-//! decrypts partially. The parties work one after the other. Memory: the list, 64 k bytes a row, and 4 bytes a row for
-//! its order; two frames; and that of [`super::joint`] for a frame.
+//! Cost: n hops of 64 k bytes per row. For each ciphertext the leader re-randomises and decrypts, and each other party
+//! decrypts partially. The parties work one after the other. Memory: 64 k bytes per row for the list, and 4 for its
+//! order; two frames; and the memory of [`super::joint`] for a frame.
 //!
-//! Departures from the figures, and what must not be changed:
-//! - a row has k ciphertexts, each of them with fresh randomness of its own;
-//! - what P_i sends is fresh under the joint key of {1, i + 1, ..., n}, those that remain. Partial decryption without
-//!   that would leave c1 as it was, which shows the order;
-//! - a party sends nothing before it has all rows. Within a frame, an order would tell in which part of the list a row
+//! Departures from the figures, and properties that must be kept:
+//! - a row has k ciphertexts, each with independent fresh randomness;
+//! - P_i sends ciphertexts that are fresh under the joint key of the remaining parties, {1, i + 1, ..., n}. Partial
+//!   decryption without re-randomisation would leave c1 unchanged, which reveals the order;
+//! - a party sends nothing before it has all rows. Permuting within frames would reveal in which part of the list a row
 //!   was;
-//! - ciphertexts with a part that is no canonical encoding, or is that of the identity, are refused. Only the leader
-//!   takes a fresh encryption of the identity in place of such a one when it begins: which ones it has can follow from
-//!   its set, so it may say so only when the run is over.
+//! - ciphertexts with a part that is not a canonical encoding, or encodes the identity, are refused. Only the leader
+//!   replaces such a ciphertext with a fresh encryption of the identity when it begins: which ones it has can depend on
+//!   its set, so it may report it only after the run.
 
 use super::elgamal::{Ciphertext, FirstMalformed, Malformed, PublicKey, SecretKey};
 use crate::channel::{HEADER, Message, Rx, Tx, Wire, frames};
@@ -36,12 +37,12 @@ use crate::group::ristretto255::Element;
 use crate::rng::Prng;
 use crate::threads::Threads;
 
-/// The most ciphertexts of a frame, unless a single row has more: 256 KiB.
+/// The maximum number of ciphertexts in a frame (256 KiB), unless a single row has more.
 pub const FRAME: usize = 1 << 12;
 
 const LIST: Message<Ciphertext> = Message::new(0xd0, "to the next party  the list, permuted");
 
-/// What is public about a list.
+/// Public parameters of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     rows: usize,
@@ -50,32 +51,32 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A list of so many rows of `k` ciphertexts, at least one.
+    /// A list of `rows` rows of `k` ciphertexts, at least one.
     pub const fn new(rows: usize, k: usize) -> Shape {
         Shape { rows, k: if k > 0 { k } else { 1 }, blinded: false }
     }
 
-    /// A list of so many ciphertexts, of which P_1 learns which ones hold the identity.
+    /// A list of `rows` ciphertexts, of which P_1 learns only which hold the identity.
     pub const fn blinded(rows: usize) -> Shape {
         Shape { rows, k: 1, blinded: true }
     }
 
-    /// Whether P_1 learns only which ciphertexts hold the identity.
+    /// Returns whether P_1 learns only which ciphertexts hold the identity.
     pub(crate) const fn is_blinded(self) -> bool {
         self.blinded
     }
 
-    /// Rows of a frame.
+    /// Number of rows in a frame.
     const fn per_frame(self) -> usize {
         if self.k < FRAME { FRAME / self.k } else { 1 }
     }
 
-    /// The bytes of a hop.
+    /// Bytes that one party sends to the next.
     pub fn traffic(self) -> usize {
         self.rows * self.k * Ciphertext::SIZE + HEADER * self.rows.div_ceil(self.per_frame())
     }
 
-    /// The error for a party that sent a malformed ciphertext in the frame that begins with this row.
+    /// The error for a party that sent a malformed ciphertext in the frame that begins with row `first`.
     fn forged(self, first: usize, Malformed(at): Malformed) -> Error {
         let (row, at) = (first + at / self.k, at % self.k);
         Error::misbehaves(format_args!(
@@ -84,25 +85,25 @@ impl Shape {
     }
 }
 
-/// A party's part in one run.
+/// State of one party in a shuffle.
 pub struct Shuffle<'a> {
-    /// The list.
+    /// Public parameters of the list.
     pub shape: Shape,
-    /// The source of its randomness and of its order.
+    /// The generator of the party's randomness and of its order.
     pub rng: &'a mut Prng,
-    /// Where it computes.
+    /// The threads that compute.
     pub threads: &'a Threads,
 }
 
-/// The rows that a party holds, in frames.
+/// The rows that a party holds, by frame.
 type List = Vec<Vec<Ciphertext>>;
 
 impl Shuffle<'_> {
-    /// P_1 begins, with the list under this joint key of all parties. Returns where its first malformed
-    /// ciphertext is ([`PublicKey::rerandomise_any`]).
+    /// Begins the shuffle as P_1, with the list under this joint key of all parties. Returns the position of its first
+    /// malformed ciphertext ([`PublicKey::rerandomise_any`]).
     ///
     /// # Errors
-    /// [`Error::Bug`] if the list is not as announced; [`Error::Network`].
+    /// [`Error::Bug`] if the list is not of the announced shape; [`Error::Network`].
     pub fn lead(&mut self, all: &PublicKey, list: &[Ciphertext], tx: &mut Tx) -> Result<FirstMalformed> {
         let Shape { rows, k, .. } = self.shape;
         if list.len() != rows * k {
@@ -122,13 +123,13 @@ impl Shuffle<'_> {
         Ok(malformed)
     }
 
-    /// P_i takes its key off: from P_(i-1) to P_(i+1), the last one to P_1. `rest` is the joint key of those who
-    /// remain ([`PublicKey::remaining`]).
+    /// Removes the key of P_i from the list received from P_(i-1), and sends the result to P_(i+1), or to P_1 if this
+    /// party is the last. `rest` is the joint key of the remaining parties ([`PublicKey::remaining`]).
     ///
     /// # Errors
-    /// [`Error::Peer`] for a list that no honest party sends; [`Error::Network`].
+    /// [`Error::Peer`] for a list that an honest party never sends; [`Error::Network`].
     pub fn pass(&mut self, key: SecretKey, rest: &PublicKey, rx: &mut Rx, tx: &mut Tx) -> Result<()> {
-        // 2. P_i decrypts ct_j^(i-1) partially, for all j. The list grows with what was received.
+        // 2. P_i decrypts ct_j^(i-1) partially, for all j. The list grows as rows arrive.
         let (shape, rng, threads) = (self.shape, &mut *self.rng, self.threads);
         let per_frame = shape.per_frame();
         let fresh = frames(shape.rows, per_frame).enumerate().map(|(i, rows)| {
@@ -144,10 +145,10 @@ impl Shuffle<'_> {
         self.send(&fresh, tx)
     }
 
-    /// P_1 ends: `take` gets the elements of the rows, some rows at a time, in random order.
+    /// Ends the shuffle as P_1: passes the elements of the rows to `take`, some rows at a time, in random order.
     ///
     /// # Errors
-    /// [`Error::Peer`] for a list that no honest party sends; [`Error::Network`]; those of `take`.
+    /// [`Error::Peer`] for a list that an honest party never sends; [`Error::Network`]; the errors of `take`.
     pub fn open(
         &mut self,
         key: SecretKey,
@@ -165,7 +166,7 @@ impl Shuffle<'_> {
         Ok(())
     }
 
-    /// Sends the rows in random order, over the whole list.
+    /// Sends the rows in an order that is random over the whole list.
     fn send(&mut self, list: &[Vec<Ciphertext>], tx: &mut Tx) -> Result<()> {
         let (k, per_frame) = (self.shape.k, self.shape.per_frame());
         let order = self.rng.permutation(self.shape.rows);

@@ -11,16 +11,16 @@ use std::collections::{HashMap, HashSet};
 struct Start {
     n: usize,
     shape: Shape,
-    /// The joint keys of those who remain after each party.
+    /// The joint keys of the parties that remain after each party.
     keys: Vec<PublicKey>,
     list: Vec<Ciphertext>,
-    /// Where its first malformed ciphertext is.
+    /// The position of the list's first malformed ciphertext.
     malformed: Option<usize>,
     /// The messages, encoded.
     plain: Secrets<Encoding>,
 }
 
-/// A key for each party, the same whenever it is asked for.
+/// A key for each party, the same on every call.
 fn secret(party: usize) -> SecretKey {
     SecretKey::random(&mut Prng::from_seed(&[party as u8 + 1; 32]))
 }
@@ -76,7 +76,7 @@ impl Start {
         Ran { opened, frames }
     }
 
-    /// What a list holds, to those who have the keys that remain when `party` has sent it.
+    /// The messages of a list, decrypted with the keys that remain when `party` has sent it.
     fn plain(&self, party: usize, list: &[Ciphertext]) -> Vec<Encoding> {
         let key: Scalar = (party + 1..self.n).chain([0]).map(|party| *secret(party).scalar()).sum();
         opened(list, key)
@@ -89,7 +89,7 @@ fn opened(list: &[Ciphertext], key: Scalar) -> Vec<Encoding> {
     encode(&SecretKey(ristretto255::Scalar::reduced(&wide)).decrypt(list).unwrap()).to_vec()
 }
 
-/// What P_1 got, and the frames that each party sent.
+/// The output of P_1, and the frames that each party sent.
 struct Ran {
     opened: Vec<Encoding>,
     frames: Vec<Vec<(u16, Vec<u8>)>>,
@@ -102,7 +102,7 @@ impl Ran {
         bytes.chunks(64).map(|bytes| Ciphertext::get(bytes).unwrap()).collect()
     }
 
-    /// The places in the list that a party received of what it sent, from distinct messages.
+    /// The positions, in the list that a party received, of the rows that it sent. The messages are distinct.
     fn order(&self, start: &Start, party: usize) -> Vec<usize> {
         let before = match party {
             0 => start.plain.to_vec(),
@@ -130,7 +130,7 @@ fn the_leader_gets_all_rows_and_they_stay_whole() {
     for n in 2..=5 {
         for (k, sizes) in [(1, &[0, 1, 2, 40][..]), (3, &[0, 1, 40])] {
             for &rows in sizes {
-                // A third of the rows is empty, and a row comes twice.
+                // A third of the rows is empty, and one row occurs twice.
                 let mut messages = uniform(rows * k);
                 for row in messages.chunks_mut(k).step_by(3) {
                     row.fill(Element::IDENTITY);
@@ -150,7 +150,7 @@ fn the_leader_gets_all_rows_and_they_stay_whole() {
 fn lists_of_a_frame_and_about_that_come_through_and_frames_are_full() {
     for (k, rows) in [(1, FRAME - 1), (1, FRAME + 1), (3, FRAME / 3), (3, FRAME / 3 + 1), (FRAME + 1, 2)] {
         let shape = Shape::new(rows, k);
-        // All rows are the same ten elements, which takes no time to make.
+        // All rows are the same ten elements, which are fast to make.
         let few = uniform(10);
         let messages: Vec<Element> = (0..rows * k).map(|i| few[i % 10]).collect();
         let start = Start::new(2, shape, &messages);
@@ -168,7 +168,7 @@ fn lists_of_a_frame_and_about_that_come_through_and_frames_are_full() {
     assert_eq!((Shape::new(7, 0), Shape::new(0, 2).traffic()), (Shape::new(7, 1), 0));
 }
 
-/// Whoever compares what went into a party with what came out, or two runs, finds nothing in common.
+/// A party's input and output, and the outputs of two runs, have nothing in common.
 #[test]
 fn every_list_is_fresh() {
     let start = Start::new(4, Shape::new(60, 3), &uniform(180));
@@ -192,7 +192,7 @@ fn every_party_permutes_the_list_in_an_order_of_its_own_and_another_one_in_each_
     }
 }
 
-/// Whoever comes next knows the rows. So an order that follows from them would be no secret.
+/// The next party knows the rows, so an order derived from them would not be secret.
 #[test]
 fn an_order_is_that_of_the_generator_whatever_the_rows_are() {
     let n = 300;
@@ -211,19 +211,19 @@ fn an_order_is_that_of_the_generator_whatever_the_rows_are() {
     are_random_orders([&orders[0], &orders[1]]);
 }
 
-/// An order within frames would tell in which frame a row was.
+/// An order within frames would reveal in which frame a row was.
 #[test]
 fn orders_are_over_the_whole_list() {
     let start = Start::new(2, Shape::new(FRAME + 1500, 1), &uniform(FRAME + 1500));
     let ran = start.run(1);
     for party in 0..2 {
-        // Of the 1500 rows behind the first frame, 402 are expected in the last 1500 places, with a deviation of 15.
+        // Of the 1500 rows after the first frame, 402 are expected in the last 1500 places, with a deviation of 15.
         let stayed = ran.order(&start, party)[FRAME..].iter().filter(|i| **i >= FRAME).count();
         assert!((300..500).contains(&stayed), "{stayed}");
     }
 }
 
-/// Where each of four rows comes out, over many runs.
+/// The position of each of four rows after the shuffle, over many runs.
 #[test]
 fn all_orders_of_few_rows_come_up() {
     let start = Start::new(2, Shape::new(4, 1), &uniform(4));
@@ -235,14 +235,14 @@ fn all_orders_of_few_rows_come_up() {
         }
     }
     for seen in seen {
-        // 23 degrees of freedom: above 70 has probability 1e-6; runs without an order are counted too.
+        // 23 degrees of freedom: a value above 70 has probability 1e-6; orders that never occur are counted too.
         let unseen = 10.0 * (24 - seen.len()) as f64;
         let chi2: f64 = unseen + seen.values().map(|&c| (f64::from(c) - 10.0).powi(2) / 10.0).sum::<f64>();
         assert!(chi2 < 70.0, "chi-squared {chi2}");
     }
 }
 
-/// Those whose keys remain can decrypt what a party sent, all together and in no smaller number.
+/// The parties whose keys remain can decrypt a sent list together, but no proper subset of them can.
 #[test]
 fn a_list_is_under_the_keys_that_remain() {
     let start = Start::new(4, Shape::new(12, 1), &uniform(12));
@@ -253,7 +253,7 @@ fn a_list_is_under_the_keys_that_remain() {
         assert_eq!(sorted(&start.plain(party, &list), 1), known, "{party}");
         let remaining: Vec<usize> = (party + 1..4).chain([0]).collect();
         for missing in &remaining {
-            // All other keys, also those that were taken off.
+            // All other keys, including the removed ones.
             for without in [&[0, 1, 2, 3][..], &remaining[..]] {
                 let keys = without.iter().filter(|key| *key != missing);
                 let key: Scalar = keys.map(|party| *secret(*party).scalar()).sum();
@@ -268,14 +268,14 @@ fn a_list_is_under_the_keys_that_remain() {
 fn a_blinded_list_shows_which_rows_are_the_identity_and_nothing_else() {
     let mut messages = uniform(50);
     messages.iter_mut().step_by(5).for_each(|message| *message = Element::IDENTITY);
-    // Equal messages, which must not be equal afterwards.
+    // Equal messages, which must differ afterwards.
     messages.copy_within(11..15, 1);
     let start = Start::new(3, Shape::blinded(50), &messages);
     let zeros = |list: &[Encoding]| list.iter().filter(|message| **message == [0; 32]).count();
     let (mut seen, mut runs) = (HashSet::new(), 0);
     for seed in [1, 2] {
         let ran = start.run(seed);
-        // P_1 does not blind, the others do, each of them.
+        // P_1 does not blind; each of the others does.
         assert_eq!(sorted(&start.plain(0, &ran.list(0)), 1), sorted(&start.plain, 1));
         for party in [1, 2] {
             let plain = start.plain(party, &ran.list(party));
@@ -290,7 +290,7 @@ fn a_blinded_list_shows_which_rows_are_the_identity_and_nothing_else() {
     assert!(start.plain.iter().all(|message| !seen.contains(message)));
 }
 
-/// What a party, the leader at the end or another one, says to these frames from the one before it.
+/// The error that a party, as the leader at the end or another one, returns for these frames from its predecessor.
 fn told(shape: Shape, frames: &[(u16, &[u8])], leader: bool) -> Error {
     let (mut before, mut from) = Channel::pair();
     for (tag, body) in frames {
@@ -327,7 +327,7 @@ fn what_no_honest_party_sends_is_refused() {
                 assert!(said.to_string().contains(&place), "{said}");
             }
         }
-        // Frames of another length or with another tag, and a party that has left.
+        // Frames with another length or tag, and a party that has left.
         let more = [&good[..], &good[..64]].concat();
         for (tag, body) in
             [(0xd0, &good[64..]), (0xd0, &good[1..]), (0xd0, &more[..]), (0xd0, &[][..]), (0xd1, &good[..])]
@@ -336,7 +336,7 @@ fn what_no_honest_party_sends_is_refused() {
             assert_eq!(said.fault(), Some(Fault::Misbehaved), "{said}");
         }
         assert!(matches!(told(start.shape, &[], leader), Error::Network(_)));
-        // The place in a later frame.
+        // A row in a later frame.
         let row = start.list[..1].repeat(FRAME).iter().flat_map(|c| c.as_ref().to_vec()).collect::<Vec<u8>>();
         let mut bad = row.clone();
         bad[64 * 9..][..32].fill(0);
@@ -362,7 +362,7 @@ fn the_leader_does_not_begin_with_another_list_than_was_announced() {
     }
 }
 
-/// Which rows the leader has follows from its set, so nobody may see that it has a malformed one.
+/// The leader's rows depend on its set, so the others must not learn that it has a malformed one.
 #[test]
 fn in_place_of_what_is_no_ciphertext_comes_nothing_and_the_leader_knows_which_it_is() {
     for (rows, k) in [(5, 3), (FRAME + 9, 1)] {
@@ -370,7 +370,7 @@ fn in_place_of_what_is_no_ciphertext_comes_nothing_and_the_leader_knows_which_it
         let messages: Vec<Element> = (0..rows * k).map(|i| few[i % 15]).collect();
         let mut start = Start::new(3, Shape::new(rows, k), &messages);
         let honest = start.run(1);
-        // One part of a ciphertext, and both of the last three.
+        // One part of a ciphertext, and both parts of the last three.
         let at = rows * k - 4;
         start.list[at].0[1] = [0xff; 32];
         start.list[at + 1..].fill(Ciphertext::default());

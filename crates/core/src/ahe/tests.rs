@@ -1,4 +1,4 @@
-//! What holds of every cipher for lists.
+//! Properties of every cipher for lists.
 
 use super::elgamal::lists::ElGamal;
 use super::paillier::Paillier;
@@ -7,7 +7,7 @@ use crate::testing::every_bit_is_random;
 use std::collections::HashSet;
 
 const SEED: SessionId = SessionId::of([3; 32]);
-/// Short, so that it is fast.
+/// A short modulus, for speed.
 type Short = Paillier<512>;
 
 fn rng(seed: u8) -> Prng {
@@ -40,7 +40,7 @@ impl<C: Cipher> Keys<C> {
         C::open(&self.owner, answers).unwrap_or_else(|_| panic!("answers"))
     }
 
-    /// The messages, which are small.
+    /// Opens the messages of a list, which are small.
     fn small(&self, list: &C::List, rng: &mut Prng) -> Vec<u32> {
         let opened = self.opened(&C::combine(&self.key, None, None, list, rng));
         C::quotients(&self.owner, &opened, &opened, 60).1.to_vec()
@@ -186,7 +186,7 @@ fn secret_keys_can_be_kept() {
     keeps_its_key::<Short>();
 }
 
-/// Keys of a peer that were not made as they should be: the modulus is checked, and its proof.
+/// Keys of a peer that were not generated correctly: the modulus and its proof are checked.
 #[test]
 fn a_modulus_needs_its_proof() {
     let rng = &mut rng(10);
@@ -207,7 +207,7 @@ fn uniform_numbers_are_below_the_modulus_and_reach_it() {
     let numbers = Short::uniform(&keys.key, 2000, rng);
     let below = |number: &&[u8]| number.iter().rev().lt(n.iter().rev());
     assert!(numbers.chunks_exact(n.len()).all(|number| below(&number)));
-    // N is at least 9/16 of what fits: some are greater than half of it, in each quarter.
+    // N is at least 9/16 of its range: some numbers are in each quarter of it.
     let top: HashSet<u8> = numbers.chunks_exact(n.len()).map(|number| number[n.len() - 1] >> 6).collect();
     assert_eq!(top.len(), 3 + usize::from(n[n.len() - 1] >= 0xc0));
 }
@@ -218,18 +218,18 @@ fn every_bit_of_a_uniform_number_is_random() {
     let rng = &mut rng(13);
     for numbers in [Short::uniform(&keys.key, 300, rng), Short::units(&keys.key, 300, rng)] {
         let numbers: Vec<&[u8]> = numbers.chunks_exact(64).collect();
-        // The top byte is at most that of N.
+        // The top byte of a number is at most the top byte of N.
         every_bit_is_random(&numbers, 504);
     }
 }
 
-/// The owner knows the secret key and could search for randomness that is short.
+/// The owner knows the secret key and could search for short randomness.
 #[test]
 fn answers_under_paillier_take_all_of_their_randomness_from_the_generator() {
     let keys = Keys::<Short>::new(&mut rng(14));
     let answers = Short::combine(&keys.key, None, None, &Short::zeros(10), &mut rng(15));
     let tasks = rng(15).split();
-    // Four ciphertexts a task; the last one has two.
+    // Four ciphertexts per task, and two in the last one.
     for (task, answers) in answers.chunks(4 * Short::CIPHERTEXT).enumerate() {
         let n = answers.len() / Short::CIPHERTEXT;
         let mut randomness = vec![0u8; n * keys.key.randomness()];
@@ -243,7 +243,7 @@ fn answers_under_paillier_take_all_of_their_randomness_from_the_generator() {
     }
 }
 
-/// Numbers of which each is 0 but for one byte, and one that is 0.
+/// Numbers that are each 0 but for one byte, and one that is 0.
 fn of_one_byte_each() -> Secrets<u8> {
     let mut numbers = Secrets::<u8>::zeros(65 * 64);
     for at in 0..64 {
@@ -270,7 +270,7 @@ fn every_byte_of_an_opened_number_counts() {
     let found = |numbers: &Secrets<u8>| Short::quotients(&keys.owner, numbers, numbers, 60).1.to_vec();
     let more = vec![61; 63];
     assert_eq!(found(&numbers), [vec![1], more.clone(), vec![0]].concat());
-    // Small ones, to which something large is added.
+    // Small numbers, to which a large one is added.
     numbers.iter_mut().step_by(64).for_each(|low| *low = 7);
     assert_eq!(found(&numbers), [vec![7], more, vec![7]].concat());
 }

@@ -1,15 +1,16 @@
-//! The last message of a party that gives up: why, and in a mesh because of whom.
+//! The abort message: the reason why a party gives up and, in a mesh, the party that caused it.
 //!
-//! In a run of two it is one byte, the reason. In a mesh, the connections of all parties with all others, a second byte
-//! is the number of the party whose failure is the cause, or 0. That is what the sender says, and a party that lies can
-//! accuse anybody. So our message says who says it, and what we saw ourselves takes precedence ([`super::Mesh`]).
+//! In a run of two parties it is one byte, the reason. In a mesh, the connections of all parties with all others, a
+//! second byte is the number of the party that caused the failure, or 0. The sender's claim is not verified, and a
+//! party that lies can accuse any other. So our error names the source of a claim, and our own observations take
+//! precedence ([`super::Mesh`]).
 
 use crate::error::{Error, Fault, Reason, Seat};
 use std::num::NonZeroU8;
 use std::sync::Arc;
 
 impl Reason {
-    /// The byte that tells the peer this reason.
+    /// The code of this reason in an abort message.
     pub(super) const fn code(self) -> u8 {
         match self {
             Reason::Cancelled => 1,
@@ -20,12 +21,12 @@ impl Reason {
             Reason::Output => 6,
             Reason::Bug => 7,
             Reason::Refused => 8,
-            // In a mesh only.
+            // Used in a mesh only.
             Reason::Told => 9,
         }
     }
 
-    /// The reason that a byte of the peer tells; `None` for a byte that tells none.
+    /// The reason with this code; `None` if the code is unknown.
     fn decoded(code: u8) -> Option<Reason> {
         Reason::ALL.into_iter().find(|reason| reason.code() == code)
     }
@@ -44,17 +45,17 @@ impl Reason {
         }
     }
 
-    /// The reason in a mesh, where the party that is told is not always the one that the error is about.
+    /// The reason in a mesh, where the receiver is not always the party that the error is about.
     pub(super) fn in_mesh(error: &Error) -> Reason {
         match error.fault() {
-            // What we were told is not repeated as something that we saw.
+            // A reported failure is not passed on as our own observation.
             Some(Fault::GaveUp) => Reason::Told,
             Some(Fault::Stranger) => Reason::Network,
             Some(Fault::Misbehaved) | None => Reason::of(error),
         }
     }
 
-    /// The error that the peer's report of this reason causes on our side.
+    /// The error on our side for a peer that gives up with this code.
     pub(super) fn told(code: u8) -> Error {
         let reason = Reason::decoded(code);
         Error::gave_up(reason, format_args!("it {}", words(reason)))
@@ -70,13 +71,13 @@ fn words(reason: Option<Reason>) -> &'static str {
         Some(Reason::Network) => "gave up because of the network",
         Some(Reason::Output) => "gave up because it could not write its result or log",
         Some(Reason::Bug) => "gave up because of a defect in its program",
-        // The peer's limits are confidential: which one applied is for its operators to say.
+        // The peer's limits are confidential: only its operators may disclose which one applied.
         Some(Reason::Refused) => "gave up because its policy refuses this run",
         Some(Reason::Told) | None => "gave up without a known reason",
     }
 }
 
-/// The names of the parties of a mesh, in the order of their numbers. A party without a name has the empty one.
+/// The names of the parties of a mesh, in the order of their numbers. The name of an unnamed party is empty.
 #[derive(Debug, Clone)]
 pub struct Names(Arc<[String]>);
 
@@ -92,12 +93,12 @@ impl Names {
         self.0.get(usize::from(number.get()) - 1).map(String::as_str)
     }
 
-    /// How many there are.
+    /// Returns the number of parties.
     pub(super) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// What messages call the party with this number: "party 3 (south)".
+    /// The party with this number as messages name it: "party 3 (south)".
     pub fn full(&self, number: NonZeroU8) -> String {
         match self.get(number) {
             None | Some("") => format!("party {number}"),
@@ -106,7 +107,7 @@ impl Names {
     }
 }
 
-/// The place of a channel in a mesh.
+/// The position of a channel in a mesh.
 #[derive(Debug, Clone)]
 pub struct Link {
     /// The number of the party at the other end.
@@ -118,8 +119,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// The error that the last message of the party at the other end causes on our side, and the number of the party
-    /// that it accuses: neither itself nor us.
+    /// Returns the error on our side for an abort message of the party at the other end, and the number of the party
+    /// that it accuses, unless that is itself or us.
     pub(super) fn told(&self, [code, accused]: [u8; 2]) -> (Error, Option<NonZeroU8>) {
         let accused = NonZeroU8::new(accused).filter(|&number| number != self.peer);
         let accused = accused.filter(|&number| self.names.get(number).is_some());
@@ -146,13 +147,13 @@ impl Link {
 }
 
 impl Link {
-    /// What messages call the party at the other end where its number was said.
+    /// The party at the other end as messages name it where its number is already given.
     fn called(&self) -> &str {
         self.names.get(self.peer).filter(|name| !name.is_empty()).unwrap_or("that party")
     }
 }
 
-/// The words for a reason that lies with another party, and its messages.
+/// The description of a reason that another party caused, with its messages as `messages`.
 fn because(reason: Option<Reason>, whom: &str, messages: &str) -> String {
     match reason {
         Some(Reason::Messages) => format!("it found {messages} wrong"),
@@ -237,7 +238,7 @@ mod tests {
                 assert_eq!(error.to_string().contains("it says"), [1, 3].contains(&accused), "{error}");
             }
         }
-        // A party of no known name.
+        // A party without a name.
         let link = Link { names: vec![String::new(); 3].into_iter().collect(), ..link(1, 2) };
         let (error, _) = link.told([5, 3]);
         assert!(
@@ -254,7 +255,7 @@ mod tests {
             let mut bytes = vec![0; frame.len()];
             theirs.rx.source.recv(&mut bytes, None).unwrap();
             assert_eq!(bytes, frame);
-            // One of another length is an unexpected message.
+            // An abort of another length is an unexpected message.
             for len in 0..4 {
                 let (ours, mut theirs) = if mesh { pair() } else { Channel::pair() };
                 let (mut sink, _source) = ours.into_halves();

@@ -1,56 +1,56 @@
-//! What a run cost: the bytes of each message, and the time of each stage. Numbers of our own run, for its report.
+//! The costs of a run, for its report: the bytes of each message, and the time of each stage.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes of a message, in all its frames together, including their headers.
+/// Bytes of all frames of a message, including their headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessageBytes {
-    /// The message's name, in words.
+    /// The message's name in words.
     pub name: &'static str,
-    /// To the peer.
+    /// Bytes sent to the peer.
     pub sent: u64,
-    /// From the peer.
+    /// Bytes received from the peer.
     pub received: u64,
 }
 
 impl MessageBytes {
-    /// So many bytes of a message of this name.
+    /// Byte counts for the message of this name.
     pub fn new(name: &'static str, (sent, received): (u64, u64)) -> MessageBytes {
         MessageBytes { name, sent, received }
     }
 }
 
-/// The time that a stage of a run took: all its turns together, if it came more than once.
+/// The time that a stage of a run took, summed over all its occurrences.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct StageTime {
     /// The stage's name.
     pub name: &'static str,
-    /// Seconds until the next stage began.
+    /// Seconds spent in the stage.
     pub seconds: f64,
 }
 
-/// Counts bytes and times stages. Clones are handles of the same account.
+/// Counts bytes and times stages. Clones share one account.
 ///
-/// An entry is of a message or stage of this program, so there are no more than the program has. A frame is entered once its
+/// Entries are named by messages and stages of this program, so their number is bounded. A frame is entered once its
 /// tag and length are known to be the expected ones.
 #[derive(Debug, Clone, Default)]
 pub struct Account(Arc<Mutex<Entries>>);
 
 #[derive(Debug, Default)]
 struct Entries {
-    /// By tag, in the order in which they first came.
+    /// Byte counts by tag, in order of first use.
     messages: Vec<(u16, MessageBytes)>,
-    /// By name, in the order in which they first came.
+    /// Times by name, in order of first use.
     stages: Vec<(&'static str, Duration)>,
-    /// The stage that goes on, and since when.
+    /// The current stage, and when it began.
     now: Option<(usize, Instant)>,
 }
 
 impl Account {
-    /// A stage begins, and so the one before it ends.
+    /// Begins a stage, which ends the previous one.
     pub fn begin(&self, stage: &'static str) {
         let mut entries = self.entries();
         entries.end_stage();
@@ -62,7 +62,7 @@ impl Account {
         entries.now = Some((at, Instant::now()));
     }
 
-    /// Ends the last stage, and returns the time of all.
+    /// Ends the last stage, and returns the times of all stages.
     pub fn stages(&self) -> Vec<StageTime> {
         let mut entries = self.entries();
         entries.end_stage();
@@ -70,7 +70,7 @@ impl Account {
         entries.stages.iter().map(time).collect()
     }
 
-    /// The bytes of each message, over all channels of these accounts.
+    /// Returns the bytes of each message, summed over the channels of these accounts.
     pub fn messages<'a>(accounts: impl IntoIterator<Item = &'a Account>) -> Vec<MessageBytes> {
         let mut all = Entries::default();
         for account in accounts {
@@ -89,7 +89,7 @@ impl Account {
         self.entries().count(message, (0, bytes as u64));
     }
 
-    /// Bytes of all messages, sent and received.
+    /// Returns the bytes of all messages, sent and received.
     pub(super) fn bytes(&self) -> (u64, u64) {
         let entries = self.entries();
         let of =
@@ -135,7 +135,7 @@ mod tests {
         a.tx.send_bytes(WORDS, b"abc").unwrap();
         a.tx.send(NUMBERS, &[3]).unwrap();
         b.rx.recv(NUMBERS, 2).unwrap();
-        // Another one was expected.
+        // A message other than the expected one.
         assert!(b.rx.recv(NUMBERS, 1).is_err());
         let numbers = |sent, received| MessageBytes::new("numbers", (sent, received));
         let sent = 2 * HEADER as u64 + 24;

@@ -1,38 +1,38 @@
-//! Logical clocks [Lamport, *Time, Clocks, and the Ordering of Events in a Distributed System*, 1978], by which tests count
-//! the rounds of a run. Other builds count nothing, and a [`Moment`] takes no space.
+//! Logical clocks [Lamport, *Time, Clocks, and the Ordering of Events in a Distributed System*, 1978], with which tests
+//! count the rounds of a run. Other builds count nothing, and a [`Moment`] takes no space.
 //!
-//! A thread's clock is the length of the longest chain of messages between the parties that led to where it is, each sent
-//! because the one before had come. So rounds follow from what waits for what, and not from how fast anything is. What a
-//! thread gets from another of its party advances its clock to the moment at which that one gave it away: an element of
-//! a queue, a free place in one, the start and the end of a step on a thread of its own.
+//! A thread's clock is the length of the longest chain of messages between the parties that led to its current state,
+//! each sent after receipt of the one before. So rounds depend on the data flow, not on speed. A value from another
+//! thread of the same party advances the clock to the moment at which that thread released it: an element of a queue, a
+//! free place in a queue, or the start or end of a step on another thread.
 
 #[cfg(any(test, feature = "test-util"))]
 use std::cell::Cell;
 #[cfg(any(test, feature = "test-util"))]
 use std::sync::{Arc, Mutex};
 
-/// Where a thread is.
+/// A moment on the logical clock of a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(#[cfg(any(test, feature = "test-util"))] usize);
 
-/// When each place of a bounded queue became free.
+/// The moments at which the places of a bounded queue became free.
 #[derive(Clone, Default)]
 pub(crate) struct Places(#[cfg(any(test, feature = "test-util"))] Arc<Mutex<Turns>>);
 
 #[cfg(not(any(test, feature = "test-util")))]
 impl Moment {
-    /// Where this thread is.
+    /// Returns the current moment of this thread.
     pub(crate) fn now() -> Moment {
         Moment()
     }
 
-    /// Advances the clock of this thread to this moment, unless it is past it.
+    /// Advances this thread's clock to this moment, unless it is already later.
     pub(crate) fn reach(self) {}
 }
 
 #[cfg(not(any(test, feature = "test-util")))]
 impl Places {
-    /// Notes that an element is about to be taken.
+    /// Records that an element is about to be taken.
     pub(crate) fn takes(&self) {}
 
     /// Advances the clock to the moment at which there was a place for the element that was just put into a queue of at
@@ -55,18 +55,18 @@ impl Moment {
         NOW.set(NOW.get().max(self.0));
     }
 
-    /// When a message that is sent at this moment comes.
+    /// The moment at which a message sent at this moment arrives.
     pub(crate) fn next(self) -> Moment {
         Moment(self.0 + 1)
     }
 
-    /// How many rounds led to it.
+    /// The number of rounds that led to this moment.
     pub(crate) fn rounds(self) -> usize {
         self.0
     }
 }
 
-/// How many elements were put, and when each was taken.
+/// The number of elements put, and the moments at which elements were taken.
 #[cfg(any(test, feature = "test-util"))]
 #[derive(Default)]
 struct Turns {
@@ -83,7 +83,7 @@ impl Places {
 
     pub(crate) fn has_put(&self, bound: usize) {
         let mut turns = self.0.lock().unwrap();
-        // The queue had room, so that many takes before had begun.
+        // The queue had room, so `put - bound` takes had already begun.
         if let Some(earlier) = turns.put.checked_sub(bound) {
             turns.taken[earlier].reach();
         }
@@ -100,7 +100,7 @@ mod tests {
 
     const BYTES: Message<[u8]> = Message::new(1, "bytes");
 
-    /// What it says whichever party is slow.
+    /// Counts the rounds, which must not depend on which party is slow.
     fn counted(first: impl Fn(&mut Channel) + Sync, second: impl Fn(&mut Channel) + Sync) -> usize {
         let counts = [[0, 0], [20, 0], [0, 20]].map(|slow| {
             let (rounds, [mut a, mut b]) = Rounds::pair();
@@ -131,7 +131,7 @@ mod tests {
             .unwrap();
         };
         assert_eq!(counted(both, both), 1);
-        // After the step each thread knows what its halves know.
+        // After the step, each thread has the moments of both halves.
         let then = |ch: &mut Channel| {
             both(ch);
             ch.tx.send_bytes(BYTES, &[0]).unwrap();
@@ -155,7 +155,7 @@ mod tests {
             }
         };
         assert_eq!(counted(asks, answers), 6);
-        // All questions at once.
+        // All questions sent at once.
         let at_once = |ch: &mut Channel| {
             (0..3).for_each(|_| ch.tx.send_bytes(BYTES, &[0]).unwrap());
             (0..3).for_each(|_| drop(ch.rx.recv_bytes(BYTES, 1).unwrap()));

@@ -1,4 +1,4 @@
-//! An emulated network: frames arrive as late as over a link with the given bandwidth and latency.
+//! An emulated network: frames are delayed as on a link with the given bandwidth and latency.
 
 use super::pipe::{Pipe, PipeSink, Popped};
 use super::{Channel, Ends};
@@ -9,21 +9,21 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A link, the same in both directions.
+/// A network link with equal properties in both directions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Network {
-    /// Bits per second.
+    /// Bandwidth in bits per second.
     pub bandwidth: f64,
     /// Round-trip time; each direction delays by half of it.
     pub round_trip: Duration,
 }
 
 impl Network {
-    /// 10 Gbit/s, 0.1 ms.
+    /// A local network: 10 Gbit/s, 0.1 ms.
     pub const LAN: Network = Network { bandwidth: 10e9, round_trip: Duration::from_micros(100) };
-    /// A network that takes no time.
+    /// A network without delay.
     pub const NONE: Network = Network { bandwidth: f64::INFINITY, round_trip: Duration::ZERO };
-    /// 50 Mbit/s, 80 ms.
+    /// A wide-area network: 50 Mbit/s, 80 ms.
     pub const WAN: Network = Network { bandwidth: 50e6, round_trip: Duration::from_millis(80) };
 
     fn time_of(&self, bytes: usize) -> Duration {
@@ -34,7 +34,7 @@ impl Network {
 impl FromStr for Network {
     type Err = String;
 
-    /// `lan`, `wan`, or `BANDWIDTH,RTT` such as `400Mbps,80ms`.
+    /// Parses `lan`, `wan`, or `BANDWIDTH,RTT` such as `400Mbps,80ms`.
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "lan" => return Ok(Network::LAN),
@@ -66,10 +66,10 @@ impl FromStr for Network {
 }
 
 impl Channel {
-    /// Returns the channel with everything it *sends* delayed as by `network`. The peer must do the same.
+    /// Delays all *sent* frames of the channel according to `network`, and returns it. The peer must do the same.
     ///
     /// # Errors
-    /// [`crate::error::Error::Usage`] if the system gives us no thread.
+    /// [`crate::error::Error::Usage`] if the system cannot start a thread.
     pub fn emulate(mut self, network: Network) -> Result<Channel> {
         let near = Pipe::new();
         let sink = std::mem::replace(
@@ -84,7 +84,7 @@ impl Channel {
     }
 }
 
-/// Takes frames from `near` and passes each on when the link would have delivered it. Holds at most one
+/// Takes frames from `near` and passes each on at the time at which the link would deliver it. Holds at most one
 /// bandwidth-delay product and the capacity of a pipe.
 fn delay(near: &Pipe, mut sink: Box<dyn super::Sink>, network: Network, inner: Option<Arc<Pipe>>) {
     let in_flight = network.time_of(super::pipe::CAPACITY) + network.round_trip / 2;

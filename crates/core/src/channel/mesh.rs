@@ -1,13 +1,13 @@
 //! The channels of one party of a mesh to all others, which end together.
 //!
-//! When a step with one party fails, [`Mesh`] gives up on all others: it tells each the kind of the reason, and the
-//! number of the party whose failure it is. So everybody stops soon, and names the same party.
+//! When a step with one party fails, [`Mesh`] gives up on all others: it sends each the kind of the reason, and the
+//! number of the party at fault. So all parties stop soon, and name the same one.
 //!
-//! **Whom we name.** A party that gives up can accuse anybody. So the error says who accuses whom, and what we see
-//! ourselves takes precedence: if the party accused has left too, its own last words are the error, or else the end of
-//! its connection. We wait for them for half a second, because the accusation may be faster than the news. If nothing
-//! comes, the error is the accusation: "party 2: east gave up because it has no connection with party 3 (south), it says".
-//! In either case the accused is the party that we name to the others. They are told whether we saw or only heard it.
+//! **Which party we name.** A party that gives up can accuse any other. So the error names accuser and accused, and our
+//! own observations take precedence: if the accused has left too, its own abort message is the error, or else the end
+//! of its connection. We wait for these for half a second, because the accusation may arrive first. If nothing arrives,
+//! the error is the accusation: "party 2: east gave up because it has no connection with party 3 (south), it says". In
+//! either case we name the accused to the others, and report whether we observed the failure or were told.
 
 use super::clock::Moment;
 use super::{Canceller, Channel, Link, Names, Rx, Stopper, Tx, caught, queue};
@@ -19,24 +19,24 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long we wait for our own view of a party that was accused.
+/// Time to wait for our own observation of an accused party.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Our channels to all other parties of a run.
+/// Our channels to all other parties of a run, which fail and end together.
 pub struct Mesh {
     ours: Seat,
-    /// Ordered by seat.
+    /// Channels, ordered by seat.
     links: Vec<(Seat, Channel)>,
 }
 
 impl Mesh {
-    /// The largest number of parties.
+    /// The maximum number of parties.
     pub const MOST: usize = 32;
 
-    /// Holds the channels of the party at the seat `ours`: those of `veilset::net::assemble`, in its order.
+    /// Wraps the channels of the party at seat `ours`, as `veilset::net::assemble` returns them, in its order.
     ///
     /// # Errors
-    /// [`Error::Bug`] if they are not ordered by seat, or not of a mesh.
+    /// [`Error::Bug`] if the channels are not ordered by seat, or do not belong to a mesh.
     pub fn new(ours: Seat, links: Vec<(Seat, Channel)>) -> Result<Mesh> {
         let seats: Vec<_> = links.iter().map(|(seat, _)| *seat).collect();
         let numbered = seats.iter().chain([&ours]).all(|seat| seat.number().is_some());
@@ -46,54 +46,56 @@ impl Mesh {
         }
     }
 
-    /// Meshes of all parties within this process, without protection: for tests and benchmarks. The channels are those
-    /// of [`Channel::pair`]. There are at most [`Mesh::MOST`] parties.
+    /// Returns the meshes of all parties within this process, unprotected, for tests and benchmarks. They use
+    /// [`Channel::pair`]. There are at most [`Mesh::MOST`] parties.
     pub fn in_memory(parties: usize) -> Vec<Mesh> {
         let names: Names = (0..parties.min(Mesh::MOST)).map(|_| String::new()).collect();
         let parties = numbers().map(Seat::numbered).zip(channels_among(names));
         parties.map(|(ours, links)| Mesh { ours, links }).collect()
     }
 
-    /// Waits at least so long for a party that is alive but does not get on.
+    /// Waits at least this long for a party that is alive but makes no progress.
     pub fn be_patient(&mut self, at_least: Duration) {
         self.links.iter_mut().for_each(|(_, channel)| channel.be_patient(at_least));
     }
 
-    /// Our own seat.
+    /// Returns our own seat.
     pub fn ours(&self) -> Seat {
         self.ours
     }
 
-    /// The seats of all others, in order.
+    /// Returns the seats of all other parties, in order.
     pub fn seats(&self) -> impl Iterator<Item = Seat> {
         self.links.iter().map(|(seat, _)| *seat)
     }
 
-    /// The channel to this party, for what concerns no other: observing, recording, counting. Steps of the run need
-    /// [`Mesh::with`], or one of its like.
+    /// Returns the channel to this party, for uses that affect no other: observing, recording, counting. Steps of the
+    /// run need [`Mesh::with`] or a similar method.
     pub fn channel(&mut self, seat: Seat) -> Option<&mut Channel> {
         self.links.iter_mut().find(|(other, _)| *other == seat).map(|(_, channel)| channel)
     }
 
-    /// Stops the run from outside: tells all others, and makes every step return [`Error::Cancelled`].
+    /// Returns a handle that stops the run from outside: it notifies all others, and makes every step return
+    /// [`Error::Cancelled`].
     pub fn canceller(&self) -> Canceller {
         self.links.iter().map(|(_, channel)| channel.canceller()).collect()
     }
 
-    /// A step with one other party. If it fails, the run has failed: all others are told.
+    /// Runs a step with one other party. If it fails, the run fails, and all others are notified.
     ///
     /// # Errors
-    /// The step's, which names the party that caused it, as far as we know. [`Error::Bug`] if nobody has this seat.
+    /// The step's error, which names the party that caused it, as far as known; [`Error::Bug`] if there is no party at
+    /// this seat.
     pub fn with<T>(&mut self, seat: Seat, step: impl FnOnce(&mut Channel) -> Result<T>) -> Result<T> {
         let at = self.place(seat)?;
         step(&mut self.links[at].1).map_err(|error| self.fail_at(at, error))
     }
 
-    /// A step that receives from one party and sends to another, or to the same. What is wrong with a message is its
+    /// Runs a step that receives from one party and sends to another, or to the same one. An invalid message is its
     /// sender's fault.
     ///
     /// # Errors
-    /// Those of [`Mesh::with`].
+    /// The errors of [`Mesh::with`].
     pub fn between<T>(
         &mut self,
         from: Seat,
@@ -103,7 +105,7 @@ impl Mesh {
         let (from, to) = (self.place(from)?, self.place(to)?);
         let result = match self.links.get_disjoint_mut([from, to]) {
             Ok([(_, from), (_, to)]) => step(&mut from.rx, &mut to.tx),
-            // They are the same.
+            // The two parties are the same.
             Err(_) => {
                 let channel = &mut self.links[from].1;
                 step(&mut channel.rx, &mut channel.tx)
@@ -115,25 +117,25 @@ impl Mesh {
         })
     }
 
-    /// Steps with all other parties at once, each on a thread of its own. Returns their results, ordered by seat. If
-    /// one fails, the run has failed: all others are told, and their steps end.
+    /// Runs a step with each other party at once, each on its own thread. Returns the results, ordered by seat. If one
+    /// fails, the run fails: all others are notified, and their steps end.
     ///
     /// # Errors
-    /// Those of [`Mesh::each_with`].
+    /// The errors of [`Mesh::each_with`].
     pub fn each<T: Send>(&mut self, step: impl Fn(Seat, &mut Channel) -> Result<T> + Sync) -> Result<Vec<T>> {
         let inputs = self.seats().map(|seat| (seat, ())).collect();
         self.each_with(inputs, |seat, (), channel| step(seat, channel))
     }
 
-    /// Steps with each of these parties and what there is for it, all at once, each on a thread of its own. Returns
-    /// their results in the order of the inputs. If one fails, the run has failed: all parties are told, also those
-    /// without a step, and the other steps end.
+    /// Runs a step with each of these parties and its input at once, each on its own thread. Returns the results in the
+    /// order of the inputs. If one fails, the run fails: all parties are notified, including those without a step, and
+    /// the other steps end.
     ///
-    /// Steps may wait for each other at queues. One whose queue ended early never hides the reason for that.
+    /// Steps may wait for each other at queues. An error about a queue that ended early never hides its cause.
     ///
     /// # Errors
-    /// That of the step which failed first, like [`Mesh::with`]. [`Error::Bug`] for a seat that nobody has, or that is
-    /// there twice.
+    /// The error of the first step to fail, as from [`Mesh::with`]; [`Error::Bug`] for a seat without a party, or given
+    /// twice.
     pub fn each_with<I: Send, T: Send>(
         &mut self,
         inputs: Vec<(Seat, I)>,
@@ -201,32 +203,32 @@ impl Mesh {
         }
     }
 
-    /// Ends the run: tells all others if it has failed for a reason of our own, and closes the channels, within little
+    /// Ends the run: notifies all others if it failed for a reason of our own, and closes the channels, within little
     /// more than 3 seconds.
     ///
     /// # Errors
-    /// That of `result`.
+    /// The error of `result`.
     pub fn finish<T>(self, result: Result<T>) -> Result<T> {
-        // If a step has failed, they were told already, and this tells nobody.
+        // If a step has failed, the others were already notified, and this sends nothing.
         let cause = result.as_ref().err().map(|error| Cause::from(error.clone()));
         leave(self.links.into_iter().map(|(_, channel)| channel).collect(), cause.as_ref());
         result
     }
 
-    /// Where the channel to this party is.
+    /// The index of the channel to this party.
     fn place(&self, seat: Seat) -> Result<usize> {
         let place = self.seats().position(|other| other == seat);
         place.ok_or_else(|| Error::bug(format!("a step with {seat}, to which there is no connection")))
     }
 
-    /// Gives up on everybody, because a step failed with this link.
+    /// Gives up on all parties, because a step with this link failed.
     fn fail_at(&mut self, at: usize, error: Error) -> Error {
         let (seat, channel) = &mut self.links[at];
         let cause = Cause::of(*seat, channel, error);
         self.fail(BTreeMap::from([(at, cause)]), at)
     }
 
-    /// Gives up on everybody, because steps with these links have failed, the one with `first` before all others.
+    /// Gives up on all parties, because steps with these links failed, the one with `first` before all others.
     fn fail(&mut self, causes: BTreeMap<usize, Cause>, first: usize) -> Error {
         let mut links: Vec<_> = self.links.iter_mut().map(|(seat, channel)| (*seat, channel)).collect();
         let cause = Cause::find(&mut links, causes, first);
@@ -235,13 +237,13 @@ impl Mesh {
     }
 }
 
-/// The numbers of parties, in their order.
+/// The party numbers, in ascending order.
 fn numbers() -> impl Iterator<Item = NonZeroU8> {
     (1..=u8::MAX).filter_map(NonZeroU8::new)
 }
 
-/// Channels within this process among the parties of these names, at most [`Mesh::MOST`]: of each party those to all
-/// others, ordered by seat.
+/// Returns channels within this process among parties with these names, at most [`Mesh::MOST`]: for each party its
+/// channels to all others, ordered by seat.
 pub fn channels_among(names: Names) -> Vec<Vec<(Seat, Channel)>> {
     let mut all: Vec<Vec<(Seat, Channel)>> = (0..names.count()).map(|_| Vec::new()).collect();
     for (at, number) in (0..all.len()).zip(numbers()) {
@@ -260,25 +262,25 @@ pub fn channels_among(names: Names) -> Vec<Vec<(Seat, Channel)>> {
     all
 }
 
-/// Several steps at once.
+/// Concurrent steps with several parties.
 struct Steps<T> {
-    /// The links whose steps have neither ended nor been stopped, and those without a step that were not told anything:
-    /// with whom, and what stops them.
+    /// The links whose steps are still running, and links without a step that were not notified: the seat, and a handle
+    /// to stop it.
     running: BTreeMap<usize, (Seat, Stopper)>,
-    /// How each ended.
+    /// Receives the result of each step.
     reports: Receiver<(usize, Result<T, Cause>)>,
     results: BTreeMap<usize, T>,
-    /// Why those failed that we did not stop.
+    /// The causes of the steps that failed without being stopped by us.
     causes: BTreeMap<usize, Cause>,
-    /// Which failed first.
+    /// The first link to fail.
     first: Option<usize>,
-    /// The first that failed only because another had ended.
+    /// The first failure that was only a consequence of another step's end.
     follows: Option<(usize, Cause)>,
 }
 
 impl<T> Steps<T> {
-    /// Waits until all have ended. The first error stops the others. If it is an accusation, the step with the accused
-    /// party may go on for a moment: what it says takes precedence.
+    /// Waits until all steps have ended. The first error stops the others. If it is an accusation, the step with the
+    /// accused may run a little longer, and its error takes precedence.
     fn watch(&mut self) {
         let mut until: Option<Instant> = None;
         loop {
@@ -299,7 +301,7 @@ impl<T> Steps<T> {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        // There is no other reason: it is a defect.
+        // Without any other cause, it is a bug.
         if self.first.is_none()
             && let Some((at, cause)) = self.follows.take()
         {
@@ -308,7 +310,7 @@ impl<T> Steps<T> {
         }
     }
 
-    /// Notes how a step ended. Returns whether it is the first to fail.
+    /// Records how a step ended. Returns whether it is the first to fail.
     fn note(&mut self, at: usize, result: Result<T, Cause>) -> bool {
         let stopped = self.running.remove(&at).is_none();
         match result {
@@ -316,9 +318,9 @@ impl<T> Steps<T> {
                 self.results.insert(at, value);
                 false
             }
-            // Our stop is the reason.
+            // The step failed because we stopped it.
             Err(_) if stopped => false,
-            // The reason comes from another step.
+            // The cause is in another step.
             Err(cause) if queue::weight(&cause.error) == 0 => {
                 self.follows.get_or_insert((at, cause));
                 false
@@ -336,7 +338,7 @@ impl<T> Steps<T> {
         }
     }
 
-    /// Gives up on all but the party that was accused. They learn of the first error.
+    /// Gives up on all but the accused party, and sends them the first error.
     fn stop(&mut self, accused: Option<NonZeroU8>) {
         let Some(cause) = self.first.and_then(|first| self.causes.get(&first)) else { return };
         self.running.retain(|_, (seat, stopper)| {
@@ -349,13 +351,13 @@ impl<T> Steps<T> {
     }
 }
 
-/// Why a run ends.
+/// The cause of a run's failure.
 pub struct Cause {
-    /// The error.
+    /// The error of the run.
     pub error: Error,
-    /// The number of the party whose failure it is; `None` if it is our own.
+    /// The number of the party at fault; `None` if it is ours.
     pub culprit: Option<NonZeroU8>,
-    /// Whether all that we know is that another party accused it.
+    /// Whether the failure is known only from another party's accusation.
     heard: bool,
 }
 
@@ -367,12 +369,12 @@ impl From<Error> for Cause {
 }
 
 impl Cause {
-    /// An error that is the failure of the party with this number.
+    /// The cause for an error that is the fault of the party with this number.
     pub fn failure_of(number: NonZeroU8, error: Error) -> Cause {
         Cause { error, culprit: Some(number), heard: false }
     }
 
-    /// The cause of an error in a step with the party at this seat, as far as the channel to it shows it.
+    /// The cause of an error in a step with the party at this seat, as far as its channel shows it.
     pub fn of(seat: Seat, channel: &mut Channel, error: Error) -> Cause {
         let error = channel.explain(error);
         let error = if error.seat() == Some(Seat::PEER) { error.by(seat) } else { error };
@@ -385,9 +387,9 @@ impl Cause {
         Cause { error, culprit: accused.or(own), heard: accused.is_some() }
     }
 
-    /// The cause behind these failures, of which that of the link `first` came first: from the party that accuses to
-    /// the one that it accuses, as long as that one has failed us or has left as well. Who only accuses back says
-    /// nothing new: a party that we were told of has often heard that from the same party.
+    /// The root cause of these failures, of which the one of link `first` came first: follows accusations from accuser
+    /// to accused, as long as the accused has failed us or has left too. A counter-accusation adds no information: a
+    /// party that was accused has often received that accusation from the same party.
     pub fn find(
         links: &mut [(Seat, &mut Channel)],
         mut causes: BTreeMap<usize, Cause>,
@@ -413,19 +415,19 @@ impl Cause {
         found
     }
 
-    /// The number of the party that another one accuses, if that is all we know.
+    /// The number of the accused party, if an accusation is all that is known.
     fn accused(&self) -> Option<NonZeroU8> {
         self.culprit.filter(|_| self.heard)
     }
 
-    /// Gives up on all of these.
+    /// Gives up on all of these channels.
     fn tell<'a>(&self, channels: impl IntoIterator<Item = &'a Channel>) {
         let stoppers = channels.into_iter().map(Channel::stopper);
         stoppers.for_each(|stopper| stopper.give_up(&self.error, self.culprit));
     }
 }
 
-/// Closes the channels, all at once, after telling the cause, if any.
+/// Closes the channels, all at once, after sending the cause, if any.
 pub fn leave(channels: Vec<Channel>, cause: Option<&Cause>) {
     if let Some(cause) = cause {
         cause.tell(&channels);

@@ -17,7 +17,7 @@ fn hear(mesh: &mut Mesh, from: u8) -> Result<u64> {
     mesh.with(seat(from), |ch| Ok(ch.rx.recv(NUMBERS, 1)?[0]))
 }
 
-/// Tells one party that we give up because of another, and leaves the others alone.
+/// Gives up on one party because of another, and leaves the rest alone.
 fn accuse(mesh: &mut Mesh, to: u8, error: &Error, whom: u8) {
     mesh.channel(seat(to)).unwrap().stopper().give_up(error, NonZeroU8::new(whom));
 }
@@ -27,7 +27,7 @@ fn four() -> [Mesh; 4] {
     Mesh::in_memory(4).try_into().map_err(|_| "four").unwrap()
 }
 
-/// Keeps its mesh until the sender is dropped, so that a party stays while the others go on.
+/// Keeps the mesh open until the sender is dropped, so that a party stays while the others go on.
 fn stays(mesh: Mesh) -> Sender<()> {
     let (until, dropped) = mpsc::channel();
     thread::spawn(move || {
@@ -129,7 +129,7 @@ fn an_accusation_is_repeated_as_one() {
     assert_eq!((error.fault(), error.seat()), (Some(Fault::GaveUp), Some(seat(2))), "{error}");
     let words = "party 2: it gave up because it has no connection with party 3, it says";
     assert!(error.to_string().starts_with(words), "{error}");
-    // The others learn that this is hearsay.
+    // The others learn that this is an accusation.
     let told = hear(&mut three, 1).unwrap_err();
     assert!(
         told.to_string().starts_with("party 1: it gave up because it was told of a problem with us"),
@@ -148,7 +148,7 @@ fn two_that_accuse_each_other_are_both_named() {
     accuse(&mut three, 1, &network(), 2);
     let error = hear(&mut one, 2).unwrap_err().to_string();
     assert!(error.starts_with("party 2: ") && error.contains("no connection with party 3"), "{error}");
-    // Nor does who accuses itself, us or nobody lead us astray.
+    // An accusation of itself, of us or of a seat without a party does not mislead us.
     for whom in [0, 1, 2, 9] {
         let [mut one, mut two, ..] = four();
         accuse(&mut two, 1, &network(), whom);
@@ -158,7 +158,7 @@ fn two_that_accuse_each_other_are_both_named() {
 
 #[test]
 fn a_party_that_misbehaves_is_named_to_the_others() {
-    // By the channel, by a protocol that knows no seats, and by one that does.
+    // Detected by the channel, by a protocol without seats, and by one with seats.
     for case in 0..3 {
         let [mut one, mut two, mut three, four] = four();
         let _stays = stays(four);
@@ -210,7 +210,7 @@ fn of_two_steps_that_fail_what_we_see_is_said_and_not_what_we_hear() {
         one.each(|_, ch| ch.rx.recv(NUMBERS, 1)).unwrap_err()
     });
     assert!(error.to_string().contains("party 3 closed the connection"), "{error}");
-    // If the party accused stays, the accusation is all there is.
+    // If the accused stays, the accusation is the only information.
     let [mut one, mut two, three, four] = self::four();
     let _stay = [three, four].map(stays);
     accuse(&mut two, 1, &network(), 3);
@@ -279,7 +279,7 @@ fn a_step_that_fails_is_told_at_once_to_those_without_one() {
     let errors = thread::scope(|scope| {
         let steps = scope.spawn(|| {
             one.each_with(vec![(seat(2), Some(until)), (seat(3), None)], |_, until, ch| match until {
-                // Ends only when party 4 was told.
+                // Ends only once party 4 was notified.
                 Some(until) => {
                     until.recv_timeout(Duration::from_secs(30)).unwrap();
                     Ok(())
@@ -296,8 +296,8 @@ fn a_step_that_fails_is_told_at_once_to_those_without_one() {
     }
 }
 
-/// The error of steps of party 1, where that with party 2 waits for a number from that with party 3, which fails for
-/// this reason. The step with party 2 notices first.
+/// The error of two steps of party 1: the step with party 2 waits for a number from the step with party 3, which fails
+/// for this reason. The step with party 2 notices first.
 fn failed_behind_a_queue(one: &mut Mesh, reason: impl FnOnce(&mut Channel) -> Error + Send) -> Error {
     let (put, take) = queue::queue::<u64>(1);
     let inputs = vec![(seat(2), (Some(take), None)), (seat(3), (None, Some((put, reason))))];
@@ -323,14 +323,14 @@ fn a_queue_that_ended_does_not_hide_the_reason() {
         let told = hear(other, 1).unwrap_err();
         assert!(told.to_string().starts_with("party 1: it gave up because it could not write"), "{told}");
     }
-    // Nor what we see of a party that was accused: party 2, by party 3.
+    // An accusation does not hide our own observation of the accused: party 2, accused by party 3.
     let [mut one, two, mut three, four] = self::four();
     accuse(&mut three, 1, &network(), 2);
     drop(two);
     let _stay = [three, four].map(stays);
     let error = failed_behind_a_queue(&mut one, |ch| ch.rx.recv(NUMBERS, 1).unwrap_err());
     assert!(error.to_string().contains("party 2 closed the connection"), "{error}");
-    // Without a reason it is a defect.
+    // Without a cause it is a bug.
     let [mut one, _two, _three, _four] = self::four();
     let error = failed_behind_a_queue(&mut one, |_| queue::consequence());
     assert!(matches!(&error, Error::Bug(what) if what.contains("ended before the other")), "{error}");
@@ -344,7 +344,7 @@ fn what_passes_by_us_is_its_senders_fault_and_what_does_not_leave_us_the_receive
     let send = |mesh: &mut Mesh, to: u8, numbers: &[u64]| {
         mesh.with(seat(to), |ch| ch.tx.send(NUMBERS, numbers)).unwrap();
     };
-    // From one to another, and to the same.
+    // From one party to another, and to the same one.
     let [mut one, mut two, mut three, mut four] = four();
     send(&mut two, 1, &[7]);
     pass(&mut one, 2, 3).unwrap();
@@ -353,7 +353,7 @@ fn what_passes_by_us_is_its_senders_fault_and_what_does_not_leave_us_the_receive
     pass(&mut one, 2, 2).unwrap();
     assert_eq!(hear(&mut two, 1), Ok(9));
     assert!(matches!(pass(&mut one, 2, 1), Err(Error::Bug(_))));
-    // A wrong message, found by the channel.
+    // A wrong message, detected by the channel.
     send(&mut two, 1, &[1, 2]);
     let error = pass(&mut one, 2, 3).unwrap_err();
     assert_eq!((error.fault(), error.seat()), (Some(Fault::Misbehaved), Some(seat(2))), "{error}");
@@ -363,12 +363,12 @@ fn what_passes_by_us_is_its_senders_fault_and_what_does_not_leave_us_the_receive
         let words = "party 1: it gave up because it found the messages of party 2 wrong, it says";
         assert!(told.to_string().starts_with(words), "{told}");
     }
-    // Found by a protocol.
+    // Detected by a protocol.
     let [mut one, two, three, four] = self::four();
     let _stay = [two, three, four].map(stays);
     let error = one.between(seat(2), seat(3), |_, _| Err::<(), _>(Error::misbehaves("wrong"))).unwrap_err();
     assert_eq!(error.seat(), Some(seat(2)));
-    // Who has left, of both: all others learn of it.
+    // The party that left, of the two; all others are told.
     for gone in [2, 3] {
         let [mut one, two, three, mut four] = self::four();
         let [mut stayed, left] = if gone == 2 { [three, two] } else { [two, three] };

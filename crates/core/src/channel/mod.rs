@@ -1,11 +1,11 @@
 //! The channel between two parties: typed frames over a duplex connection.
 //!
-//! A protocol declares its messages as constants ([`Message`]: tag, element type, a name that appears in
-//! errors). It receives them with a length computed from public parameters. A frame is its tag (2 bytes), the
-//! length of its body (4 bytes), both little-endian, and the body. A frame with an unexpected tag or length is
-//! an error before its body is read: nothing the peer sends sizes an allocation or bounds a loop.
+//! A protocol declares its messages as constants ([`Message`]: tag, element type, a name for errors), and receives them
+//! with a length computed from public parameters. A frame is its tag (2 bytes), the length of its body (4 bytes), both
+//! little-endian, and the body. A frame with an unexpected tag or length is an error before its body is read: no value
+//! sent by the peer sizes an allocation or bounds a loop.
 //!
-//! In a run of several parties each has a channel to each other one. They end together ([`Mesh`]).
+//! In a run of several parties each party has a channel to every other, and they end together ([`Mesh`]).
 //!
 //! Byte counts, progress and cancellation live here, so that protocols contain only arithmetic.
 
@@ -47,8 +47,8 @@ use std::time::{Duration, Instant};
 /// The version of everything sent over the wire. Only equal versions interoperate.
 pub const PROTOCOL_VERSION: u16 = 3;
 
-/// A message of a protocol: its tag on the wire, the type of its elements, and its name, in words.
-/// `Message<[u8]>` carries plain bytes.
+/// A message of a protocol: its tag on the wire, its element type, and its name in words. `Message<[u8]>` carries plain
+/// bytes.
 #[derive(Debug)]
 pub struct Message<T: ?Sized> {
     tag: u16,
@@ -70,15 +70,15 @@ impl<T: ?Sized> Message<T> {
     }
 }
 
-/// Signals that the sender is alive. Empty; allowed between any two frames; not counted.
+/// Heartbeat frame: signals that the sender is alive. Empty; allowed between any two frames; not counted.
 const HEARTBEAT: u16 = 0xff00;
-/// Heartbeats allowed beyond twice the number that is due; equivalent to nine hours. While this machine sleeps
-/// its clock may stop, and everything the peer sent arrives at once when it wakes.
+/// Heartbeats allowed beyond twice the number that is due; equivalent to nine hours. While this machine sleeps, its
+/// clock may stop, and all of the peer's frames arrive at once when it wakes.
 const HEARTBEATS_AT_ONCE: u128 = 1 << 16;
-/// Signals that the sender gives up. One byte: the reason. In a mesh a second one: because of which party.
+/// Abort frame: signals that the sender gives up. One byte, the reason; in a mesh a second one, the party at fault.
 const ABORT: u16 = 0xff01;
 
-/// Bytes of a frame before its body.
+/// Length of a frame's header in bytes: tag and body length.
 pub const HEADER: usize = 6;
 
 fn header(tag: u16, len: usize) -> Result<[u8; HEADER]> {
@@ -87,25 +87,26 @@ fn header(tag: u16, len: usize) -> Result<[u8; HEADER]> {
     Ok([a, b, c, d, e, f])
 }
 
-/// Where frames go: the sending side of a transport.
+/// The sending side of a transport.
 pub trait Sink: Send {
     /// Sends one whole frame; blocks while the transport is full.
     fn send(&mut self, frame: Vec<u8>) -> Result<()>;
 }
 
-/// Where bytes come from: the receiving side of a transport.
+/// The receiving side of a transport.
 pub trait Source: Send {
-    /// Fills `out`, blocking until the deadline, if there is one.
+    /// Fills `out`; blocks until the deadline, if there is one.
     fn recv(&mut self, out: &mut [u8], deadline: Option<Instant>) -> Result<()>;
 }
 
 /// Receives the progress of a run. Its methods are called from several threads.
 pub trait Observer: Send + Sync {
-    /// What is computed is settled: so many stages follow, and the run is expected to go like this.
+    /// Announces the number of stages and the expected course, once the operation is settled.
     fn begins(&self, _stages: usize, _course: &Course) {}
-    /// A stage begins that transfers about `total` units over the channel, in both directions together.
+    /// Announces a stage that transfers about `total` units over the channel, counting both directions.
     fn stage(&self, name: &'static str, unit: Unit, total: usize);
-    /// Another `amount` of this unit was transferred, in a frame of so many bytes. Ignore units other than the stage's.
+    /// Reports the transfer of another `amount` of this unit, in a frame of `bytes` bytes. Ignore units other than the
+    /// stage's.
     fn advance(&self, unit: Unit, amount: usize, bytes: usize);
 }
 
@@ -121,10 +122,10 @@ pub enum Unit {
 /// The sending half of a channel.
 pub struct Tx {
     sink: Box<dyn Sink>,
-    /// The channel's.
+    /// The account of the channel.
     account: Account,
     observer: Option<Arc<dyn Observer>>,
-    /// Whether a frame could not be sent.
+    /// Whether sending a frame has failed.
     failed: bool,
 }
 
@@ -165,16 +166,16 @@ impl Tx {
 pub struct Rx {
     source: Box<dyn Source>,
     recording: Option<Recording>,
-    /// How long to wait for a frame from a peer that is alive.
+    /// Maximum wait for a frame from a peer that is alive.
     patience: Option<Duration>,
-    /// When the channel was created, and the peer's heartbeats since then.
+    /// The time of the channel's creation, and the number of heartbeats received since then.
     began: Instant,
     heartbeats: u64,
-    /// The channel's.
+    /// The account of the channel.
     account: Account,
     observer: Option<Arc<dyn Observer>>,
     who: Who,
-    /// Where we are in a mesh, if we are in one.
+    /// The position of the channel in a mesh, if there is one.
     link: Option<Link>,
     /// The number of the party that the peer accused when it gave up.
     accuses: Option<NonZeroU8>,
@@ -215,18 +216,18 @@ impl Rx {
         Ok(body)
     }
 
-    /// The peer's fault.
+    /// An error that is the peer's fault.
     fn misbehaves(&self, what: String) -> Error {
         let seat = self.link.as_ref().map_or(Seat::PEER, |link| Seat::numbered(link.peer));
         Error::misbehaves(what).by(seat)
     }
 
-    /// The number of bytes with which the peer gives up.
+    /// Length of the body of the peer's abort frame in bytes.
     fn words(&self) -> usize {
         if self.link.is_some() { 2 } else { 1 }
     }
 
-    /// The error that these words of a peer that gives up cause on our side.
+    /// The error on our side for this abort message of the peer.
     fn told(&mut self, words: [u8; 2]) -> Error {
         let Some(link) = &self.link else { return Reason::told(words[0]) };
         let (error, accuses) = link.told(words);
@@ -234,7 +235,7 @@ impl Rx {
         error
     }
 
-    /// Reads to the end of the stream, looking for an abort, until then at most.
+    /// Reads to the end of the stream, looking for an abort, at most until `until`.
     fn last_words(&mut self, until: Instant) -> Option<Error> {
         let mut waste = [0u8; 4096];
         while Instant::now() < until {
@@ -247,7 +248,7 @@ impl Rx {
                 self.source.recv(&mut words[..left], Some(until)).ok()?;
                 return Some(self.told(words));
             }
-            // The peer chose this length: the time bounds the loop, even if more data keeps arriving.
+            // The peer chose this length: the time bounds the loop, even if data keeps arriving.
             while left > 0 && Instant::now() < until {
                 let n = left.min(waste.len());
                 self.source.recv(&mut waste[..n], Some(until)).ok()?;
@@ -257,8 +258,8 @@ impl Rx {
         None
     }
 
-    /// Counts a heartbeat: otherwise a flood of them could keep us busy for as long as our patience lasts. The
-    /// count starts with the channel, because heartbeats legitimately accumulate while we do not read.
+    /// Counts a heartbeat and fails if there are too many: a flood could otherwise keep us busy until our patience
+    /// ends. The count starts with the channel, because heartbeats legitimately accumulate while we do not read.
     fn heartbeat(&mut self) -> Result<()> {
         self.heartbeats += 1;
         let time = self.began.elapsed();
@@ -326,20 +327,20 @@ pub struct Channel {
     pumps: Vec<std::thread::JoinHandle<()>>,
 }
 
-/// The two pipes of a channel, for ending them from outside, and whether that was done on request.
+/// The two pipes of a channel, which allow ending it from outside, and whether that was requested.
 #[derive(Clone, Default)]
 struct Ends {
     incoming: Option<Arc<Pipe>>,
     outgoing: Option<Arc<Pipe>>,
     /// In a mesh, the number of the party at the other end.
     peer: Option<NonZeroU8>,
-    /// Whether the run was stopped from this side. The pipes do not tell: each ends for the first reason it is given, and
-    /// the peer may hear of ours, and leave, before the second one has ended.
+    /// Whether the run was stopped from this side. The pipes do not record it: each keeps the first reason for its end,
+    /// and the peer may receive ours, and leave, before the second one has ended.
     cancelled: Arc<AtomicBool>,
 }
 
 impl Ends {
-    /// Ends both, after telling the peer the reason and, in a mesh, the party whose failure it is.
+    /// Ends both pipes, after sending the peer the reason and, in a mesh, the party at fault.
     fn stop(&self, why: &End, reason: Reason, culprit: Option<NonZeroU8>) {
         if let Some(pipe) = &self.outgoing {
             let words = [reason.code(), culprit.map_or(0, NonZeroU8::get)];
@@ -356,12 +357,12 @@ impl Ends {
     fn give_up(&self, error: &Error) {
         match self.peer {
             None => self.stop(&End::GaveUp, Reason::of(error), None),
-            // An error about another party is about the one at the other end, if it names no other.
+            // An error about another party is about the one at the other end if it names none.
             Some(peer) => self.give_up_for(error, error.seat().map(|seat| seat.number().unwrap_or(peer))),
         }
     }
 
-    /// Gives up because of this error, which is the failure of that party of a mesh.
+    /// Gives up because of this error, which is the fault of this party of a mesh.
     fn give_up_for(&self, error: &Error, culprit: Option<NonZeroU8>) {
         self.stop(&End::GaveUp, Reason::in_mesh(error), culprit);
     }
@@ -372,15 +373,16 @@ impl Ends {
 pub struct Canceller(Vec<Ends>);
 
 impl Canceller {
-    /// Tells the peer, and makes every blocked operation on the channel return [`Error::Cancelled`].
+    /// Notifies the peer, and makes every blocked operation on the channel return [`Error::Cancelled`].
     pub fn cancel(&self) {
-        // All of them first: in a mesh, who is told can tell the others, and they can leave, before we tell them.
+        // Set all flags first: in a mesh, a notified party can notify the others, and they can leave before we reach
+        // them.
         self.0.iter().for_each(|ends| ends.cancelled.store(true, Ordering::SeqCst));
         self.0.iter().for_each(|ends| ends.stop(&End::Cancelled, Reason::Cancelled, None));
     }
 }
 
-/// Stops all of these.
+/// Combines handles into one that stops all of their runs.
 impl FromIterator<Canceller> for Canceller {
     fn from_iter<I: IntoIterator<Item = Canceller>>(all: I) -> Canceller {
         Canceller(all.into_iter().flat_map(|canceller| canceller.0).collect())
@@ -392,8 +394,8 @@ impl FromIterator<Canceller> for Canceller {
 pub struct Stopper(Ends);
 
 impl Stopper {
-    /// Tells the peer that we give up because of `error`, the failure of the party with the number `culprit`, if it is
-    /// that of another party. Nothing can be sent or received afterwards, except what came before.
+    /// Notifies the peer that we give up because of `error`. `culprit` is the number of the party at fault, if it is
+    /// another one. Afterwards nothing can be sent, and only frames that arrived before can be received.
     pub fn give_up(&self, error: &Error, culprit: Option<NonZeroU8>) {
         self.0.give_up_for(error, culprit);
     }
@@ -411,7 +413,7 @@ impl Channel {
         channel
     }
 
-    /// A channel over any transport, for tests that tamper with frames and for replays. It cannot be cancelled.
+    /// Returns a channel over any transport, for replays and for tests that tamper with frames. It cannot be cancelled.
     pub fn from_halves(sink: Box<dyn Sink>, source: Box<dyn Source>) -> Channel {
         let account = Account::default();
         Channel {
@@ -433,20 +435,20 @@ impl Channel {
         }
     }
 
-    /// Two connected in-memory channels. Each direction is bounded to 1 MiB, so that a protocol that deadlocks
-    /// over a network does so here.
+    /// Returns two connected in-memory channels. Each direction is bounded to 1 MiB, so that a protocol that would
+    /// deadlock over a network does so here.
     pub fn pair() -> (Channel, Channel) {
         let (a, b) = (Pipe::new(), Pipe::new());
         (Channel::from_pipes(a.clone(), b.clone()), Channel::from_pipes(b, a))
     }
 
-    /// The two halves of the transport, so that a test can interpose its own.
+    /// Returns the two halves of the transport, so that a test can interpose its own.
     pub fn into_halves(self) -> (Box<dyn Sink>, Box<dyn Source>) {
         (self.tx.sink, self.rx.source)
     }
 
-    /// Makes this a channel of a mesh: messages name the party at its other end, and whoever gives up says because of
-    /// whom. Both ends must do this, before anything is sent.
+    /// Makes this a channel of a mesh: messages name the party at its other end, and aborts name the party at fault.
+    /// Both ends must do this before anything is sent.
     pub fn join(&mut self, link: Link) {
         self.rx.who.set(link.names.full(link.peer));
         self.ends.peer = Some(link.peer);
@@ -461,14 +463,14 @@ impl Channel {
         }
     }
 
-    /// Waits for such a peer no longer than this, if it was longer. Returns how long it was.
+    /// Shortens the wait of [`Channel::set_patience`] to this time, if it was longer. Returns the previous one.
     pub fn limit_patience(&mut self, at_most: Duration) -> Duration {
         let before = self.rx.patience.unwrap_or(Duration::MAX);
         self.set_patience(before.min(at_most));
         before
     }
 
-    /// Waits for such a peer at least so long, if not for ever.
+    /// Extends the wait of [`Channel::set_patience`] to at least this time, if it is not unlimited.
     pub(crate) fn be_patient(&mut self, at_least: Duration) {
         if let Some(patience) = self.rx.patience {
             self.set_patience(patience.max(at_least));
@@ -481,14 +483,14 @@ impl Channel {
         self.rx.observer = Some(observer);
     }
 
-    /// Announces how many stages follow, and how the run is expected to go.
+    /// Announces the number of stages and the expected course of the run to the observer.
     pub fn begins(&self, stages: usize, course: &Course) {
         if let Some(observer) = &self.tx.observer {
             observer.begins(stages, course);
         }
     }
 
-    /// Announces a stage that transfers about `total` units over the channel, in both directions together.
+    /// Announces a stage that transfers about `total` units over the channel, counting both directions.
     pub fn stage(&self, name: &'static str, unit: Unit, total: usize) {
         self.account().begin(name);
         if let Some(observer) = &self.tx.observer {
@@ -496,7 +498,7 @@ impl Channel {
         }
     }
 
-    /// The bytes of messages and the time of stages of this channel.
+    /// Returns the account of this channel: bytes of messages and times of stages.
     pub fn account(&self) -> &Account {
         &self.tx.account
     }
@@ -506,18 +508,18 @@ impl Channel {
         self.rx.recording = Some(recording);
     }
 
-    /// Bytes of all frames sent, including headers, excluding the transport's overhead.
+    /// Returns the bytes of all frames sent, including headers, excluding the transport's overhead.
     pub fn bytes_sent(&self) -> u64 {
         self.account().bytes().0
     }
 
-    /// Bytes of all frames received, including headers, excluding the transport's overhead.
+    /// Returns the bytes of all frames received, including headers, excluding the transport's overhead.
     pub fn bytes_received(&self) -> u64 {
         self.account().bytes().1
     }
 
-    /// Replaces a network error by the reason that the peer gave before it left, if it gave one; or by ours, if we were
-    /// stopped: a peer that leaves, or gives up, because of that does not change why we ended.
+    /// Replaces a network error with the reason that the peer gave before it left, if any, or with ours if we were
+    /// stopped: the peer's departure does not change why we ended.
     pub fn explain(&mut self, error: Error) -> Error {
         let stopped = self.ends.cancelled.load(Ordering::SeqCst);
         match error {
@@ -527,34 +529,34 @@ impl Channel {
         }
     }
 
-    /// The number of the party of a mesh that the peer accused when it gave up, unless that is ours.
+    /// The number of the party of a mesh that the peer accused when it gave up, unless that is us.
     pub(crate) fn accuses(&self) -> Option<NonZeroU8> {
         self.rx.accuses
     }
 
-    /// Why the peer has left, if it has: what it said, or else how the connection ended. Waits for that until then at
-    /// most, and discards everything else that comes.
+    /// Returns why the peer has left, if it has: its abort message, or else how the connection ended. Waits at most
+    /// until `until`, and discards all other frames.
     pub fn departed(&mut self, until: Instant) -> Option<Error> {
         let words = self.rx.last_words(until);
         words.or_else(|| match self.ends.incoming.as_ref()?.ended()? {
             end @ (End::Closed | End::Idle(_) | End::Broken(_)) => Some(end.error(&self.rx.who)),
-            // Our side ended it.
+            // Our side ended the connection.
             End::Stalled(_) | End::Cancelled | End::GaveUp => None,
         })
     }
 
-    /// A handle for stopping the run from another thread.
+    /// Returns a handle for stopping the run from another thread.
     pub fn canceller(&self) -> Canceller {
         Canceller(vec![self.ends.clone()])
     }
 
-    /// A handle for giving up a run of a mesh from another thread.
+    /// Returns a handle for giving up a run of a mesh from another thread.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.ends.clone())
     }
 
-    /// Fails if the channel has ended, so that nothing is committed to a run that cannot continue. A channel
-    /// from [`Channel::from_halves`] cannot tell.
+    /// Fails if the channel has ended, so that nothing is committed to a run that cannot continue. Never fails for a
+    /// channel from [`Channel::from_halves`].
     pub fn alive(&self) -> Result<()> {
         // A cancellation takes precedence over everything else.
         if self.ends.cancelled.load(Ordering::SeqCst) {
@@ -567,23 +569,23 @@ impl Channel {
         }
     }
 
-    /// Tells the peer that we give up because of `error`. Nothing can be sent afterwards.
+    /// Notifies the peer that we give up because of `error`. Nothing can be sent afterwards.
     pub fn abort(&self, error: &Error) {
         self.ends.give_up(error);
     }
 
-    /// Closes the channel gracefully: waits until everything sent has left this program and the peer has closed
-    /// too, for little more than 3 seconds at most. The socket is closed when this returns.
+    /// Closes the channel gracefully: waits, for little more than 3 seconds, until all sent frames have left this
+    /// program and the peer has closed too. The socket is closed on return.
     pub fn close(self) {
         let Channel { tx, rx, pumps, .. } = self;
         drop((tx, rx));
-        // The threads give up by themselves after the 3 seconds, at most two ticks late.
+        // The threads give up on their own after 3 seconds, at most two ticks late.
         stream::wait(&pumps, Instant::now() + stream::CLOSE_WITHIN + 10 * stream::TICK);
     }
 
-    /// Runs `produce` and `consume` concurrently, for steps in which both directions flow at once, or one flows
-    /// while the other half computes. The first to fail, or to panic, stops the other. Returns its error, unless that
-    /// is only a consequence of the other's.
+    /// Runs `produce` and `consume` concurrently, for steps in which both directions flow at once, or one flows while
+    /// the other half computes. The first to fail or panic stops the other. Returns its error, unless that is only a
+    /// consequence of the other's.
     pub fn duplex<A: Send, B>(
         &mut self,
         produce: impl FnOnce(&mut Tx) -> Result<A> + Send,
@@ -604,7 +606,7 @@ impl Channel {
         a.zip(b).ok_or_else(|| Error::Bug("half of a duplex step has no result".into()))
     }
 
-    /// [`Channel::duplex`], compiled once for all of its callers.
+    /// [`Channel::duplex`], compiled once for all callers.
     fn halves(
         &mut self,
         produce: &mut (dyn FnMut(&mut Tx) -> Result<()> + Send),
@@ -615,7 +617,7 @@ impl Channel {
         let note = |error: Error, stop: bool| {
             let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
             let weight = queue::weight(&error);
-            // A consequence means that the other half has ended. Its error says why to stop.
+            // A consequence means that the other half has ended, and its error is the reason to stop.
             if stop && weight > 0 {
                 ends.give_up(&error);
             }
@@ -650,10 +652,10 @@ impl Channel {
     }
 }
 
-/// Runs a step on a thread of its own, called `what` in messages. A panic becomes an error like any other, so that it
-/// stops those that wait for the step.
+/// Runs a step on its own thread, called `what` in messages. A panic becomes an ordinary error, so that it stops the
+/// steps that wait for this one.
 pub(crate) fn caught<T>(what: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
-    // Unwind-safe: all that the step leaves behind are channels that are abandoned.
+    // Unwind-safe: the step leaves only channels behind, which are abandoned.
     catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<String>().map(String::as_str);
         let words = words.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");

@@ -10,7 +10,7 @@ use std::{fmt, io};
 
 /// Bytes that a pipe holds before a writer blocks: 1 MiB, or one frame if that is larger.
 pub(crate) const CAPACITY: usize = 1 << 20;
-/// The overhead charged per chunk: a peer that sends single bytes must not multiply our memory.
+/// The overhead charged per chunk, so that a peer cannot multiply our memory with single bytes.
 const PER_CHUNK: usize = 64;
 /// The default patience.
 const FOREVER: Duration = Duration::from_secs(1 << 31);
@@ -33,7 +33,7 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// The error of a connection to `who` that ended like this.
+    /// The error of a connection to `who` that ended for this reason.
     pub(crate) fn error(&self, who: &Who) -> Error {
         let whom = who.0.get().map_or("the other party", String::as_str);
         match self {
@@ -68,12 +68,12 @@ impl End {
     }
 }
 
-/// What messages call the party at the other end: "the peer", unless another name was set. Clones share the name.
+/// The name of the party at the other end in messages: "the peer", unless another name was set. Clones share the name.
 #[derive(Clone, Default)]
 pub(crate) struct Who(Arc<OnceLock<String>>);
 
 impl Who {
-    /// Sets the name. The first one is kept.
+    /// Sets the name, unless one was set before.
     pub(crate) fn set(&self, name: String) {
         let _ = self.0.set(name);
     }
@@ -93,14 +93,14 @@ struct State {
     patience: Option<Duration>,
 }
 
-/// The queue. Shared by `Arc` between the thread that pushes and the thread that pops.
+/// A bounded queue of chunks, shared through `Arc` by the thread that pushes and the thread that pops.
 #[derive(Default)]
 pub(crate) struct Pipe {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-/// What [`Pipe::pop`] found.
+/// The result of [`Pipe::pop`].
 pub(crate) enum Popped {
     Chunk(Vec<u8>),
     /// Nothing arrived in the time allowed.
@@ -178,12 +178,12 @@ impl Pipe {
         self.lock().patience.unwrap_or(FOREVER)
     }
 
-    /// Why the pipe has ended, if it has.
+    /// Returns why the pipe has ended, if it has.
     pub(crate) fn ended(&self) -> Option<End> {
         self.lock().end.clone()
     }
 
-    /// Ends the pipe: what it holds can still be taken, but nothing can be added. The first reason is kept.
+    /// Ends the pipe: queued chunks can still be taken, but none can be added. The first reason is kept.
     pub(crate) fn end(&self, why: End) {
         self.end_with(why, None);
     }

@@ -1,4 +1,4 @@
-//! A bounded queue between the two halves of a duplex step, and the error of a half that lost its counterpart.
+//! A bounded queue between the two halves of a duplex step, and the error of a half that has lost the other.
 
 use super::clock::{Moment, Places};
 use super::{Channel, Rx, Tx};
@@ -8,14 +8,14 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 /// Never reported, unless a half ends early and returns `Ok`.
 const CONSEQUENCE: &str = "half of a duplex step ended before the other had what it needed";
 
-/// The error of a half of a duplex step that only knows that the other half has ended. [`Channel::duplex`]
-/// returns it if there is no other error; in that case it is a bug.
+/// The error of a half of a duplex step that knows only that the other half has ended. [`Channel::duplex`] returns it
+/// only if there is no other error, which is a bug.
 pub(crate) fn consequence() -> Error {
     Error::Bug(CONSEQUENCE.into())
 }
 
-/// How much an error says about the cause, if both halves of a duplex step have failed. A network error may only
-/// be a consequence of the other half's error, or of what the peer reported before it left.
+/// How much an error reveals about the cause, if both halves of a duplex step have failed. A network error may be a
+/// consequence of the other half's error, or of a reason that the peer reported before it left.
 pub(crate) fn weight(error: &Error) -> u8 {
     match error {
         Error::Bug(what) if **what == *CONSEQUENCE => 0,
@@ -24,20 +24,20 @@ pub(crate) fn weight(error: &Error) -> u8 {
     }
 }
 
-/// The producer's end.
+/// The producer's end of a queue.
 pub(crate) struct Put<T> {
     to: SyncSender<(T, Moment)>,
     bound: usize,
     places: Places,
 }
 
-/// The consumer's end.
+/// The consumer's end of a queue.
 pub(crate) struct Take<T> {
     from: Receiver<(T, Moment)>,
     places: Places,
 }
 
-/// A queue of at most `bound` elements.
+/// Returns the ends of a queue of at most `bound` elements.
 pub(crate) fn queue<T>(bound: usize) -> (Put<T>, Take<T>) {
     let ((to, from), places) = (sync_channel(bound), Places::default());
     (Put { to, bound, places: places.clone() }, Take { from, places })
@@ -69,8 +69,8 @@ impl<T> Take<T> {
 }
 
 impl Channel {
-    /// A duplex step in which the producer passes elements to the consumer, at most `bound` of them ahead. Each
-    /// half owns its end of the queue: however one ends, the other does not wait for it.
+    /// Runs a duplex step in which the producer passes elements to the consumer, at most `bound` of them ahead. Each
+    /// half owns its end of the queue: however one half ends, the other does not wait for it.
     pub(crate) fn duplex_with_queue<A: Send, B, T: Send>(
         &mut self,
         bound: usize,
@@ -96,8 +96,8 @@ mod tests {
         sleep(Duration::from_millis(100));
     }
 
-    /// The error of a step whose producer (or else consumer) fails with `cause`, and what the peer is told. The
-    /// other half notices first that its end of the queue is gone, unless the cause is `first`.
+    /// The error of a step whose producer (or else consumer) fails with `cause`, and the error sent to the peer. The
+    /// other half notices first that its end of the queue is gone, unless `first` is set.
     fn failed(cause: &Error, producer: bool, first: bool) -> (Error, Error) {
         let (mut a, mut b) = Channel::pair();
         let fail = || {

@@ -1,4 +1,4 @@
-//! Recordings: what a party received, kept so that the party can be rerun alone.
+//! Recordings of all frames that a party received, from which the party can be rerun alone.
 
 use super::{Channel, Sink, Source};
 use crate::error::{Error, Result};
@@ -21,12 +21,12 @@ impl Recording {
     }
 }
 
-/// A channel that receives what was recorded and discards what is sent.
+/// Returns a channel that receives the recorded frames and discards sent ones.
 pub fn replay(recorded: impl Read + Send + 'static) -> Channel {
     Channel::from_halves(Box::new(Drain), Box::new(Replay(recorded)))
 }
 
-/// Discards what is sent.
+/// A sink that discards all frames.
 struct Drain;
 
 impl Sink for Drain {

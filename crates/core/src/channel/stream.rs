@@ -1,11 +1,10 @@
 //! Channels over sockets: one thread reads, one writes, and heartbeats show that both sides are alive.
 //!
-//! The reading thread detects a dead peer: nothing, not even a heartbeat, for the idle time-out. A slow but
-//! living peer, or one that waits for us, is not cut off, unless it sends or accepts no frame for ten times as
-//! long.
+//! The reading thread detects a dead peer: one that sends nothing, not even a heartbeat, for the idle time-out. A slow
+//! but living peer, or one that waits for us, is not cut off unless it sends or accepts no frame for ten times as long.
 //!
-//! The side that closes first sends its last frames and its end of the stream. It then discards data until it
-//! sees the peer's end of the stream. The peer's reading thread sends that whatever the peer is doing.
+//! The side that closes first sends its last frames and its end of the stream. It then discards data until it sees the
+//! peer's end of the stream. The peer's reading thread sends that even if the peer is busy.
 
 use super::pipe::{End, Pipe, Popped};
 use super::{Channel, HEARTBEAT, header};
@@ -18,25 +17,25 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often a party that has nothing to send signals that it is alive.
+/// The interval at which an idle party signals that it is alive.
 pub(super) const HEARTBEAT_EVERY: Duration = Duration::from_millis(500);
 /// The maximum time that the reading thread blocks on the socket.
 pub const TICK: Duration = Duration::from_millis(100);
-/// How long [`Channel::close`] waits for the last frames to leave and for the peer to close too. Some tests
-/// wait all that time.
+/// Maximum wait of [`Channel::close`] for the last frames to leave and for the peer to close too. Some tests wait that
+/// long.
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 3 });
-/// How long [`Channel::explain`] looks for the reason that the peer gave. Many tests cut a connection without one.
+/// Maximum time that [`Channel::explain`] looks for the peer's reason. Many tests cut a connection without one.
 pub(super) const EXPLAIN_WITHIN: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 3 });
 
-/// How many idle time-outs a peer that is alive may take for one frame.
+/// The number of idle time-outs that a living peer may take for one frame.
 const PATIENCE: u32 = 10;
 
-/// When to give up.
+/// The time-outs of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// How long to try to reach the peer, including the handshake.
+    /// Maximum time to reach the peer, including the handshake.
     pub connect: Duration,
-    /// How long a peer may be silent; at least [`Timeouts::SHORTEST_IDLE`].
+    /// Maximum silence of the peer; at least [`Timeouts::SHORTEST_IDLE`].
     pub idle: Duration,
 }
 
@@ -46,13 +45,13 @@ impl Timeouts {
 }
 
 impl Default for Timeouts {
-    /// Ten minutes to connect, for two people who coordinate by telephone; one minute of silence.
+    /// Returns ten minutes to connect, for two people who coordinate by telephone, and one minute of silence.
     fn default() -> Self {
         Timeouts { connect: Duration::from_secs(600), idle: Duration::from_secs(60) }
     }
 }
 
-/// Bytes on the wire, including everything below the frames (TLS records, heartbeats).
+/// Counts of the bytes on the wire, including everything below the frames (TLS records, heartbeats).
 #[derive(Debug, Clone, Default)]
 pub struct WireCount {
     sent: Arc<AtomicU64>,
@@ -60,12 +59,12 @@ pub struct WireCount {
 }
 
 impl WireCount {
-    /// Bytes sent so far.
+    /// Returns the number of bytes sent so far.
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Bytes received so far.
+    /// Returns the number of bytes received so far.
     pub fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
@@ -96,18 +95,18 @@ impl<S: Write> Write for Counted<S> {
 /// The two halves of a byte stream over `socket`. A read must return at least every [`TICK`], with `WouldBlock`
 /// or `TimedOut` if nothing arrived.
 pub struct ByteStream {
-    /// Where bytes come from.
+    /// The receiving side of the stream.
     pub read: Box<dyn Read + Send>,
-    /// Where bytes go; flushed after each frame.
+    /// The sending side of the stream, which is flushed after each frame.
     pub write: Box<dyn Write + Send>,
     /// Ends the stream after the last frame, before the socket is closed.
     pub finish: Box<dyn FnOnce() + Send>,
-    /// The socket underneath, to shut it down; `None` if there is no socket.
+    /// The underlying socket, for shutting it down; `None` if there is none.
     pub socket: Option<TcpStream>,
 }
 
 impl ByteStream {
-    /// A connection without encryption or authentication, for tests and `--insecure-plaintext`.
+    /// Returns a connection without encryption or authentication, for tests and `--insecure-plaintext`.
     pub fn plain(socket: TcpStream, count: &WireCount) -> Result<ByteStream> {
         let clone = || {
             socket
@@ -123,11 +122,11 @@ impl ByteStream {
         })
     }
 
-    /// A stream whose reads and writes may block, without a socket to shut down. When nothing more is written, `write` is dropped and
-    /// `finish` called, which ends our direction; `read` is dropped when it has ended.
+    /// Returns a stream, without a socket to shut down, whose reads and writes may block. After the last write, `write`
+    /// is dropped and `finish` called, which ends our direction; `read` is dropped when it has ended.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the system gives us no thread.
+    /// [`Error::Usage`] if the system cannot start a thread.
     pub fn blocking(
         read: impl Read + Send + 'static,
         write: impl Write + Send + 'static,
@@ -137,7 +136,7 @@ impl ByteStream {
         ByteStream::blocking_on(Builder::new(), (read, write, finish), count)
     }
 
-    /// The same, with the thread of this builder.
+    /// [`ByteStream::blocking`] with the thread of this builder.
     fn blocking_on(
         thread: Builder,
         (read, write, finish): (
@@ -147,11 +146,11 @@ impl ByteStream {
         ),
         count: &WireCount,
     ) -> Result<ByteStream> {
-        // Whatever fails, it is dropped, and so ended.
+        // It is dropped, and so ended, on any failure.
         let write = Finished { write: Some(Counted(write, count.clone())), finish: Some(finish) };
         let (chunks, end) = (Pipe::new(), Arc::new(OnceLock::new()));
         let (mut read, to, why) = (Counted(read, count.clone()), chunks.clone(), end.clone());
-        // It may wait for the peer for ever, so nobody waits for it.
+        // The thread may wait for the peer forever, so it is never joined.
         let reads = move || {
             let mut buffer = vec![0u8; 1 << 16];
             let ended = loop {
@@ -174,7 +173,7 @@ impl ByteStream {
     }
 }
 
-/// A writer, and what is called after it was dropped.
+/// A writer, and a function that is called once it is dropped.
 struct Finished<W, F: FnOnce()> {
     write: Option<W>,
     finish: Option<F>,
@@ -204,12 +203,12 @@ impl<W, F: FnOnce()> Drop for Finished<W, F> {
     }
 }
 
-/// What another thread reads, with a wait of at most [`TICK`].
+/// Reads the chunks of another thread, waiting at most [`TICK`].
 struct Ticking {
     chunks: Arc<Pipe>,
-    /// The error that ended it, if one did.
+    /// The error that ended the stream, if any.
     end: Arc<OnceLock<(ErrorKind, String)>>,
-    /// Its bytes from `at` on are not read yet.
+    /// The current chunk, whose bytes from `at` on are unread.
     chunk: Vec<u8>,
     at: usize,
 }
@@ -239,15 +238,15 @@ impl Drop for Ticking {
     }
 }
 
-/// A channel over a byte stream.
+/// Returns a channel over a byte stream.
 ///
 /// # Errors
-/// [`Error::Network`] for a socket that cannot be set up, and [`Error::Usage`] if the system gives us no thread.
+/// [`Error::Network`] for a socket that cannot be set up, and [`Error::Usage`] if the system cannot start a thread.
 pub fn over(stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
     over_on([Builder::new(), Builder::new()], stream, timeouts)
 }
 
-/// The same, with the threads of these builders, one to write and one to read.
+/// [`Channel::over`] with the threads of these builders, one to write and one to read.
 fn over_on([writes, reads]: [Builder; 2], stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
     let ByteStream { mut read, mut write, finish, socket } = stream;
     let setup = || -> std::io::Result<_> {
@@ -275,12 +274,12 @@ fn over_on([writes, reads]: [Builder; 2], stream: ByteStream, timeouts: Timeouts
             let _ = socket.shutdown(Shutdown::Write);
         }
     };
-    // Without the one that reads, the one that writes ends with the channel.
+    // Without the reading thread, the writing thread ends with the channel.
     let writer = writes.spawn(writing).map_err(|e| threads::none(&e))?;
     let reading = move || {
         let why = read_chunks(read.as_mut(), &incoming, idle);
         let until = match why {
-            End::Idle(_) => Instant::now(), // the peer is dead
+            End::Idle(_) => Instant::now(), // The peer is dead.
             _ => Instant::now() + CLOSE_WITHIN,
         };
         if incoming.ended().is_some() {
@@ -291,7 +290,7 @@ fn over_on([writes, reads]: [Builder; 2], stream: ByteStream, timeouts: Timeouts
         incoming.end(why);
         let writer = [writer];
         wait(&writer, until);
-        // Unblocks a pending write, which then fails. Without a socket the peer has to.
+        // Unblocks a pending write, which then fails. Without a socket the peer has to do so.
         if let Some(socket) = read_socket {
             let _ = socket.shutdown(Shutdown::Both);
             let _ = writer.map(JoinHandle::join);
@@ -362,7 +361,7 @@ fn read_chunks(read: &mut dyn Read, incoming: &Pipe, idle: Duration) -> End {
     }
 }
 
-/// Whether to read on after this error.
+/// Returns whether to go on reading after this error.
 fn passes(e: &std::io::Error) -> bool {
     matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
@@ -383,7 +382,7 @@ mod tests {
     use std::io::{empty, sink};
     use std::sync::mpsc::{RecvTimeoutError, channel};
 
-    /// A thread that no system gives us: its stack is larger than any address space.
+    /// A thread that cannot be started: its stack is larger than any address space.
     fn none() -> Builder {
         Builder::new().stack_size(1 << 56)
     }
@@ -393,7 +392,7 @@ mod tests {
         assert!(matches!(&error, Error::Usage(what) if what.contains("no thread can be started")), "{error}");
     }
 
-    /// It is no panic, and the peer comes to an end: our direction is ended, as if we had left.
+    /// It returns an error without a panic, and ends our direction, so the peer ends as if we had left.
     #[test]
     fn without_a_thread_there_is_an_error_and_the_stream_has_ended() {
         let count = WireCount::default();

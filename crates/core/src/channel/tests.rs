@@ -56,7 +56,7 @@ fn both_directions_at_once_in_memory_and_over_a_socket() {
 
 #[test]
 fn a_wrong_frame_names_what_was_expected_and_what_came() {
-    // (sent tag, sent length, words of the error)
+    // (sent tag, sent length, part of the error message)
     let cases = [
         (2u16, 16usize, "message 0x2 of 16 bytes came"),
         (1, 8, "message 0x1 of 8 bytes came"),
@@ -124,7 +124,7 @@ fn who_gives_up_is_not_blamed_whatever_the_reason() {
         assert_eq!(told.fault(), Some(Fault::GaveUp), "{error:?}: {told}");
         assert!(told.to_string().starts_with("the peer: it "), "{told}");
     }
-    // Unknown reasons of later versions count as reasons. An abort of another length does not.
+    // Unknown reasons of later versions are valid reasons. An abort of another length is not.
     for (body, fault) in [(&[0][..], Fault::GaveUp), (&[200], Fault::GaveUp), (&[], Fault::Misbehaved)] {
         let (mut a, mut b) = Channel::pair();
         a.tx.send_bytes(Message::new(ABORT, "forged"), body).unwrap();
@@ -160,7 +160,7 @@ fn a_silent_peer_is_given_up_but_a_living_one_is_not() {
     let mut c = over(ByteStream::plain(socket, &WireCount::default()).unwrap(), timeouts).unwrap();
     let e = c.rx.recv(NUMBERS, 1).unwrap_err();
     assert!(e.to_string().contains("`idle_timeout`"), "{e}");
-    // Writing to it fails as well, although it never reads.
+    // Writing to it fails as well, although the channel never reads.
     let e = loop {
         if let Err(e) = c.tx.send(NUMBERS, &[0; 10_000]) {
             break e;
@@ -235,7 +235,7 @@ fn a_peer_that_says_only_that_it_is_alive_is_given_up() {
     assert!(e.to_string().contains("is alive but did nothing for the run for 0.1 seconds"), "{e}");
 }
 
-/// Sends heartbeats over the socket as fast as possible until that fails.
+/// Sends heartbeats over the socket as fast as possible until sending fails.
 fn flood(mut socket: TcpStream) -> std::thread::JoinHandle<()> {
     let heartbeats = header(HEARTBEAT, 0).unwrap().repeat(1000);
     std::thread::spawn(move || while socket.write_all(&heartbeats).is_ok() {})
@@ -282,7 +282,7 @@ fn closing_ends_in_time_although_the_peer_does_not_close() {
         let start = Instant::now();
         a.close();
         assert!(start.elapsed() < stream::CLOSE_WITHIN + Duration::from_secs(1));
-        // Nothing of ours keeps running: the flood ends because nobody reads it.
+        // No thread of ours keeps running: the flood ends because its data is not read.
         flooding.into_iter().for_each(|f| f.join().unwrap());
         drop(socket);
     };
@@ -342,7 +342,7 @@ fn heartbeats_that_piled_up_while_we_were_busy_are_taken_and_a_flood_is_not() {
             }
         }
     }
-    // A real, busy peer: its heartbeats wait while we compute for longer than the idle time-out.
+    // A real, busy peer: its heartbeats queue up while we compute for longer than the idle time-out.
     let timeouts = Timeouts { idle: Duration::from_secs(1), ..Timeouts::default() };
     let (mut a, mut b, _) = tcp_pair(timeouts);
     std::thread::sleep(Duration::from_millis(1600));
@@ -384,7 +384,7 @@ fn cancelling_wakes_both_halves_and_tells_the_peer() {
         }
     };
     assert!(e.to_string().contains("stopped on request"), "{e}");
-    // What follows from it does not replace it: the end of the connection, and what a peer says that heard of it.
+    // Consequences do not replace it: the end of the connection, and the abort of a peer that was notified.
     assert_eq!(a.explain(Error::Network("it left".into())), Error::Cancelled);
     assert_eq!(a.explain(Error::peer(Fault::GaveUp, "it was told")), Error::Cancelled);
     let wrong = Error::misbehaves("wrong");
@@ -402,7 +402,7 @@ fn who_is_stopped_says_so_though_the_peer_left_first() {
     let (mut a, b) = Channel::pair();
     drop(b);
     a.canceller().cancel();
-    // What ended the pipes came first.
+    // The reason that ended the pipes first.
     let error = a.rx.recv(NUMBERS, 1).unwrap_err();
     assert!(matches!(error, Error::Network(_)), "{error:?}");
     assert_eq!(a.explain(error), Error::Cancelled);
@@ -457,7 +457,7 @@ fn a_panic_in_one_half_of_a_duplex_step_stops_the_other_and_the_peer_is_told() {
 
 #[test]
 fn what_one_half_of_a_duplex_step_causes_in_the_other_does_not_hide_the_cause() {
-    // As in a step whose halves are connected by a queue: the other half only sees that its end is gone.
+    // As in a step whose halves are connected with a queue: the other half only sees that its end is gone.
     let gone = || Error::Network("gone".into());
     let (mut a, _b) = Channel::pair();
     let (lock, seen) = std::sync::mpsc::channel::<()>();

@@ -1,20 +1,20 @@
-//! The first message of a connection: which version of the protocol each side speaks.
+//! The first message of a connection: the protocol version of each side.
 
 use super::{Channel, Message, PROTOCOL_VERSION};
 use crate::error::{Difference, Error, Fault, Result, Seat};
 
-/// This frame is the same in all versions, so that any two can recognise each other.
+/// The first frame of a connection, equal in all versions, so that any two can recognise each other.
 pub const PREAMBLE: Message<[u8]> = Message::new(1, "preamble: magic, version");
 const MAGIC: &[u8; 8] = b"veilset\0";
 
-/// Exchanges the versions of the protocol, which must be the same.
+/// Exchanges the protocol versions, which must be equal.
 pub fn versions(channel: &mut Channel) -> Result<()> {
     channel.tx.send_bytes(PREAMBLE, &preamble(PROTOCOL_VERSION))?;
     let theirs = channel.rx.recv_bytes(PREAMBLE, MAGIC.len() + 2)?;
     same_version(&theirs)
 }
 
-/// The first frame of this version.
+/// Returns the first frame of this version.
 pub fn preamble(version: u16) -> Vec<u8> {
     [&MAGIC[..], &version.to_le_bytes()].concat()
 }

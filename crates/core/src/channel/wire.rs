@@ -1,12 +1,12 @@
-//! Elements as they go over the wire.
+//! Encoding of message elements on the wire.
 
-/// An element of a message: a fixed number of bytes, of which exactly the canonical ones are accepted.
+/// An element of a message: a fixed number of bytes, of which only canonical encodings are accepted.
 pub trait Wire: Sized {
-    /// Its size in bytes, not 0.
+    /// Length of the encoding in bytes, not 0.
     const SIZE: usize;
-    /// Appends its encoding.
+    /// Appends the encoding to `out`.
     fn put(&self, out: &mut Vec<u8>);
-    /// Decodes exactly [`SIZE`](Self::SIZE) bytes; if they are not canonical, says what they are instead.
+    /// Decodes exactly [`SIZE`](Self::SIZE) bytes. The error describes bytes that are not canonical.
     fn get(bytes: &[u8]) -> Result<Self, &'static str>;
 }
 

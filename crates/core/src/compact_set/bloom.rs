@@ -1,5 +1,5 @@
-//! A Bloom filter, as CZZDL 5.3 proposes, but large enough that the false positives of all queries together stay
-//! within the budget. The paper's 1.44 lambda n bits are for one query.
+//! A Bloom filter, as CZZDL 5.3 proposes, but sized so that the false positives of all queries together stay within the
+//! budget. The paper's 1.44 lambda n bits suffice for one query.
 
 use super::CompactSet;
 use crate::channel::{Message, Rx, Tx, frames};
@@ -18,13 +18,13 @@ const FILTER: Message<[u8]> = Message::new(0x22, "S->R  Bloom filter of H(y)^k1k
 pub struct Bloom(params::Bloom);
 
 impl Bloom {
-    /// A filter of `elements` in which one of `queries` is found wrongly with probability at most 2^-`exponent`: half
-    /// of it for the filter, half for equal digests.
+    /// A filter for `elements` elements with which any of `queries` queries is a false positive with probability at
+    /// most 2^-`exponent`: half of it for the filter, half for equal digests.
     pub fn new(exponent: u32, queries: usize, elements: usize) -> Self {
         Bloom(params::bloom(share(exponent, 2), queries, elements))
     }
 
-    /// The positions of a digest: independent, uniform up to 2^-64 * B.
+    /// The positions of a digest, independent, uniform up to 2^-64 * B.
     fn positions(&self, digest: u128) -> impl Iterator<Item = u64> {
         let mut xof = blake3::Hasher::new().update(&digest.to_le_bytes()).finalize_xof();
         let bits = self.0.bits;

@@ -1,12 +1,12 @@
-//! Truncated tags, sorted over the whole set, Golomb-Rice coded.
+//! Truncated tags, sorted over the whole set and Golomb-Rice coded.
 //!
 //! A tag is the first t bits of a digest. Gaps between sorted tags are written as the quotient by 2^b in unary (ones,
-//! then a zero) and b bits of remainder, least significant bit first. With b = t - ceil(log2 n) a set takes about
-//! 61.6 bits an item at 2^20 items a side, against 86.6 for a Bloom filter of equal strength. Equal tags are legal.
-//! The length varies a little with the tags, so each frame carries it. The decoder enforces a bound: floor(2^t / 2^b)
-//! bits for the unary parts of all frames together, in addition to n(b+1) for the rest.
+//! then a zero) and b bits of remainder, least significant bit first. With b = t - ceil(log2 n) a set takes about 61.6
+//! bits per item at 2^20 items per side, against 86.6 for a Bloom filter of equal strength. Equal tags are legal. The
+//! length varies a little with the tags, so each frame carries it. The decoder enforces a bound: floor(2^t / 2^b) bits
+//! for the unary parts of all frames together, in addition to n(b+1) for the rest.
 //!
-//! An intersection by tags sends them so too (`operations::intersect::tags`).
+//! `operations::intersect::tags` sends the tags of an intersection with it, too.
 
 use super::CompactSet;
 use crate::channel::{Message, Rx, Tx, frames};
@@ -16,7 +16,7 @@ use crate::secret::Secrets;
 use crate::threads::Threads;
 use rayon::prelude::*;
 
-/// Tags per frame: 8192, about 64 KiB.
+/// Number of tags per frame: 8192, about 64 KiB.
 pub(crate) const FRAME: usize = 1 << 13;
 const TAGS: Message<[u8]> = Message::new(0x21, "tags of a set, sorted, Golomb-Rice coded");
 
@@ -26,38 +26,39 @@ pub struct Golomb {
     elements: usize,
     /// Length of a tag in bits, at most 96.
     tag_bits: u32,
-    /// b, the bits of the remainder.
+    /// The number b of remainder bits.
     rice_bits: u32,
 }
 
 impl Golomb {
-    /// A set of `elements` in which one of `queries` is found wrongly with probability at most 2^-`exponent`.
+    /// A set of `elements` elements in which any of `queries` queries is found wrongly with probability at most
+    /// 2^-`exponent`.
     pub fn new(exponent: u32, queries: usize, elements: usize) -> Result<Self> {
         Ok(Golomb::of(elements, tag_bits(exponent, queries, elements)?))
     }
 
-    /// A set of `elements` as tags of so many bits: at least ceil(log2 elements), at most 96.
+    /// A set of `elements` elements as tags of `tag_bits` bits: at least ceil(log2 elements), at most 96.
     pub(crate) const fn of(elements: usize, tag_bits: u32) -> Self {
         Golomb { elements, tag_bits, rice_bits: tag_bits - ceil_log2(elements) }
     }
 
     fn tag(&self, digest: u128) -> u128 {
-        // A tag may be of no bits at all: one element, one query and an exponent of 0.
+        // A tag may have no bits at all: one element, one query and an exponent of 0.
         digest.checked_shr(128 - self.tag_bits).unwrap_or(0)
     }
 
-    /// Bits of a tag.
+    /// Returns the length of a tag in bits.
     #[cfg(test)]
     pub(crate) const fn tag_bits(&self) -> u32 {
         self.tag_bits
     }
 
-    /// The tag of a digest above a position: at most 96 and 32 bits.
+    /// The tag of a digest above a position, of at most 96 and 32 bits.
     pub(crate) fn word(&self, digest: u128, position: u32) -> u128 {
         self.tag(digest) << 32 | u128::from(position)
     }
 
-    /// Tells for each query whether it is among the tags that `tags` hands over in ascending order.
+    /// Returns for each query whether it is among the tags that `tags` passes on in ascending order.
     fn find(
         &self,
         threads: &Threads,
@@ -74,7 +75,7 @@ impl Golomb {
         let mut waiting = sorted.iter().peekable();
         let mut found = Secrets::zeros(queries.len());
         tags(&mut |tag| {
-            // The same work whether a query is found or not, because the peer sees the time.
+            // The work does not depend on whether a query is found, because the peer can observe the time.
             while let Some(w) = waiting.next_if(|&&w| w >> 32 <= tag) {
                 found[(w & 0xffff_ffff) as usize] = w >> 32 == tag;
             }
@@ -82,7 +83,7 @@ impl Golomb {
         Ok(found)
     }
 
-    /// Receives the tags of a set, one after the other, in ascending order.
+    /// Receives the tags of a set one by one, in ascending order.
     fn each(&self, rx: &mut Rx, take: &mut dyn FnMut(u128)) -> Result<()> {
         let mut gaps = Gaps::new(*self);
         for n in frames(self.elements, FRAME) {
@@ -93,7 +94,7 @@ impl Golomb {
 
     /// Receives the tags of a set that was sent before the queries are known, in ascending order.
     pub(crate) fn receive(&self, rx: &mut Rx) -> Result<Tags> {
-        // Memory grows with what was received.
+        // Memory grows with the received tags.
         let mut tags = Secrets::zeros(0);
         self.each(rx, &mut |tag| tags.extend(&[tag]))?;
         Ok(Tags { of: *self, tags })
@@ -114,7 +115,7 @@ impl CompactSet for Golomb {
     }
 
     fn send(&self, tx: &mut Tx, threads: &Threads, mut digests: Secrets<u128>) -> Result<()> {
-        // Sorted over the whole set: the order in which the points came does not show.
+        // Sorted over the whole set, so the order in which the points came is hidden.
         threads.run(|| {
             digests.par_iter_mut().for_each(|d| *d = self.tag(*d));
             digests.par_sort_unstable();
@@ -128,17 +129,17 @@ impl CompactSet for Golomb {
     }
 }
 
-/// Where the sender or the receiver of the tags of a set is.
+/// State of the sender or the receiver within a set of tags.
 pub(crate) struct Gaps {
     of: Golomb,
-    /// The last tag.
+    /// The previous tag.
     last: u128,
-    /// What is left of the sum of quotients.
+    /// The remaining budget for the sum of quotients.
     budget: u64,
 }
 
 impl Gaps {
-    /// Before the first tag.
+    /// The state before the first tag.
     pub(crate) fn new(of: Golomb) -> Self {
         Gaps { of, last: 0, budget: of.unary_budget() }
     }
@@ -172,14 +173,14 @@ impl Gaps {
     }
 }
 
-/// The tags of a set that was received.
+/// The tags of a received set.
 pub(crate) struct Tags {
     of: Golomb,
     tags: Secrets<u128>,
 }
 
 impl Tags {
-    /// Tells for each query whether it is in the set.
+    /// Returns for each query whether it is in the set.
     pub(crate) fn test(&self, threads: &Threads, queries: &[u128]) -> Result<Secrets<bool>> {
         self.of.find(threads, queries, |take| {
             self.tags.iter().for_each(|tag| take(*tag));
@@ -213,7 +214,7 @@ impl BitWriter {
         self.push(gap & ((1 << rice_bits) - 1), rice_bits);
     }
 
-    /// Appends the `n <= 96` low bits of `bits`, whose others are 0.
+    /// Appends the `n <= 96` low bits of `bits`, whose other bits are 0.
     fn push(&mut self, bits: u128, n: u32) {
         self.rest |= bits << self.held;
         self.held += n;
@@ -243,7 +244,7 @@ impl<'a> BitReader<'a> {
         BitReader { bytes, rest: 0, held: 0 }
     }
 
-    /// Takes in bytes until more than 96 bits are held or no byte is left.
+    /// Reads bytes until more than 96 bits are held or none are left.
     fn refill(&mut self) {
         while self.held <= 120 {
             let Some((&byte, bytes)) = self.bytes.split_first() else { return };
@@ -372,12 +373,12 @@ mod tests {
                 "{name}: {e}"
             );
         }
-        // A whole byte too many, where the bound leaves room for it.
+        // One byte too many, within the bound.
         let sixteen = Golomb::new(LAMBDA, 4, 16).unwrap();
         let longer = [&encode(sixteen, &[5; 16])[..], &[0]].concat();
         assert!(decode(sixteen, &longer).unwrap_err().to_string().contains("longer than its tags"));
         assert!(decode(sixteen, &longer[..longer.len() - 1]).is_ok());
-        // Longer than any set of these sizes can be: refused by the header alone.
+        // Longer than any set of these sizes, and so refused by its header alone.
         let e = decode(set, &[0; 18]).unwrap_err();
         assert!(e.to_string().contains("0 to 17 bytes"), "{e}");
     }

@@ -1,7 +1,7 @@
-//! Compact sets: a set of digests, sent so that its order does not show, against which the other party
-//! tests its own digests (CZZDL 5.3).
+//! Compact sets: a set of digests, sent without revealing their order, against which the other party tests its own
+//! digests (CZZDL 5.3).
 //!
-//! Digests are 128 bits, pseudorandom to the party that receives the set.
+//! Digests have 128 bits and are pseudorandom to the receiver of the set.
 
 pub mod bloom;
 pub mod golomb;
@@ -11,15 +11,15 @@ use crate::error::Result;
 use crate::secret::Secrets;
 use crate::threads::Threads;
 
-/// A way to send a set of digests. Its parameters follow from the public sizes and the error.
+/// An encoding of a set of digests. Its parameters follow from the public sizes and the error.
 pub trait CompactSet {
-    /// About how many bytes it takes.
+    /// Approximate length of the encoding in bytes.
     fn bytes(&self) -> usize;
 
-    /// Sends the set of `digests`, in whatever order they are. It is made on these threads.
+    /// Sends the set of `digests`, in any order, which is encoded on these threads.
     fn send(&self, tx: &mut Tx, threads: &Threads, digests: Secrets<u128>) -> Result<()>;
 
-    /// Receives a set and tells for each query whether it is in it.
+    /// Receives a set and returns for each query whether it is in it.
     fn test(&self, rx: &mut Rx, threads: &Threads, queries: &[u128]) -> Result<Secrets<bool>>;
 }
 
@@ -52,7 +52,7 @@ mod tests {
             let (mut a, mut b) = Channel::pair();
             let (set, queries) = (&set, &queries);
             let bits = std::thread::scope(|s| {
-                // It drops its end of the channel even if it fails.
+                // The thread drops its end of the channel even if it fails.
                 s.spawn(move || set.send(&mut a.tx, Threads::global(), elements.into()).unwrap());
                 set.test(&mut b.rx, Threads::global(), queries).unwrap()
             });
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn the_bytes_do_not_depend_on_the_order_of_the_elements() {
         let mut rng = Prng::from_seed(&[2; 32]);
-        // More than a frame: an order within frames would show which elements came first.
+        // More than one frame: an order within frames would reveal which elements came first.
         let n = golomb::FRAME + 1000;
         let elements = digests(n, &mut rng);
         let sent = |set: &dyn CompactSet, elements: Vec<u128>| {

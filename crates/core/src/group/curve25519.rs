@@ -1,11 +1,11 @@
-//! Curve25519 by x-coordinates only: the commutative weak PRF `F_k(H(x))` of CZZDL 5.2.
+//! Curve25519 with x-coordinates only: the commutative weak PRF `F_k(H(x))` of CZZDL 5.2.
 //!
-//! Security: DDH on Curve25519, `H` a random oracle into the points of the curve. An item is hashed to 32
-//! uniform bytes, reduced modulo p (bias 2^-250), and mapped by x-only Elligator2. Its outputs are half of the
-//! abscissae on the curve and none on the twist.
+//! Security: DDH on Curve25519, `H` a random oracle into the points of the curve. An item is hashed to 32 uniform
+//! bytes, reduced modulo p (bias 2^-250), and mapped with x-only Elligator2. Its outputs are half of the abscissae on
+//! the curve and none on the twist.
 //!
-//! CZZDL 9.5 calls X25519 on the hash itself instead. Half of all hashes are then on the twist, and stay there,
-//! so `F_k` reveals one bit of x to everybody who can hash.
+//! CZZDL 9.5 calls X25519 on the hash itself instead. Half of all hashes are then on the twist, and stay there, so
+//! `F_k` reveals one bit of x to any party that can hash.
 //!
 //! Scalars are clamped multiples of 8: the first multiplication lands in the prime-order subgroup, and the
 //! second stays there. P and -P share an abscissa, so its 2^252 points give about 2^251 values of F_k. For the
@@ -25,7 +25,7 @@ use zeroize::{Zeroize, Zeroizing};
 /// Points per kernel call: enough to share an inversion, few enough to distribute over threads.
 const BATCH: usize = 256;
 
-/// The group.
+/// Curve25519 as a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Curve25519;
 
@@ -52,7 +52,7 @@ impl Group for Curve25519 {
 pub struct Point([u8; 32]);
 
 impl Point {
-    /// The abscissa's bytes, little-endian.
+    /// Returns the abscissa's bytes, little-endian.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -104,10 +104,10 @@ impl Key {
     /// Draws a fresh key and its inverse. Applying both leaves a point of the prime-order subgroup unchanged;
     /// F_k(H(x)) is in that subgroup for every k.
     ///
-    /// Only keys whose inverse modulo the order can be clamped too are drawn: slightly more than half of them.
-    /// So the key is uniform on a set of about half of all keys, which is closed under inversion. This is
-    /// sufficient. By the generic argument for weak PRFs, an advantage of at most eps against all keys is one of
-    /// at most sqrt(2 eps) against half of them. No attack is known that gains from it.
+    /// Only keys whose inverse modulo the order can be clamped too are drawn: slightly more than half of them. So the
+    /// key is uniform on a set of about half of all keys, which is closed under inversion. This is sufficient. By the
+    /// generic argument for weak PRFs, a bound of eps on the advantage for all keys gives one of sqrt(2 eps) for half
+    /// of them. No attack is known that benefits.
     pub fn with_inverse(rng: &mut Prng) -> (Key, Key) {
         loop {
             let key = Secret::new(kernel::clamp(rng.bytes()));
@@ -155,7 +155,7 @@ const ORDER: [u8; 32] = [
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
 ];
 
-/// `F_k(H(x))` for the hash of each item or dummy.
+/// Returns `F_k(H(x))` for the hash of each item or dummy.
 ///
 /// # Errors
 /// If an item hashes to a point of low order, which happens with probability 2^-250.
@@ -170,10 +170,10 @@ pub fn map_and_raise(hashes: &[ItemHash], key: &Key) -> Result<Vec<Point>, Unfit
     raise_bytes(points, key)
 }
 
-/// `F_k(P)` for each point.
+/// Returns `F_k(P)` for each point.
 ///
 /// # Errors
-/// If a point has low order: the result is the identity, or the point of order 2.
+/// If a point has low order: the result would be the identity, or the point of order 2.
 pub fn raise(points: &[Point], key: &Key) -> Result<Vec<Point>, Unfit> {
     raise_bytes(points.iter().map(|p| p.0).collect(), key)
 }
@@ -242,13 +242,13 @@ mod tests {
         }
     }
 
-    /// A 128-bit key can be found in 2^64 steps.
+    /// Finding a 128-bit key takes 2^64 steps.
     #[test]
     fn keys_are_of_full_width() {
         let mut rng = Prng::from_seed(&[5; 32]);
         let keys: Vec<[u8; 32]> = (0..400).map(|_| *Key::random(&mut rng).as_bytes()).collect();
         every_bit_is_random(&keys, 256);
-        // Without the fixed bits: the lowest three and the highest two.
+        // Without the fixed bits, which are the lowest three and the highest two.
         let free = |key: &Key| {
             let mut bytes = *key.as_bytes();
             (0..31).for_each(|i| bytes[i] = bytes[i] >> 3 | bytes[i + 1] << 5);
@@ -280,7 +280,7 @@ mod tests {
         let items = items(500);
         let ours = map_and_raise(&hash(&items), &key).unwrap();
         assert!(ours.iter().all(|p| on_curve(p.as_bytes())));
-        // CZZDL 9.5 as printed: X25519 on the hash itself. The bit survives the key.
+        // CZZDL 9.5 as printed: X25519 on the hash itself. The key preserves the bit.
         let printed: Vec<[u8; 32]> = items
             .iter()
             .map(|x| {

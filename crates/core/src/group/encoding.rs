@@ -1,25 +1,25 @@
-//! Rows of bytes as elements of ristretto255, and back.
+//! Encoding of rows of bytes as elements of ristretto255, and decoding.
 //!
-//! A row of a public width is cut into pieces of [`PIECE`] bytes, the last one filled up with zeros. Each piece becomes
-//! an element: a number made of the piece and a checksum of it, under the single map of RFC 9496. So equal rows have
-//! equal elements, and all rows of a width have the same number of elements ([`points`]). Decoding finds all numbers
-//! that are mapped to an element, at most eight, and takes the one whose checksum is right. A row of identities is
-//! *empty*; no piece becomes the identity.
+//! A row of a public width is cut into pieces of [`PIECE`] bytes, the last one padded with zeros. A number made of each
+//! piece and its checksum is mapped to an element with the single map of RFC 9496. So equal rows have equal elements,
+//! and all rows of a width have the same number of elements ([`points`]). Decoding finds all numbers that map to an
+//! element, at most eight, and takes the one with the correct checksum. A row of identities is *empty*; no piece maps
+//! to the identity.
 //!
-//! The number, little-endian: ten bytes of checksum, of which bit 0 is 0, the piece, and six bits of checksum. So it is
-//! even and below 2^254: one of the numbers that decoding finds.
+//! The number, little-endian, consists of ten bytes of checksum, of which bit 0 is 0, the piece, and six bits of
+//! checksum. So it is even and below 2^254, and thus one of the numbers that decoding finds.
 //!
-//! Security: none. Whoever has an element can decode it, or test guesses of its piece; elements travel encrypted.
-//! Nothing binds the pieces of a row to each other. All rows are as long as the longest; the caller puts true lengths
-//! inside. The time to encode does not depend on the rows, nor on which are empty. The time to decode does not either,
-//! up to [`Rows::get`], which tells them apart.
+//! Security: none. A party that has an element can decode it, or test guesses of its piece; elements are sent
+//! encrypted. The pieces of a row are not bound to each other. All rows have the length of the longest; the caller
+//! encodes true lengths inside. The encoding time does not depend on the rows, nor on which are empty. Neither does the
+//! decoding time, until [`Rows::get`] distinguishes them.
 //!
-//! Error: an element is decoded wrongly if another of its at most eight numbers has the right checksum too. For each of
-//! them the probability is 2^-85, the checksum being a random oracle ([`error_exponent`]). Then neither is taken. To
-//! find two pieces with the same element takes about 2^83 trials.
+//! Error: an element is decoded wrongly if another of its at most eight numbers has the right checksum too. The
+//! probability is 2^-85 for each of them, with the checksum a random oracle ([`error_exponent`]). In that case neither
+//! number is taken. Finding two pieces with the same element takes about 2^83 trials.
 //!
-//! Cost: a square root and a hash for each element to encode it, nine and eight to decode it. Memory: 32 bytes for an
-//! element while it is encoded, and the element; 23 when it is decoded; for each thread 320 KiB.
+//! Cost: encoding an element takes a square root and a hash, and decoding it nine and eight. Memory: 32 bytes per
+//! element while it is encoded, and the element; 23 bytes once it is decoded; and 320 KiB per thread.
 
 use super::ristretto255::{BATCH, Element, map_one};
 use crate::hash::Domain;
@@ -30,36 +30,36 @@ use std::ops::Range;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 use veilset_kernels::ristretto255::{Preimages, unmap};
 
-/// Bytes of a row that an element holds.
+/// Number of bytes of a row that an element holds.
 pub const PIECE: usize = 21;
 
-/// Bits of the checksum.
+/// Length of the checksum in bits.
 pub const CHECKSUM: u32 = 85;
 
-/// Numbers that are mapped to an element, except one.
+/// The maximum number of other numbers that map to the same element.
 const OTHERS: usize = 7;
 
 type Number = [u8; 32];
 
-/// Where in a number the piece is.
+/// The position of the piece in a number.
 const PLACE: Range<usize> = 10..10 + PIECE;
 
-/// Elements of a row of so many bytes, at least one.
+/// Returns the number of elements of a row of `width` bytes, at least one.
 pub const fn points(width: usize) -> usize {
     if width > PIECE { width.div_ceil(PIECE) } else { 1 }
 }
 
-/// The e for which the probability that any of so many elements is decoded wrongly is at most 2^-e.
+/// Returns an e such that the probability that any of `elements` elements is decoded wrongly is at most 2^-e.
 pub fn error_exponent(elements: usize) -> u32 {
     CHECKSUM.saturating_sub(ceil_log2(OTHERS.saturating_mul(elements)))
 }
 
 fn domain() -> Domain {
-    // Without a session: the checksum hides nothing, and separates nothing that the encryption does not.
+    // Without a session: the checksum hides nothing, and the encryption already separates sessions.
     Domain::without_session("a piece of a row as an element of ristretto255, checksum")
 }
 
-/// Gives each number the checksum of its piece.
+/// Sets the checksum of each number's piece.
 fn seal(domain: &Domain, numbers: &mut [Number]) {
     let mut blocks = Secrets::<[[u8; 16]; 4]>::zeros(numbers.len());
     for (block, number) in blocks.iter_mut().zip(numbers.iter()) {
@@ -75,11 +75,10 @@ fn seal(domain: &Domain, numbers: &mut [Number]) {
     }
 }
 
-/// The elements of rows of `width` bytes, one row behind the other, of which those that are not `full` are empty
-/// whatever they hold.
+/// Encodes rows of `width` bytes, concatenated; rows that are not `full` are encoded as empty, whatever their bytes.
 ///
 /// # Panics
-/// If there are not as many rows. This is an error of the caller.
+/// If the number of rows differs from the number of flags, which is an error of the caller.
 pub fn encode(rows: &[u8], width: usize, full: &[bool]) -> Secrets<Element> {
     assert_eq!(rows.len(), width * full.len(), "encode: rows of this width");
     let (k, domain) = (points(width), domain());
@@ -96,33 +95,33 @@ pub fn encode(rows: &[u8], width: usize, full: &[bool]) -> Secrets<Element> {
     elements
 }
 
-/// A row.
+/// A decoded row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Row<'a> {
-    /// The row that holds nothing.
+    /// The empty row.
     Empty,
-    /// As many bytes as the rows are wide.
+    /// A full row of the common width.
     Bytes(&'a [u8]),
 }
 
-/// Decoded rows.
+/// Decoded rows, accessed with [`Rows::get`].
 pub struct Rows {
     width: usize,
     pieces: Secrets<[u8; PIECE]>,
     kinds: Secrets<Kind>,
 }
 
-/// What an element is; if neither, it is no piece.
+/// The kind of an element; if both are false, it is not a piece.
 #[derive(Clone, Copy, Default)]
 struct Kind {
     identity: bool,
     piece: bool,
 }
 
-/// The rows of `width` bytes that these elements are, one row behind the other.
+/// Decodes elements to rows of `width` bytes.
 ///
 /// # Panics
-/// If there are not as many as whole rows have. This is an error of the caller.
+/// If the elements do not form whole rows, which is an error of the caller.
 pub fn decode(elements: &[Element], width: usize) -> Rows {
     assert!(elements.len().is_multiple_of(points(width)), "decode: whole rows");
     let (n, domain) = (elements.len(), domain());
@@ -152,17 +151,17 @@ fn open(domain: &Domain, elements: &[Element], pieces: &mut [[u8; PIECE]], kinds
 }
 
 impl Rows {
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.kinds.len() / points(self.width)
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
     }
 
-    /// Row `i`, below [`Rows::len`]; `None` if the elements are no row.
+    /// Returns row `i`, below [`Rows::len`]; `None` if its elements do not encode a row.
     pub fn get(&self, i: usize) -> Option<Row<'_>> {
         let k = points(self.width);
         let (kinds, bytes) = (&self.kinds[k * i..][..k], self.pieces[k * i..][..k].as_flattened());
@@ -223,7 +222,7 @@ mod tests {
         let [once, again] = [0, 1].map(|_| ristretto255::encode(&encode(&rows, PIECE, &[true; 100])));
         assert_eq!(*once, *again);
         assert_eq!(once.iter().collect::<HashSet<_>>().len(), 100);
-        // One bit makes another element, wherever it is.
+        // A change of any one bit gives another element.
         let first = &once[0];
         for bit in 0..8 * PIECE {
             let mut row = rows[..PIECE].to_vec();
@@ -259,7 +258,7 @@ mod tests {
             bad[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(decode(&map_one(&[bad]), PIECE).get(0), None, "bit {bit}");
         }
-        // As rows of 18 bytes, of which the last three are padding.
+        // Decoded as rows of 18 bytes, whose last three bytes are padding.
         for at in 17..PIECE {
             let mut piece = [7; PIECE];
             piece[18..].fill(0);
@@ -275,7 +274,7 @@ mod tests {
         let others = ristretto255::map(&uniform);
         let rows = decode(&others, PIECE);
         assert!((0..200).all(|i| rows.get(i).is_none()));
-        // A piece or an identity where it does not belong, in each place of a row.
+        // A misplaced piece or identity, at each position of a row.
         let full = encode(&random(60), 60, &[true]);
         for at in 0..3 {
             for wrong in [Element::IDENTITY, others[0]] {
@@ -289,7 +288,7 @@ mod tests {
         }
     }
 
-    /// All numbers that are mapped to the identity, as a test of the kernel finds them.
+    /// All numbers that map to the identity, as a test of the kernel finds them.
     #[test]
     fn no_piece_becomes_the_identity() {
         let all = [

@@ -1,4 +1,4 @@
-//! The groups in which the protocols work: this file defines what they provide, the others how.
+//! The groups of the protocols: this file defines their interface, the others implement it.
 
 pub mod curve25519;
 pub mod encoding;
@@ -17,19 +17,19 @@ use p256::{P256, P256Compressed};
 use ristretto255::Ristretto255;
 use zeroize::Zeroize;
 
-/// A group with a hash of items into it, and the commutative weak PRF F_k(H(x)) = H(x)^k (CZZDL 5.2). Functions
+/// A group with a hash to the group for items, and the commutative weak PRF F_k(H(x)) = H(x)^k (CZZDL 5.2). Functions
 /// take batches: the kernels work on many points at once, and threads share them.
 ///
 /// Security: decisional Diffie-Hellman in the group, H a random oracle into it.
 pub trait Group: Copy + Default + Send + Sync + 'static {
-    /// The name as typed.
+    /// The name as typed by users.
     const NAME: &'static str;
-    /// The assumption that the PRF rests on, for reports.
+    /// The assumption of the PRF, for reports.
     const ASSUMPTION: &'static str;
-    /// Bytes that [`Group::map_and_raise`] and [`Group::raise`] hold for each point, in addition to arguments and
+    /// Number of bytes that [`Group::map_and_raise`] and [`Group::raise`] hold per point, in addition to arguments and
     /// results.
     const ROOM: usize;
-    /// What a multiplication counts as.
+    /// The primitive as which a multiplication is counted.
     const MULTIPLICATION: Primitive;
     /// A description of the points that [`Group::raise`] rejects.
     const UNFIT: &'static str;
@@ -38,13 +38,13 @@ pub trait Group: Copy + Default + Send + Sync + 'static {
     /// A value of the PRF.
     type Point: Point;
 
-    /// F_k(H(x)) for the hash of each item or dummy.
+    /// Returns F_k(H(x)) for the hash of each item or dummy.
     ///
     /// # Errors
     /// If an item hashes to an unfit point, which happens with negligible probability.
     fn map_and_raise(hashes: &[ItemHash], key: &Self::Key) -> Result<Vec<Self::Point>, Unfit>;
 
-    /// F_k(P) for each point.
+    /// Returns F_k(P) for each point.
     ///
     /// # Errors
     /// If a point is unfit: its multiples would reveal nothing about the key, or it is not an element of the
@@ -52,9 +52,9 @@ pub trait Group: Copy + Default + Send + Sync + 'static {
     fn raise(points: &[Self::Point], key: &Self::Key) -> Result<Vec<Self::Point>, Unfit>;
 }
 
-/// A key of a PRF: secret, and zeroed on drop.
+/// A secret key of a PRF, zeroized on drop.
 pub trait Key: Sized + Send + Sync {
-    /// Its length in bytes.
+    /// Length of a key in bytes.
     const BYTES: usize;
 
     /// Draws a fresh key.
@@ -63,32 +63,32 @@ pub trait Key: Sized + Send + Sync {
     /// Draws a fresh key and its inverse. Applying both leaves a value of the PRF unchanged.
     fn with_inverse(rng: &mut Prng) -> (Self, Self);
 
-    /// The key's bytes. Keep them where nobody else can read them.
+    /// Returns the key's bytes, which must be kept secret.
     fn as_bytes(&self) -> &[u8];
 
     /// Restores one of our keys from its bytes; `None` if the length is wrong.
     fn of_ours(bytes: &[u8]) -> Option<Self>;
 }
 
-/// A point as it is sent. Its length is given by [`Wire`], and equal points have equal encodings.
+/// An encoded point. [`Wire`] gives its length, and equal points have equal encodings.
 pub trait Point: Wire + AsRef<[u8]> + Copy + Eq + Zeroize + Send + Sync {
     /// Restores one of our points from its bytes; `None` if the length is wrong.
     fn of_ours(bytes: &[u8]) -> Option<Self>;
 }
 
-/// A point that no honest party sends ([`Group::UNFIT`]).
+/// The error for a point that an honest party never sends ([`Group::UNFIT`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unfit;
 
-/// Something that is done in a group whose name only is known ([`with`]).
+/// A computation in a group of which only the name is known ([`with`]).
 pub trait InGroup {
-    /// What it returns.
+    /// The result of the computation.
     type Output;
-    /// Does it.
+    /// Runs the computation in the group `G`.
     fn run<G: Group>(self) -> Self::Output;
 }
 
-/// Does `work` in the group of this name, if there is one. This is where names become types, for all groups.
+/// Runs `work` in the group of this name, if there is one. This is where names become types, for all groups.
 pub fn with<W: InGroup>(name: &str, work: W) -> Option<W::Output> {
     Some(match name {
         Curve25519::NAME => work.run::<Curve25519>(),
@@ -101,24 +101,24 @@ pub fn with<W: InGroup>(name: &str, work: W) -> Option<W::Output> {
     })
 }
 
-/// What is public about a group.
+/// Public parameters of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
-    /// Its name ([`Group::NAME`]).
+    /// The group's name ([`Group::NAME`]).
     pub name: &'static str,
     /// The length of a key in bytes.
     pub key: usize,
     /// The length of a point in bytes.
     pub point: usize,
-    /// Bytes for each point while it is computed ([`Group::ROOM`]).
+    /// Number of bytes held per point during computation ([`Group::ROOM`]).
     pub room: usize,
-    /// What is assumed of it ([`Group::ASSUMPTION`]).
+    /// The group's assumption ([`Group::ASSUMPTION`]).
     pub assumption: &'static str,
-    /// What a multiplication counts as ([`Group::MULTIPLICATION`]).
+    /// The primitive as which a multiplication is counted ([`Group::MULTIPLICATION`]).
     pub multiplication: Primitive,
 }
 
-/// What is public about the group of this name, if there is one.
+/// Returns the public parameters of the group of this name, if there is one.
 pub fn facts(name: &str) -> Option<Facts> {
     struct Read;
     impl InGroup for Read {

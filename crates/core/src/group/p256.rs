@@ -1,20 +1,20 @@
-//! P-256 (FIPS 186), a group of prime order, with points sent as both coordinates or as abscissae alone.
+//! P-256 (FIPS 186), a group of prime order, whose points are sent as both coordinates or as abscissae alone.
 //!
-//! Security: DDH on P-256, `H` a random oracle into the image of the map below. An item's hash is expanded to 48
-//! bytes, reduced modulo p, and mapped once by the simplified SWU map of RFC 9380 (its suites with the letters NU).
-//! 32 bytes would not do. Since 2^256 = p + 2^224 - ..., one field element in 2^32 would come up twice as often as
-//! the others. With 48 bytes the distance from uniform is below 2^-128, as the RFC asks.
+//! Security: DDH on P-256, `H` a random oracle into the image of the map below. An item's hash is expanded to 48 bytes,
+//! reduced modulo p, and mapped once with the simplified SWU map of RFC 9380 (as in its NU suites). 32 bytes would not
+//! suffice. Since 2^256 = p + 2^224 - ..., one field element in 2^32 would come up twice as often as the others. With
+//! 48 bytes the distance from uniform is below 2^-128, as the RFC asks.
 //!
-//! The image of one map is part of the curve, and not uniform on it: at most four field elements have the same
+//! The image of a single map covers part of the curve, and not uniformly: at most four field elements map to the same
 //! point. This is sufficient. The map is easily inverted, so a simulator that needs H(x) = P for a random P finds an
 //! element for it, or draws another P. Every output is on the curve, never on its twist.
 //!
-//! The order is a prime, so every point but the identity generates the group. The identity has neither encoding.
+//! The order is prime, so every point but the identity generates the group. Neither encoding represents the identity.
 //!
-//! **Abscissae.** P and -P share an abscissa, and the abscissa of k P depends on that of P only. So abscissae commute
-//! like points, as on Curve25519, and equal items have equal values. 32 bytes say what 33 bytes of SEC 1 do, except
-//! for a sign that no protocol looks at. Of the numbers below p half are no abscissa of the curve; these belong to
-//! its twist and are refused. Such a check takes a square root, about an eighth of a multiplication.
+//! **Abscissae.** P and -P share an abscissa, and the abscissa of k P depends only on the abscissa of P. So abscissae
+//! commute like points, as on Curve25519, and equal items have equal values. 32 bytes carry the same information as the
+//! 33 bytes of SEC 1, except for a sign that no protocol uses. Half of the numbers below p are not abscissae of the
+//! curve but of its twist, and are refused. The check takes a square root, about an eighth of a multiplication.
 
 use super::{Group, Unfit};
 use crate::channel::Wire;
@@ -29,28 +29,28 @@ use zeroize::{Zeroize, Zeroizing};
 /// Points per kernel call: enough to share an inversion, few enough to distribute over threads.
 const BATCH: usize = 256;
 
-/// The group, with points of 64 bytes.
+/// P-256 with points of 64 bytes: both coordinates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct P256;
 
-/// The group, with points of 32 bytes.
+/// P-256 with points of 32 bytes: the abscissa.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct P256Compressed;
 
-/// The coordinates x and y, 32 bytes each, big-endian: the uncompressed form of SEC 1 without its first byte, which
-/// would be the same in all points. [`Group::raise`] rejects points from a peer that are not on the curve.
+/// The coordinates x and y, 32 bytes each, big-endian: the uncompressed form of SEC 1 without its constant first byte.
+/// [`Group::raise`] rejects points from a peer that are not on the curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Zeroize)]
 pub struct Point([u8; 64]);
 
-/// The abscissa of a point, big-endian. [`Group::raise`] rejects numbers from a peer that are no abscissae.
+/// The abscissa of a point, big-endian. [`Group::raise`] rejects numbers from a peer that are not abscissae.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Zeroize)]
 pub struct Abscissa([u8; 32]);
 
-/// What is sent of a point, and back.
+/// A form in which points are sent.
 trait Form: super::Point {
-    /// What is sent of this point.
+    /// Encodes a point in this form.
     fn of(point: &kernel::Point) -> Self;
-    /// The points; `Err` if one of these is not of the curve.
+    /// Decodes points; `Err` if one of them is not on the curve.
     fn points(sent: &[Self]) -> Result<Zeroizing<Vec<kernel::Point>>, Unfit>;
 }
 
@@ -60,7 +60,7 @@ impl Form for Point {
     }
 
     fn points(sent: &[Point]) -> Result<Zeroizing<Vec<kernel::Point>>, Unfit> {
-        // Multiplication checks that they are on the curve.
+        // The multiplication checks that they are on the curve.
         Ok(Zeroizing::new(sent.iter().map(|point| point.0).collect()))
     }
 }
@@ -83,7 +83,7 @@ impl Form for Abscissa {
     }
 }
 
-/// The coordinates.
+/// The coordinates of a point.
 fn halves(point: &kernel::Point) -> [&[u8; 32]; 2] {
     let [x, y] = point.as_chunks().0 else { return [&[0; 32]; 2] };
     [x, y]
@@ -93,8 +93,8 @@ fn halves(point: &kernel::Point) -> [&[u8; 32]; 2] {
 pub struct Key(Secret<[u8; 32]>);
 
 impl Key {
-    /// The first draw that is a key, as all but one in 2^32 are. The rejection of a draw reveals nothing about the
-    /// next one.
+    /// The first draw that is a valid key, as all but one in 2^32 are. The rejection of a draw reveals nothing about
+    /// the next one.
     fn drawn(mut draw: impl FnMut() -> [u8; 32]) -> Key {
         loop {
             let key = Secret::new(draw());
@@ -249,7 +249,7 @@ mod tests {
         (0..n).map(|i| ItemHash::of_item(&i.to_le_bytes())).collect()
     }
 
-    /// The key that changes nothing.
+    /// The key 1, which leaves points unchanged.
     fn one() -> Key {
         let mut bytes = [0; 32];
         bytes[31] = 1;
@@ -269,7 +269,7 @@ mod tests {
         }
     }
 
-    /// Whoever knows the domain and the map can compute H(x).
+    /// Anyone who knows the domain and the map can compute H(x).
     #[test]
     fn items_are_hashed_to_48_bytes_of_their_own_domain() {
         let hashes = hashes(400);
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(P256::raise(&points, &one()), Ok(points));
     }
 
-    /// A 128-bit key can be found in 2^64 steps. An inverse that were the key would take nothing off.
+    /// Finding a 128-bit key takes 2^64 steps. An inverse equal to the key would not remove it.
     #[test]
     fn keys_and_inverses_are_fresh_and_of_full_width() {
         let rng = &mut Prng::from_seed(&[2; 32]);
@@ -306,12 +306,12 @@ mod tests {
             assert_eq!(Key::of_ours(&bytes).is_some(), is_key, "{bytes:?}");
         }
         assert!(Key::of_ours(&[1; 31]).is_none());
-        // What the generator draws first is no key.
+        // The generator's first draw is not a key.
         let mut draws = [[0xff; 32], [7; 32]].into_iter();
         assert_eq!(*Key::drawn(|| draws.next().unwrap()).0, [7; 32]);
     }
 
-    /// A string of zeros stands for the identity elsewhere. Here it is a point of the group like all others.
+    /// Elsewhere a string of zeros represents the identity. Here it is an ordinary point of the group.
     #[test]
     fn the_abscissa_0_is_of_a_point() {
         let (zero, key) = (Abscissa::get(&[0; 32]).unwrap(), Key::random(&mut Prng::from_seed(&[3; 32])));

@@ -1,5 +1,5 @@
-//! A set under a key of a PRF: F_k(H(x)) of its items and dummies. The values are computed on demand, or offline
-//! before the peer is met (`veilset::artefact`). A protocol does not see the difference.
+//! A set under a key of a PRF: F_k(H(x)) of its items and dummies. The values are computed on demand, or offline before
+//! the peer is met (`veilset::artefact`). The protocols treat both alike.
 
 use super::{Group, Key, Point, Unfit};
 use crate::channel::Wire;
@@ -8,17 +8,17 @@ use crate::hashed::Hashed;
 use crate::rng::Prng;
 use crate::secret::Secrets;
 
-/// A key, its inverse, and F_k(H(x)) of all items and dummies of a set, from preprocessing. Stored as bytes,
-/// with the name of the group to which they belong.
+/// A key, its inverse, and F_k(H(x)) of all items and dummies of a set, from preprocessing. Stored as bytes, with the
+/// name of the group.
 ///
-/// For a single session, even if that fails ([`crate::hash`]). Whoever creates a value of this type has ensured
-/// that.
+/// Must be used in a single session, even if that fails ([`crate::hash`]). The creator of a value of this type must
+/// ensure this.
 pub struct Offline {
     /// The name of the group.
     pub group: &'static str,
-    /// The key.
+    /// The key's bytes.
     pub key: Secrets<u8>,
-    /// Its inverse.
+    /// The bytes of the inverse key.
     pub inverse: Secrets<u8>,
     /// The encoded points, concatenated in the order of the hashes. They are permuted when they are sent.
     pub points: Secrets<u8>,
@@ -28,17 +28,17 @@ pub struct Offline {
 pub struct Raised<'s, G: Group> {
     set: &'s Hashed<'s>,
     key: G::Key,
-    /// The points from preprocessing.
+    /// The prepared points; empty without preprocessing.
     points: &'s [u8],
 }
 
-/// A key of a prepared half.
+/// Restores a key of a prepared half.
 fn prepared<K: Key>(bytes: &[u8]) -> Result<K> {
     K::of_ours(bytes).ok_or_else(|| Error::Bug("a key of another length was prepared".into()))
 }
 
 impl<'s, G: Group> Raised<'s, G> {
-    /// The set under its first key in a session: the prepared key if there is one, otherwise a fresh one.
+    /// Raises the set with its first key in a session: the prepared key if there is one, otherwise a fresh one.
     ///
     /// # Errors
     /// [`Error::Bug`] if the prepared half is for another group or another set.
@@ -49,7 +49,7 @@ impl<'s, G: Group> Raised<'s, G> {
         }
     }
 
-    /// The same, together with the inverse key ([`Key::with_inverse`]).
+    /// Raises the set as [`Raised::new`] does, and also returns the inverse key ([`Key::with_inverse`]).
     ///
     /// # Errors
     /// The errors of [`Raised::new`].
@@ -70,19 +70,19 @@ impl<'s, G: Group> Raised<'s, G> {
         Ok(Raised { set, key: prepared(&offline.key)?, points: &offline.points })
     }
 
-    /// The key.
+    /// Returns the key.
     pub fn key(&self) -> &G::Key {
         &self.key
     }
 
-    /// The points of the items and dummies at these positions, each below the set's `len()`.
+    /// Returns the points of the items and dummies at these positions, each below the set's `len()`.
     ///
     /// # Errors
     /// If an item hashes to an unfit point, which happens with negligible probability.
     pub fn points(&self, positions: &[u32]) -> Result<Vec<G::Point>, Unfit> {
-        // All positions; or, for a prepared set, the dummies inserted since. The time reveals how many of these
-        // are among the positions. That number depends only on a public number and on an order that is
-        // independent of the data.
+        // All positions; or, for a prepared set, only the dummies inserted since. The time reveals how many of these
+        // are among the positions. That number depends only on a public number and on an order that is independent of
+        // the data.
         let known = |i: &u32| self.points.get(*i as usize * G::Point::SIZE..).filter(|rest| !rest.is_empty());
         let new = Secrets::from(positions.iter().filter(|i| known(i).is_none()).copied().collect::<Vec<_>>());
         let mut computed = G::map_and_raise(&self.set.hashes(&new), &self.key)?;

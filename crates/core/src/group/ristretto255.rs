@@ -1,6 +1,6 @@
 //! ristretto255 (RFC 9496), a group of prime order, in batches. Used where inverses or sums are needed.
 //!
-//! Security: DDH. Elements from a peer must be canonical encodings, and not of the identity.
+//! Security: DDH. Elements from a peer must be canonical encodings, and not the identity.
 
 use super::{Group, Unfit};
 use crate::channel::Wire;
@@ -33,18 +33,18 @@ impl Scalar {
         Scalar(Secret::new(reduced.to_bytes()))
     }
 
-    /// Whether it is 0.
+    /// Returns whether the scalar is 0.
     pub fn is_zero(&self) -> bool {
         self.0.ct_eq(&[0; 32]).into()
     }
 
-    /// Its canonical encoding.
+    /// Returns the canonical encoding.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
-/// Secret scalars.
+/// A list of secret scalars.
 pub struct Scalars(Secrets<[u8; 32]>);
 
 impl Scalars {
@@ -56,7 +56,7 @@ impl Scalars {
         Scalars(scalars)
     }
 
-    /// The inverses modulo the order; 1 for scalars that have none.
+    /// Returns the inverses modulo the order, with 1 for scalars without an inverse.
     pub fn inverses(&self) -> Scalars {
         let mut inverses = Secrets::zeros(self.0.len());
         inverses.par_chunks_mut(BATCH).zip(self.0.par_chunks(BATCH)).for_each(|(inverses, scalars)| {
@@ -74,22 +74,22 @@ impl Scalars {
         Scalars(inverses)
     }
 
-    /// The number of scalars.
+    /// Returns the number of scalars.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no scalars.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The scalars.
+    /// Returns the bytes of the scalars, little-endian.
     pub fn as_bytes(&self) -> &[[u8; 32]] {
         &self.0
     }
 
-    /// Each scalar twice in a row.
+    /// Returns each scalar twice in a row.
     pub fn twice_each(&self) -> Scalars {
         Scalars(Secrets::from(self.0.iter().flat_map(|s| [*s; 2]).collect::<Vec<_>>()))
     }
@@ -99,12 +99,12 @@ impl Scalars {
 pub struct Table(&'static kernel::Table);
 
 impl Table {
-    /// The multiples of the generator.
+    /// Returns the table of the generator.
     pub fn generator() -> Table {
         Table(kernel::Table::generator())
     }
 
-    /// Multiplies the element by each of these scalars.
+    /// Returns the multiples of the element by these scalars.
     pub fn multiply(&self, scalars: &Scalars) -> Secrets<Element> {
         let mut out = Secrets::zeros(scalars.0.len());
         self.0.multiply(&scalars.0, &mut out);
@@ -134,7 +134,7 @@ pub fn multiply_all(elements: &mut [Element], scalar: &Scalar) {
     elements.par_chunks_mut(BATCH).for_each(|elements| kernel::multiply_all(elements, &scalar.0));
 }
 
-/// Encodes the elements.
+/// Returns the canonical encodings of the elements.
 pub fn encode(elements: &[Element]) -> Secrets<[u8; 32]> {
     let mut out = Secrets::zeros(elements.len());
     let batches = elements.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH));
@@ -142,11 +142,11 @@ pub fn encode(elements: &[Element]) -> Secrets<[u8; 32]> {
     out
 }
 
-/// Decodes the elements.
+/// Decodes elements.
 ///
 /// # Errors
-/// The position of the first encoding that is not canonical. If all are canonical, that of the first encoding of
-/// the identity.
+/// The position of the first non-canonical encoding. If all are canonical, the position of the first encoding of the
+/// identity.
 pub fn decode(bytes: &[[u8; 32]]) -> Result<Secrets<Element>, usize> {
     let mut out = Secrets::zeros(bytes.len());
     let batches = bytes.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH)).enumerate();
@@ -159,17 +159,17 @@ pub fn decode(bytes: &[[u8; 32]]) -> Result<Secrets<Element>, usize> {
     }
 }
 
-/// Decodes the elements; what is no canonical encoding becomes the identity. Constant-time in what that is.
+/// Decodes elements; the identity replaces non-canonical encodings. Constant-time in which these are.
 pub fn decode_or_identity(bytes: &[[u8; 32]]) -> Secrets<Element> {
     let mut out = Secrets::zeros(bytes.len());
     bytes.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH)).for_each(|(bytes, out)| {
-        // The place of the first is of no interest.
+        // The position of the first is not needed.
         let _ = kernel::decode(bytes, out);
     });
     out
 }
 
-/// Maps uniform bytes to elements: the last step of hashing to the group.
+/// Maps uniform bytes to elements, which is the last step of hashing to the group.
 pub fn map(uniform: &[[u8; 64]]) -> Secrets<Element> {
     let mut out = Secrets::zeros(uniform.len());
     let batches = uniform.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH));
@@ -177,7 +177,7 @@ pub fn map(uniform: &[[u8; 64]]) -> Secrets<Element> {
     out
 }
 
-/// Maps each number to an element, by the single map ([`kernel::map_one`]).
+/// Maps each number to an element with the single map ([`kernel::map_one`]).
 pub fn map_one(numbers: &[[u8; 32]]) -> Secrets<Element> {
     let mut out = Secrets::zeros(numbers.len());
     let batches = numbers.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH));
@@ -185,16 +185,16 @@ pub fn map_one(numbers: &[[u8; 32]]) -> Secrets<Element> {
     out
 }
 
-/// The group with a PRF: H(x) is the element that 64 bytes of BLAKE3 map to.
+/// ristretto255 as a group with a PRF: H(x) is the element to which 64 bytes of BLAKE3 are mapped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ristretto255;
 
-/// The encoding of an element. [`Group::raise`] rejects encodings from a peer that are not of an element.
+/// The encoding of an element. [`Group::raise`] rejects encodings from a peer that do not represent an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Zeroize)]
 pub struct Point([u8; 32]);
 
 impl Point {
-    /// The bytes of the encoding.
+    /// Returns the bytes of the encoding.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -222,7 +222,7 @@ impl Group for Ristretto255 {
     }
 }
 
-/// H(x) for the hash of each item or dummy.
+/// Returns H(x) for the hash of each item or dummy.
 pub fn hash_to_group(hashes: &[ItemHash]) -> Secrets<Element> {
     let domain = Domain::without_session("an element of ristretto255, from the hash of an item");
     let mut uniform = Zeroizing::new(vec![[0; 64]; hashes.len()]);
@@ -234,7 +234,7 @@ pub fn hash_to_group(hashes: &[ItemHash]) -> Secrets<Element> {
 fn raised(mut elements: Secrets<Element>, key: &Key) -> Result<Vec<Point>, Unfit> {
     multiply_all(&mut elements, &key.0);
     let encodings = encode(&elements);
-    // Only the identity has the identity as a multiple.
+    // Only the identity has a multiple that is the identity.
     match encodings.contains(&[0; 32]) {
         false => Ok(encodings.iter().map(|bytes| Point(*bytes)).collect()),
         true => Err(Unfit),
@@ -325,7 +325,7 @@ mod tests {
         assert!(elements[0].equals(&elements[3]) && elements[1].equals(&Element::IDENTITY));
     }
 
-    /// The discrete logarithm of a 128-bit scalar takes 2^64 steps.
+    /// Finding a 128-bit scalar as a discrete logarithm takes 2^64 steps.
     #[test]
     fn random_scalars_are_of_full_width() {
         let rng = &mut Prng::from_seed(&[3; 32]);

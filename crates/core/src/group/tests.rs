@@ -1,10 +1,10 @@
-//! Every group has what the protocols need, and takes nothing else.
+//! Every group has the properties that the protocols need, and rejects all other encodings.
 
 use super::*;
 use crate::testing::every_bit_is_random;
 use std::collections::HashSet;
 
-/// The generator of P-256 in FIPS 186-4, D.1.2.3.
+/// The generator of P-256 from FIPS 186-4, D.1.2.3.
 const GENERATOR: [&str; 2] = [
     "6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296",
     "4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5",
@@ -29,7 +29,7 @@ fn is_a_group<G: Group>() {
         let values: HashSet<&[u8]> =
             [&under_a, &under_b, &under_ab].into_iter().flatten().map(|p| p.as_ref()).collect();
         assert_eq!(values.len(), 3 * n);
-        // What is stored or sent can be restored.
+        // Stored or sent values can be restored.
         let again = G::Key::of_ours(b.as_bytes()).unwrap();
         assert!(G::raise(&under_a, &again).unwrap() == under_ab && b.as_bytes().len() == G::Key::BYTES);
         for point in &under_a {
@@ -75,15 +75,14 @@ fn unfit_points_are_refused_wherever_they_stand() {
     let [x, y] = GENERATOR.map(hex);
     let mut beside = y;
     beside[31] ^= 1;
-    // Not on the curve: what is nearly a point, coordinates that are exchanged, and zeros, as which others send
-    // the identity.
+    // Not on the curve: a slightly changed point, swapped coordinates, and zeros, which encode the identity elsewhere.
     let forged = [[x, beside], [y, x], [x, x], [[0; 32], [0; 32]]].map(|point| point.concat());
     refuses::<P256>(&forged.each_ref().map(|point| &point[..]));
-    // Abscissae of the twist: 1 and 4.
+    // The abscissae 1 and 4, which are on the twist.
     refuses::<P256Compressed>(&[&small(1), &small(4)]);
 }
 
-/// A number below 256 of 32 bytes, big-endian.
+/// A number below 256 as 32 bytes, big-endian.
 fn small(n: u8) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes[31] = n;
@@ -101,7 +100,7 @@ fn what_is_not_canonical_or_of_another_length_is_no_point() {
             assert!(G::Point::get(bytes).is_err(), "{} {bytes:?}", G::NAME);
         }
     }
-    // p of Curve25519, p + 1, and numbers with the top bit; also the point of order 2.
+    // p of Curve25519, p + 1, and numbers with the top bit set; also the point of order 2.
     let mut p = [0xff; 32];
     (p[0], p[31]) = (0xed, 0x7f);
     let mut more = p;
@@ -109,7 +108,7 @@ fn what_is_not_canonical_or_of_another_length_is_no_point() {
     refuses::<Curve25519>(&[p, more, [0xff; 32], [0; 32]].map(|bytes| bytes.to_vec()));
     let p = hex("ffffffff00000001000000000000000000000000ffffffffffffffffffffffff");
     let mut more = hex("ffffffff00000001000000010000000000000000000000000000000000000000");
-    // p + 5, of which 5 is an abscissa.
+    // p + 5, where 5 is an abscissa.
     more[16..].copy_from_slice(&[&[0, 0, 0, 1][..], &[0; 11], &[4]].concat());
     let wrong = [p, more, [0xff; 32]];
     refuses::<P256Compressed>(&wrong.map(|bytes| bytes.to_vec()));
@@ -117,7 +116,7 @@ fn what_is_not_canonical_or_of_another_length_is_no_point() {
     for wrong in wrong {
         refuses::<P256>(&[[wrong, y].concat(), [x, wrong].concat(), [wrong; 2].concat()]);
     }
-    // Each form of SEC 1, whose identity is a zero.
+    // Each form of SEC 1, which encodes the identity as a zero.
     let even = 2 + y[31] % 2;
     let forms = [
         vec![],
@@ -143,7 +142,7 @@ fn names_are_of_groups_and_facts_are_theirs() {
         assert_eq!((facts.name, facts.key, facts.point), (name, 32, point));
     }
     assert_eq!(facts("p384"), None);
-    // All groups of protocols are known here, and each by one name.
+    // All groups of protocols are known here, each under one name.
     use crate::protocols::{self, groups};
     assert!(
         groups::ALL

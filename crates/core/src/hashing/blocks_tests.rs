@@ -1,10 +1,10 @@
-//! The sizes against their bounds, each computed in another way, and against simulations.
+//! Sizes are tested against their bounds, each computed in another way, and against simulations.
 
 use super::*;
 use crate::hash::{Domain, ItemHash};
 use crate::hashing::cuckoo::{Functions, Table};
 
-/// Bytes, roughly as the union that uses these tables counts them.
+/// Cost in bytes, approximately as the union that uses these tables computes it.
 fn cost(blocks: &Blocks) -> u64 {
     (blocks.all_bins() * (26 + 11 * (2 * blocks.levels as usize - 1) / 2) + 50 * blocks.all_items()) as u64
 }
@@ -26,7 +26,7 @@ fn chernoff(n: usize, blocks: usize, most: usize) -> f64 {
     }
 }
 
-/// C(n, k), by logarithms.
+/// C(n, k), computed with logarithms.
 fn ln_choose(n: usize, k: usize) -> f64 {
     (0..k).map(|i| ((n - i) as f64).ln() - ((i + 1) as f64).ln()).sum()
 }
@@ -65,7 +65,8 @@ fn all_bounds_are_kept_at_all_sizes() {
     }
 }
 
-/// The design's example, with 2^-9 of the exponent for 394 blocks, and what its condition on few items rejects.
+/// The example of the design, where 394 blocks add nine bits to the exponent, and tables that its condition on few
+/// items rejects.
 #[test]
 fn sizes_of_the_design() {
     let of = |n, levels| Blocks::several(42, n, levels);
@@ -77,7 +78,7 @@ fn sizes_of_the_design() {
     assert!(of(1 << 26, 12).is_some());
 }
 
-/// One block less, or one item more in each, breaks a bound.
+/// One block less, or one more item in each, violates a bound.
 #[test]
 fn there_are_as_few_blocks_as_the_bounds_allow() {
     for (n, levels) in [(20_000, 10), (1 << 20, 12), (1 << 22, 14)] {
@@ -90,7 +91,7 @@ fn there_are_as_few_blocks_as_the_bounds_allow() {
     }
 }
 
-/// At a weak exponent failures can be counted: they are no more than promised. Many items in blocks of few bins.
+/// At a weak exponent failures can be counted: their number is within the bound. Many items, in blocks of few bins.
 #[test]
 fn placements_fail_no_more_often_than_promised() {
     let (n, exponent, runs) = (6000, 3, 60);
@@ -106,11 +107,11 @@ fn placements_fail_no_more_often_than_promised() {
         };
         (0..blocks.number).any(|block| full(block) > blocks.items)
     });
-    // Three of 2^-3 would be 22; six standard deviations more.
+    // Expected are at most 22, from three failures of 2^-3; the limit is six standard deviations higher.
     assert!(failures.count() <= 45);
 }
 
-/// An item's bins are three different ones of one block, and blocks are equally full.
+/// An item's bins are three different bins of one block, and blocks are equally full.
 #[test]
 fn items_spread_over_blocks_and_bins() {
     let (blocks, bins, n) = (50, 16, 20_000);
@@ -134,8 +135,9 @@ fn items_spread_over_blocks_and_bins() {
     }
 }
 
-/// The fit of the number of bins holds from [`EXACT`] items on. With 2^10 bins, the fewest, it allows 780 or more, so no table that is
-/// rare enough to fail has blocks of fewer; the condition in `several` is for bins that may come to be fewer.
+/// The fit of the number of bins holds from [`EXACT`] items on. With 2^10 bins, the minimum, it allows 780 or more, so
+/// no table with a small enough failure probability has blocks of fewer items; the condition in `several` guards
+/// against smaller blocks in the future.
 #[test]
 fn no_block_is_for_fewer_items_than_the_fit_holds_for() {
     let mut found = 0;

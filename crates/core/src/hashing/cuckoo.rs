@@ -1,50 +1,51 @@
 //! Cuckoo hashing with three hash functions and no stash (Pinkas, Schneider, Weinert and Wieder, "Efficient
-//! Circuit-Based PSI via Cuckoo Hashing", EUROCRYPT 2018), and the calculator of the number of bins.
+//! Circuit-Based PSI via Cuckoo Hashing", EUROCRYPT 2018), and the number of bins that it needs.
 //!
 //! A public function gives each item three *different* bins. One party places each of its items in one of them, at most
-//! one item in a bin. The other party looks for each of its items in all three. As the bins differ, an item is looked
-//! for exactly once in a bin, and `n` items make exactly 3 n pairs of an item and a bin.
+//! one item per bin. The other party looks up each of its items in all three. As the bins differ, an item is looked up
+//! at most once in a bin, and `n` items make exactly 3 n pairs of an item and a bin.
 //!
-//! The placement is searched by augmenting paths, so it fails only if there is none. Then another function must be
-//! drawn. The function must be chosen after the items: whoever chooses items for a known function can make them fail.
+//! The placement is found with augmenting paths, so it fails only if none exists. In that case another function must be
+//! drawn. The function must be chosen after the items: a party that chooses items for a known function can make
+//! placement fail.
 //!
-//! Leakage: that another function was needed. Not protected: the memory addresses of a party's items, which follow from
-//! them, and so the time to place them as a whole.
+//! Leakage: whether another function was needed. Not protected: memory addresses, which depend on a party's items, and
+//! so the total time to place them.
 
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash};
 use crate::secret::Secrets;
 use rayon::prelude::*;
 
-/// Bins of an item.
+/// Number of bins per item.
 pub const CHOICES: usize = 3;
 
-/// Items hashed at once: 16 KiB of hashes.
+/// Number of items hashed at once: 16 KiB of hashes.
 const BATCH: usize = 1 << 9;
-/// The number of a bin's item where it has none.
+/// Marks a bin without an item.
 const EMPTY: u32 = u32::MAX;
 
-/// The number of bins in which `n` items have a placement, except with probability 2^-`exponent` (up to 256).
+/// Returns a number of bins in which `n` items have a placement, except with probability 2^-`exponent` (up to 256).
 ///
-/// Items have no placement exactly if some k + 1 of them have all of their bins among some k bins (Hall). There are two
-/// bounds, and the result keeps both:
+/// Items have no placement if and only if some k + 1 of them have all of their bins among some k bins (Hall). The
+/// result satisfies two bounds:
 ///
 /// - e n bins, with e = (`exponent` + 256 + log2 n) / 240. This is a fit to simulations, published with the library
-///   cryptoTools for 512 items and more. At exponents at which failures can be counted it is on the safe side. It does
-///   not see the obstructions of few items.
+///   cryptoTools for 512 items and more. At exponents at which failures can be counted it is conservative. It does not
+///   cover obstructions of few items.
 /// - The expected number of obstructions: for k >= 3, p_k = C(k, 3) / C(bins, 3), the sum of C(n, k + 1) C(bins, k)
-///   p_k^(k + 1). Up to 512 items all k count, of more items those up to 10: for larger k the sum is far too
-///   pessimistic, and the fit covers them. A table for more than 512 items keeps the bound for 512 of them too, so
-///   that the number of bins never falls when `n` grows.
+///   p_k^(k + 1). Up to 512 items the sum is over all k, and for more items over k up to 10: for larger k it is far too
+///   pessimistic, and the fit covers them. A table for more than 512 items also satisfies the bound for 512, so that
+///   the number of bins never decreases as `n` grows.
 ///
-/// Every machine computes the same number, from integers and products of floating-point numbers. These round in one way
-/// everywhere; logarithms do not.
+/// Every machine computes the same number, from integers and products of floating-point numbers. These round
+/// identically everywhere; logarithms do not.
 pub fn number(exponent: u32, n: usize) -> usize {
     let exponent = exponent.min(256);
     let limit = (0..exponent).fold(1.0 - MARGIN, |limit, _| limit / 2.0);
     let few = n.min(EXACT);
     let good = |bins| obstructed(few, bins, few) <= limit && obstructed(n, bins, SMALL) <= limit;
-    // With at least as many bins as the fit has, the sums fall when the number of bins grows.
+    // From the fit's number of bins on, the sums decrease as the number of bins grows.
     let (mut low, mut high) = (0, fit(exponent, n).max(CHOICES));
     let least = high;
     while !good(high) {
@@ -63,11 +64,12 @@ pub fn number(exponent: u32, n: usize) -> usize {
     high
 }
 
-/// Taken from the limit, for rounding: a term is a product of less than 4000 floating-point operations.
+/// Subtracted from the limit to allow for rounding: a term is a product of fewer than 4000 floating-point operations.
 pub(super) const MARGIN: f64 = 1e-9;
-/// The most items with obstructions of all sizes. Of more items, the fit covers the larger ones.
+/// The maximum number of items for which obstructions of all sizes are counted. For more items, the fit covers the
+/// larger ones.
 pub(super) const EXACT: usize = 512;
-/// The most bins of an obstruction of more items than that.
+/// The maximum number of bins of an obstruction for more than [`EXACT`] items.
 pub(super) const SMALL: usize = 10;
 
 /// ceil(e n)
@@ -76,10 +78,10 @@ pub(super) fn fit(exponent: u32, n: usize) -> usize {
     (n as u128 * e).div_ceil(240 << FRACTION) as usize
 }
 
-/// Bits of a logarithm behind the point.
+/// Number of fractional bits of a logarithm.
 const FRACTION: u32 = 10;
 
-/// log2 of `n` in units of 2^-[`FRACTION`], rounded up; 0 for n = 0. By squaring integers.
+/// log2 of `n` in units of 2^-[`FRACTION`], rounded up, computed by squaring integers; 0 for n = 0.
 fn log2_up(n: usize) -> u64 {
     const ONE: u128 = 1 << 60;
     let mut log = u64::from(n.max(1).ilog2());
@@ -96,13 +98,14 @@ fn log2_up(n: usize) -> u64 {
 
 /// The expected number of obstructions of at most `most` bins, and so a bound on the probability that there is one.
 ///
-/// Each term is a product of k + 1 factors, which first rise and then fall. So no intermediate product is smaller
-/// than the term or 1. With at most [`EXACT`] items, none exceeds 2^1000 where there are more bins than items.
+/// Each term is a product of k + 1 factors, which first increase and then decrease. So no intermediate product is
+/// smaller than both the term and 1. With at most [`EXACT`] items and more bins than items, none exceeds 2^1000.
 fn obstructed(n: usize, bins: usize, most: usize) -> f64 {
     obstructed_in_blocks(n, 1, bins, most)
 }
 
-/// The same for blocks of so many bins. The k + 1 items of an obstruction are in one block, with probability blocks^-k.
+/// The sum of [`obstructed`] for blocks of `bins` bins each. The k + 1 items of an obstruction are in one block, with
+/// probability blocks^-k.
 pub(super) fn obstructed_in_blocks(n: usize, blocks: usize, bins: usize, most: usize) -> f64 {
     let (items, all, blocks) = (n as f64, bins as f64, blocks as f64);
     let triples = |k: f64| k * (k - 1.0) * (k - 2.0);
@@ -119,30 +122,30 @@ pub(super) fn obstructed_in_blocks(n: usize, blocks: usize, bins: usize, most: u
     total
 }
 
-/// The functions that give each item its bins. They are public.
+/// The public functions that give each item its bins.
 #[derive(Clone)]
 pub struct Functions {
     domain: Domain,
-    /// Blocks of bins. All bins of an item are in one of them.
+    /// The number of blocks of bins. All bins of an item are in one block.
     blocks: usize,
-    /// Bins of a block.
+    /// The number of bins per block.
     bins: usize,
 }
 
 impl Functions {
-    /// The functions of this oracle into so many bins: [`number`], or more.
+    /// Returns functions from this oracle into `bins` bins, at least [`number`].
     ///
     /// # Errors
-    /// [`Error::Bug`] for fewer than three bins, or more than have numbers.
+    /// [`Error::Bug`] for fewer than three bins, or more than can be numbered.
     pub fn new(domain: Domain, bins: usize) -> Result<Functions> {
         Functions::in_blocks(domain, 1, bins)
     }
 
-    /// The functions of this oracle into so many blocks of so many bins each. An item has one block, and its three bins
-    /// are different ones of this block.
+    /// Returns functions from this oracle into `blocks` blocks of `bins` bins each. An item has one block, and three
+    /// different bins in it.
     ///
     /// # Errors
-    /// As [`Functions::new`], and for no block.
+    /// [`Error::Bug`] for no blocks, for fewer than three bins per block, or for more bins than can be numbered.
     pub fn in_blocks(domain: Domain, blocks: usize, bins: usize) -> Result<Functions> {
         let all = blocks.saturating_mul(bins);
         match bins >= CHOICES && (1..EMPTY as usize).contains(&all) {
@@ -151,12 +154,12 @@ impl Functions {
         }
     }
 
-    /// The number of bins of all blocks.
+    /// Returns the number of bins of all blocks.
     pub fn bins(&self) -> usize {
         self.blocks * self.bins
     }
 
-    /// The three bins of each item.
+    /// Returns the three bins of each item.
     pub fn bins_of(&self, hashes: &[ItemHash]) -> Secrets<[u32; CHOICES]> {
         let mut all = Secrets::<[u32; CHOICES]>::zeros(hashes.len());
         all.par_chunks_mut(BATCH).zip(hashes.par_chunks(BATCH)).for_each(|(all, hashes)| {
@@ -169,12 +172,13 @@ impl Functions {
         all
     }
 
-    /// Three different bins of a block. All blocks and all triples are equally likely, up to 2^-64 for each number.
+    /// Returns three different bins of a block. All blocks and all triples are equally likely, up to 2^-64 for each
+    /// number.
     fn different(&self, numbers: [u64; CHOICES + 1]) -> [u32; CHOICES] {
         let below = |number: u64, n: usize| ((u128::from(number) * n as u128) >> 64) as u32;
         let start = below(numbers[CHOICES], self.blocks) * self.bins as u32;
         let first = below(numbers[0], self.bins);
-        // Among the bins without the first, then among those without the first two.
+        // Among the bins without the first, then among the bins without the first two.
         let second = below(numbers[1], self.bins - 1);
         let second = second + u32::from(second >= first);
         let third = below(numbers[2], self.bins - 2);
@@ -184,30 +188,30 @@ impl Functions {
     }
 }
 
-/// A set in bins, at most one item in each. Items are numbers: positions in the set.
+/// A set placed in bins, at most one item per bin. Items are given by their positions in the set.
 pub struct Table {
     items: Secrets<u32>,
 }
 
 impl Table {
-    /// Places these items. `None` if they have no placement.
+    /// Places these items; `None` if they have no placement.
     pub fn new(functions: &Functions, hashes: &[ItemHash]) -> Option<Table> {
         placed(&functions.bins_of(hashes), functions.bins())
     }
 
-    /// The number of bins.
+    /// Returns the number of bins.
     pub fn bins(&self) -> usize {
         self.items.len()
     }
 
-    /// The item of a bin, if it has one.
+    /// Returns the item of a bin, if it has one.
     pub fn item(&self, bin: usize) -> Option<usize> {
         let item = self.items[bin];
         (item != EMPTY).then_some(item as usize)
     }
 }
 
-/// Places items that have these bins: a matching, found one item after the other.
+/// Places the items with these bins: a matching, found one item at a time.
 fn placed(choices: &[[u32; CHOICES]], bins: usize) -> Option<Table> {
     let mut items = Secrets::from(vec![EMPTY; bins]);
     let mut search =
@@ -226,16 +230,17 @@ fn placed(choices: &[[u32; CHOICES]], bins: usize) -> Option<Table> {
 /// A breadth-first search from the bins of an item to an empty bin. Each step goes from a bin to the other bins of its
 /// item.
 struct Search {
-    /// The search that reached each bin last: the number of its item, plus 1.
+    /// The last search that reached each bin, as the number of its item plus 1.
     reached: Secrets<u32>,
-    /// The bin that it came from, or the same bin where it began.
+    /// The bin from which each bin was reached, or the bin itself if the search began there.
     from: Secrets<u32>,
-    /// The bins that it reached, in this order. All of them are full.
+    /// The bins that the search reached, in this order, all of which are full.
     queue: Secrets<u32>,
 }
 
 impl Search {
-    /// Moves items until one of the bins of `item` is free, which are all full. Returns this bin; its item has moved.
+    /// Moves items until one of the bins of `item`, which are all full, is free. Returns this bin, whose item has
+    /// moved.
     fn make_room(&mut self, items: &mut [u32], choices: &[[u32; CHOICES]], item: usize) -> Option<u32> {
         let number = item as u32 + 1;
         let (mut next, mut end) = (0, 0);
@@ -262,7 +267,7 @@ impl Search {
                 end += 1;
             }
         };
-        // Back along the path, each item moves into the bin that was freed.
+        // Moves each item, back along the path, into the bin that was freed.
         while self.from[free as usize] != free {
             let before = self.from[free as usize];
             items[free as usize] = items[before as usize];

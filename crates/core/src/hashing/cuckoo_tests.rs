@@ -1,4 +1,5 @@
-//! The number of bins against another computation and against simulations; placements against a search of all.
+//! The number of bins is tested against another computation and against simulations, placements against exhaustive
+//! search.
 
 use super::*;
 use crate::hash::SessionId;
@@ -20,7 +21,7 @@ fn random(n: usize, bins: usize, rng: &mut Prng) -> Vec<[u32; CHOICES]> {
     numbers.as_chunks().0.iter().map(|numbers| functions.different(*numbers)).collect()
 }
 
-/// The sum with every binomial coefficient by itself, in logarithms.
+/// The sum with each binomial coefficient computed separately, in logarithms.
 fn slow_sum(n: usize, bins: usize, most: usize) -> f64 {
     let choose = |n: usize, k: usize| -> f64 {
         (0..k).map(|i| ((n - i) as f64).ln() - ((i + 1) as f64).ln()).sum::<f64>()
@@ -29,7 +30,7 @@ fn slow_sum(n: usize, bins: usize, most: usize) -> f64 {
         let inside = choose(k, 3) - choose(bins, 3);
         (choose(n, k + 1) + choose(bins, k) + (k + 1) as f64 * inside).exp()
     };
-    // Smallest first.
+    // Smallest terms first.
     let mut terms: Vec<f64> = (3..=most.min(bins)).filter(|k| *k < n).map(term).collect();
     terms.sort_by(f64::total_cmp);
     terms.iter().sum()
@@ -58,7 +59,7 @@ fn the_sum_is_that_of_the_formula() {
     assert!([0, 1, 2, 3].iter().all(|&n| obstructed(n, 3, n) == 0.0));
 }
 
-/// Sizes of all kinds: few, around the switch between the bounds, many.
+/// Small sizes, sizes around the switch between the bounds, and large sizes.
 const SIZES: [usize; 19] =
     [0, 1, 2, 3, 4, 5, 6, 8, 20, 60, 180, 300, 511, 512, 513, 700, 1000, 1 << 20, 1 << 28];
 
@@ -72,7 +73,7 @@ fn numbers_keep_both_bounds_and_are_the_smallest() {
             let sum = |bins| slow_sum(n.min(EXACT), bins, EXACT).max(slow_sum(n, bins, SMALL));
             let limit = (-f64::from(exponent)).exp2();
             assert!(sum(bins) <= limit && bins as f64 >= fit, "{exponent} {n}: {bins}");
-            // One less breaks a bound. The fit's logarithm is rounded up.
+            // One bin less violates a bound. The fit's logarithm is rounded up.
             let less = bins as f64 - 1.0 < fit * (1.0 + 1e-5) || sum(bins - 1) > limit * (1.0 - 2.0 * MARGIN);
             assert!(bins == CHOICES || less, "{exponent} {n}: {bins}");
         }
@@ -84,7 +85,7 @@ fn numbers_of_the_published_fit() {
     for (n, bins) in [(1 << 10, 1306), (1 << 12, 5257), (1 << 16, 85197), (1 << 20, 1380626)] {
         assert_eq!(number(40, n), bins, "{n}");
     }
-    // Three bins hold three items. Four have the same three bins too often among 40: C(40, 3)^-3 > 2^-40.
+    // Three bins hold three items. Among 40 bins, four items have the same three too often: C(40, 3)^-3 > 2^-40.
     assert_eq!([0, 1, 2, 3, 4].map(|n| number(40, n)), [3, 3, 3, 4, 41]);
 }
 
@@ -98,7 +99,7 @@ fn numbers_grow_with_the_size_and_with_the_exponent() {
     for n in SIZES {
         assert!([0, 1, 8, 40, 41, 80, 256].map(|exponent| number(exponent, n)).is_sorted(), "{n}");
     }
-    // Exponents beyond are this one, so that the search ends.
+    // Larger exponents are treated as 256, so that the search terminates.
     assert_eq!(number(u32::MAX, 5), number(256, 5));
 }
 
@@ -135,7 +136,7 @@ fn placements_fail_no_more_often_than_the_numbers_promise() {
     }
 }
 
-/// Where the sum is exact, and where it is a bound that is not far away.
+/// Where the sum is exact, and where it is a tight bound.
 #[test]
 fn the_sum_is_near_the_rate_of_failures() {
     let mut rng = Prng::from_seed(&[2; 32]);
@@ -171,7 +172,7 @@ fn every_item_is_in_exactly_one_of_its_bins() {
     }
 }
 
-/// Whether each item can have a bin of its own, by trying all.
+/// Whether each item can have its own bin, found by exhaustive search.
 fn fits(choices: &[[u32; CHOICES]], taken: &mut Vec<u32>) -> bool {
     let Some((own, others)) = choices.split_first() else { return true };
     own.iter().any(|bin| {
@@ -212,9 +213,9 @@ fn items_without_a_placement_have_none() {
     assert!(placed(&[[0, 1, 2], [2, 0, 1], [5, 6, 7], [1, 2, 0], [0, 2, 1]], 10).is_none());
     assert!(Table::new(&functions(1, 3), &hashes(3)).is_some());
     assert!(Table::new(&functions(1, 3), &hashes(4)).is_none());
-    // The same item twice is two items; four times it is too many.
+    // An item given twice counts as two items; four times is too many.
     assert!(Table::new(&functions(1, 50), &[hashes(1)[0]; 4]).is_none());
-    // Another function is another try: four items in four bins.
+    // Each function is a separate try: four items in four bins.
     let tries = (0..2000).filter(|&name| Table::new(&functions(name, 4), &hashes(4)).is_none()).count();
     assert!((5..80).contains(&tries), "{tries}");
     for bins in [0, 1, 2, EMPTY as usize] {
@@ -237,7 +238,7 @@ fn the_three_bins_are_different_and_all_triples_equally_likely() {
     let mean = n as f64 / 60.0;
     let chi2: f64 = seen.values().map(|&c| (f64::from(c) - mean).powi(2) / mean).sum();
     assert!(chi2 < 130.0, "chi-squared {chi2}");
-    // Of very many bins each is as likely, too: 187.5 on average, five standard deviations.
+    // With very many bins, each is equally likely too: 187.5 on average, five standard deviations.
     let mut ends = [0; 16];
     functions(1, 1 << 20)
         .bins_of(&hashes(1000))
@@ -256,7 +257,7 @@ fn bins_follow_from_the_function_and_the_item() {
     };
     let all = [of(1).to_vec(), of(2).to_vec()].concat();
     assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), 2 * hashes.len());
-    // By the definition, and so the same for each item alone.
+    // Computed from the definition, and so equal for each item alone.
     let domain = Domain::new(&SessionId::of([1; 32]), "cuckoo");
     for (hash, bins) in hashes.iter().zip(&all) {
         let numbers: [u8; 32] = domain.hash(&[hash]);

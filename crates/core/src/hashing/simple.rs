@@ -1,36 +1,36 @@
-//! Simple hashing of items into bins (KRTW19 5.2), and the calculators of the number and the size of bins.
+//! Simple hashing of items into bins (KRTW19 5.2), and the number and size of the bins.
 //!
-//! Both parties throw their items into the same bins by one public hash function. Each fills its bins up to a bound
+//! Both parties throw their items into the same bins with one public hash function. Each fills its bins up to a bound
 //! on the real items of a bin, so that the loads do not show. The bound must hold for all bins at once, except with a
-//! small probability. If it does not, no harm is done: the items are thrown again by another function.
+//! small probability. If it does not, security is unaffected: the items are thrown again with another function.
 //!
-//! Leakage: that the items had to be thrown again. Not protected: the memory addresses of a party's items, which
-//! follow from them, and so the time to place them as a whole.
+//! Leakage: whether the items had to be thrown again. Not protected: memory addresses, which depend on a party's items,
+//! and so the total time to place them.
 
 use crate::hash::{Domain, ItemHash};
 use crate::params::share;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 
-/// The smallest bound that holds for all of `bins` bins at once, except with probability 2^-`exponent`, when `n`
-/// items are thrown into them: `bins Pr[Binomial(n, 1 / bins) > bound] <= 2^-exponent` (KRTW19, equation 2).
+/// Returns the smallest bound that holds for all of `bins` bins at once, except with probability 2^-`exponent`, when
+/// `n` items are thrown into them: `bins Pr[Binomial(n, 1 / bins) > bound] <= 2^-exponent` (KRTW19, equation 2).
 pub fn bound(exponent: u32, n: usize, bins: usize) -> usize {
     bound_of(exponent, n, bins, 1, bins)
 }
 
-/// The same for `sets` sets of `of` bins each: a bound on the items of every set.
+/// Returns the smallest such bound on the items of every one of `sets` sets of `of` bins each.
 pub fn bound_of(exponent: u32, n: usize, sets: usize, of: usize, bins: usize) -> usize {
     if of >= bins || n == 0 {
         return n;
     }
     let ratio = ratios(n, of, bins);
     let most = -f64::from(exponent) * std::f64::consts::LN_2 - (sets.max(1) as f64).ln() - MARGIN;
-    // Below the mean the probability is at least a half.
+    // Below the mean the probability is at least one half.
     let mut bound = (n as u128 * of as u128 / bins as u128) as usize;
     // ln Pr[Binomial = i], for i one above the bound.
     let mut first = term(n, of, bins, (bound + 1).min(n));
     while bound < n {
-        // Pr[Binomial > bound] against its first term.
+        // Pr[Binomial > bound], relative to its first term.
         let (mut term, mut rest, mut i) = (1.0, 0.0, bound + 1);
         while term > rest * 1e-17 {
             rest += term;
@@ -46,12 +46,12 @@ pub fn bound_of(exponent: u32, n: usize, sets: usize, of: usize, bins: usize) ->
     bound
 }
 
-/// Subtracted from the bound on the logarithm of a probability, for rounding. A ratio has a relative error of at most
-/// 3 * 2^-53, and a logarithm one of at most 2 * 2^-53. With compensated additions this sums up to less than 2e-7 for
-/// 2^28 items thrown into two bins or more.
+/// Subtracted from the bound on the logarithm of a probability, to allow for rounding. A ratio has a relative error of
+/// at most 3 * 2^-53, and a logarithm one of at most 2 * 2^-53. With compensated additions this sums up to less than
+/// 2e-7 for 2^28 items thrown into two bins or more.
 const MARGIN: f64 = 1e-6;
 
-/// Pr[Binomial(n, of / bins) = i + 1] / Pr[Binomial(n, of / bins) = i], of i.
+/// Pr[Binomial(n, of / bins) = i + 1] / Pr[Binomial(n, of / bins) = i] as a function of i.
 fn ratios(n: usize, of: usize, bins: usize) -> impl Fn(usize) -> f64 {
     // The odds that an item falls into the set.
     let odds = of as f64 / (bins - of) as f64;
@@ -67,7 +67,7 @@ fn term(n: usize, of: usize, bins: usize, i: usize) -> Sum {
     term
 }
 
-/// A compensated sum (Neumaier). It keeps the rounding errors of its additions, which exceed the margin for 2^28
+/// A compensated sum (Neumaier). It accounts for the rounding errors of its additions, which exceed the margin for 2^28
 /// items in two bins.
 #[derive(Clone, Copy, Default)]
 struct Sum {
@@ -88,26 +88,26 @@ impl Sum {
     }
 }
 
-/// Numbers of bins and bounds on the real items in each, for both parties.
+/// The number of bins, and bounds on the real items per bin, for both parties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bins {
     /// The number of bins.
     pub number: usize,
-    /// The most items of the receiver in a bin.
+    /// The maximum number of the receiver's items in a bin.
     pub receiver: usize,
-    /// The most items of the sender in a bin.
+    /// The maximum number of the sender's items in a bin.
     pub sender: usize,
 }
 
 impl Bins {
-    /// The bins of least cost for sets of these sizes, among those with at most `largest` items of the receiver and of
-    /// the sender. The bounds of one party or the other fail with a probability of 2^-`exponent`.
+    /// Returns the bins of least cost for sets of these sizes, among bins with at most `largest` items of the receiver
+    /// and of the sender. The bounds of one party or the other fail with a probability of 2^-`exponent`.
     ///
-    /// Each party has its own bound, by the size of its set. The sender's is the number of tests of a bin, the
-    /// receiver's the length of a polynomial; they need not be equal. For sets of unequal size, the paper's single
-    /// bound (n the larger size) costs many times as much.
+    /// Each party has its own bound, from the size of its set. The sender's bound is the number of tests per bin, the
+    /// receiver's the length of a polynomial; they may differ. For sets of unequal size, the paper's single bound (n
+    /// the larger size) costs many times as much.
     ///
-    /// `cost` must not fall when a bound or the number of bins grows.
+    /// `cost` must not decrease as a bound or the number of bins grows.
     pub fn best(
         exponent: u32,
         (n_r, n_s): (usize, usize),
@@ -122,8 +122,8 @@ impl Bins {
         };
         let allowed = |bins: &Bins| bins.receiver <= largest.0 && bins.sender <= largest.1;
         let most = n_r.max(n_s).max(1);
-        // In steps of 2 %, from the number below which a bin of average load is too large. One bin for each item is
-        // always enough.
+        // In steps of 2 %, from the number below which a bin of average load is too large. One bin per item is always
+        // enough.
         let mut number = n_r.div_ceil(largest.0 + 1).max(n_s.div_ceil(largest.1 + 1)).max(1);
         let mut best = of(most);
         while number < most {
@@ -133,7 +133,7 @@ impl Bins {
             }
             number += (number / 50).max(1);
         }
-        // The fewest bins of these sizes.
+        // The smallest number of bins with these bounds.
         let (mut low, mut high) = (best.number - best.number / 40, best.number);
         while low < high {
             let middle = (low + high) / 2;
@@ -148,16 +148,16 @@ impl Bins {
     }
 }
 
-/// A set in bins. Items are numbers: positions in the set.
+/// A set in bins. Items are given by their positions in the set.
 pub struct Table {
-    /// Where each bin begins among the items, and where the last one ends.
+    /// The position of each bin's first item in `items`, and the end of the last bin.
     starts: Secrets<u32>,
     items: Secrets<u32>,
 }
 
 impl Table {
-    /// Throws these items into bins. `function` must be chosen after the items. It has 64 bits, so the probabilities
-    /// of bins differ by at most 2^-64.
+    /// Throws these items into bins. `function` must be chosen after the items. Its output has 64 bits, so the
+    /// probabilities of bins differ by at most 2^-64.
     pub fn new(function: &Domain, hashes: &[ItemHash], bins: usize) -> Table {
         let bin_of = |hash: &ItemHash| {
             let number = u64::from_le_bytes(function.hash(&[hash]));
@@ -177,12 +177,12 @@ impl Table {
         Table { starts, items }
     }
 
-    /// The items of a bin.
+    /// Returns the items of a bin.
     pub fn bin(&self, bin: usize) -> &[u32] {
         &self.items[self.starts[bin] as usize..self.starts[bin + 1] as usize]
     }
 
-    /// The number of items in the fullest set, where the bins are cut into sets of `of` consecutive bins.
+    /// Returns the number of items in the fullest of the sets of `of` consecutive bins into which the bins are cut.
     pub fn fullest(&self, of: usize) -> usize {
         let cuts = (0..self.starts.len()).step_by(of).map(|i| self.starts[i]);
         let cuts = Secrets::from(cuts.collect::<Vec<_>>());

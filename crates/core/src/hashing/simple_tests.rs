@@ -1,6 +1,6 @@
 use super::*;
 
-/// Pr[Binomial(n, p) = i] for all i, one throw after the other.
+/// Pr[Binomial(n, p) = i] for all i, computed throw by throw.
 fn binomial(n: usize, p: f64) -> Vec<f64> {
     let mut all = vec![0.0; n + 2];
     all[0] = 1.0;
@@ -17,7 +17,7 @@ fn bounds_are_the_smallest_by_the_exact_distribution() {
     for n in [0usize, 1, 2, 3, 7, 30, 64, 200] {
         for bins in [1usize, 2, 3, 8, 17, 200] {
             let probability = binomial(n, 1.0 / bins as f64);
-            // Smallest terms first, so that nothing is lost.
+            // Smallest terms first, to avoid rounding errors.
             let above = |m: usize| bins as f64 * probability[m + 1..].iter().rev().sum::<f64>();
             for exponent in [1, 20, 40, 42] {
                 let bound = bound(exponent, n, bins);
@@ -31,7 +31,7 @@ fn bounds_are_the_smallest_by_the_exact_distribution() {
     }
 }
 
-/// Against Loader's saddle-point form, which has no long sum, a little above the mean.
+/// Tested slightly above the mean against Loader's saddle-point form, which has no long sum.
 #[test]
 fn rounding_is_within_the_margin_at_the_largest_sizes() {
     let stirling = |x: f64| 1.0 / (12.0 * x) - 1.0 / (360.0 * x * x * x);
@@ -39,7 +39,7 @@ fn rounding_is_within_the_margin_at_the_largest_sizes() {
         let e = (x - mean) / mean;
         mean * ((1.0 + e) * e.ln_1p() - e)
     };
-    // The largest set: in few bins, and in frames as full as they can be. Bins of a large set.
+    // The largest set: in few bins, and in frames of maximum load. Bins of a large set.
     for (n, of, bins) in [(1usize << 28, 1usize, 8usize), (1 << 28, 1 << 12, 1 << 20), (1 << 20, 3, 1 << 12)]
     {
         let mean = n * of / bins;
@@ -86,7 +86,7 @@ fn table_2_of_the_paper() {
     }
 }
 
-/// About what a run costs.
+/// Approximate cost of a run.
 fn cost(bins: &Bins) -> u64 {
     (bins.number * (bins.sender + 1) * (1100 + 72 * (bins.receiver + 1))) as u64
 }
@@ -109,13 +109,13 @@ fn the_best_bins_are_about_the_best_of_all() {
         };
         assert_eq!(found, alone);
     }
-    // Epsilon is in [0.04, 0.06], or a little above: the paper, which says [0.4, 0.6], slipped by a factor of ten.
+    // Epsilon is in [0.04, 0.06], or slightly above; the paper's [0.4, 0.6] is too large by a factor of ten.
     for log in [12, 16, 20, 24] {
         let found = Bins::best(40, (1 << log, 1 << log), (255, 4095), cost);
         let epsilon = found.number as f64 / f64::from(1 << log);
         assert!((0.035..0.07).contains(&epsilon), "{log}: {found:?}, {epsilon}");
     }
-    // A small set against a large one takes a fraction of two large ones.
+    // A small set against a large one costs a fraction of two large ones.
     let (large, unequal) = (1 << 24, Bins::best(40, (1 << 24, 100), (255, 4095), cost));
     assert!(cost(&unequal) * 10 < cost(&Bins::best(40, (large, large), (255, 4095), cost)), "{unequal:?}");
     assert!(unequal.receiver <= 255);
@@ -150,7 +150,7 @@ fn every_item_is_in_its_bin() {
     };
     for bins in [1, 2, 7, 50, 2000] {
         let loads = throw(1, &hashes, bins);
-        // Another function throws them elsewhere. A part of the set goes to the same bins as in the whole.
+        // Another function gives other bins. A subset goes to the same bins as within the whole set.
         assert!(bins == 1 || loads != throw(2, &hashes, bins));
         for (part, whole) in throw(1, &hashes[..300], bins).iter().zip(&loads) {
             assert!(part.iter().all(|item| whole.contains(item)));

@@ -1,16 +1,16 @@
-//! Base OTs over ristretto255: endemic OT (MR19: "Endemic Oblivious Transfer", Masny and Rindal, CCS 2019),
-//! with the Diffie-Hellman key agreement.
+//! Base OTs over ristretto255: endemic OT (MR19: "Endemic Oblivious Transfer", Masny and Rindal, CCS 2019), with
+//! Diffie-Hellman key agreement.
 //!
 //! Security: malicious receivers and senders, DDH, random oracles into the group and into keys. Leakage: none. The
-//! paper's parties may speak at the same time, and each may influence its own output ("endemic"). Here b G is sent
-//! only when r_0 and r_1 have come: a receiver that knew it could try values of r_0 until its pad is as it wants it.
-//! CM20 relies on that; OT extension does not.
+//! paper's parties may send at the same time, and each may influence its own output ("endemic"). Here b G is sent only
+//! after r_0 and r_1 have arrived: a receiver that knew it could try values of r_0 until it gets a pad of its choice.
+//! CM20 relies on this order; OT extension does not.
 //!
-//! Cost: 96 bytes and 5 scalar multiplications per OT in total, batched over all OTs. One of the five is the sender's
-//! fresh key pair per OT (128 in total for OT extension), which avoids an assumption.
+//! Cost: 96 bytes and 5 scalar multiplications per OT in total, batched over all OTs. One of the five makes the
+//! sender's fresh key pair per OT (128 in total for OT extension), which avoids an assumption.
 //!
-//! The receiver picks one of its two group elements uniformly; the hash of that one then fixes the other. So it
-//! can know the discrete logarithm behind at most one of the two keys.
+//! The receiver picks one of its two group elements uniformly; the hash of this element then fixes the other. So it can
+//! know the discrete logarithm of at most one of the two keys.
 
 use super::Pad;
 use crate::channel::Message;
@@ -26,10 +26,10 @@ use zeroize::Zeroizing;
 const R: Message<[u8; 64]> = Message::new(0x31, "R->S  base OT r_0, r_1");
 const B: Message<[u8; 32]> = Message::new(0x32, "S->R  base OT b G");
 
-/// An encoding of a group element.
+/// The encoding of a group element.
 type Bytes = [u8; 32];
 
-/// r_0 and r_1.
+/// The pair r_0, r_1.
 type Pair = [Bytes; 2];
 
 /// The random oracles of one batch.
@@ -44,7 +44,7 @@ impl Oracles {
         Oracles { point: Domain::new(&part, "base OT point"), key: Domain::new(&part, "base OT key") }
     }
 
-    /// The uniform bytes that are mapped to the element H_b(r) of OT `i`.
+    /// The uniform bytes that map to the element H_b(r) of OT `i`.
     fn uniform(&self, i: usize, branch: u8, r: &Bytes) -> [u8; 64] {
         self.point.hash(&[&(i as u64).to_le_bytes(), &[branch], r])
     }
@@ -56,7 +56,7 @@ impl Oracles {
     }
 }
 
-/// Runs the receiver: one OT per choice. Returns the chosen pads. For `purpose` see [`super`].
+/// Runs the receiver, with one OT per choice. Returns the chosen pads. For `purpose` see [`super`].
 pub fn receiver(cx: &mut Context, purpose: &'static str, choices: &[bool]) -> Result<Secrets<Pad>> {
     let oracles = Oracles::new(&cx.session, purpose);
     // 1. r_(1-c) is uniform, r_c = a G - H_c(r_(1-c)). Computed for both values of c, so that the time does not
@@ -66,7 +66,7 @@ pub fn receiver(cx: &mut Context, purpose: &'static str, choices: &[bool]) -> Re
     let other = cx.threads.run(|| encode(&map(&unpicked(n, cx.rng))));
     let a_g = Table::generator().multiply(&a);
     let choose = |branch| {
-        // Zeroized: it would reveal which of r_0, r_1 was picked uniformly.
+        // Zeroized, because it would reveal which of r_0 and r_1 was picked uniformly.
         let uniform = other.iter().enumerate().map(|(i, r)| oracles.uniform(i, branch, r));
         let uniform = Zeroizing::new(uniform.collect::<Vec<_>>());
         let mut chosen = a_g.clone();
@@ -83,7 +83,7 @@ pub fn receiver(cx: &mut Context, purpose: &'static str, choices: &[bool]) -> Re
     };
     let sent: Vec<Pair> = (0..n).map(pair).collect();
     cx.ch.tx.send(R, &sent.iter().map(joined).collect::<Vec<_>>())?;
-    // 3. The chosen pad comes from a (b G).
+    // 3. 3. The chosen pad is derived from a (b G).
     let answers = cx.ch.rx.recv(B, n)?;
     let shared = cx.threads.run(|| {
         let mut shared = group_elements(&answers)?;
@@ -94,7 +94,7 @@ pub fn receiver(cx: &mut Context, purpose: &'static str, choices: &[bool]) -> Re
     Ok(Secrets::from((0..n).map(pad).collect::<Vec<_>>()))
 }
 
-/// The uniform bytes that are mapped to the elements r_(1-c).
+/// The uniform bytes that map to the elements r_(1-c).
 fn unpicked(n: usize, rng: &mut Prng) -> Zeroizing<Vec<[u8; 64]>> {
     Zeroizing::new((0..n).map(|_| rng.bytes()).collect::<Vec<_>>())
 }
@@ -102,13 +102,13 @@ fn unpicked(n: usize, rng: &mut Prng) -> Zeroizing<Vec<[u8; 64]>> {
 /// Runs the sender for `n` OTs. Returns both pads of each. For `purpose` see [`super`].
 pub fn sender(cx: &mut Context, purpose: &'static str, n: usize) -> Result<Secrets<[Pad; 2]>> {
     let oracles = Oracles::new(&cx.session, purpose);
-    // 2. b G, while the receiver computes. It is sent when the receiver can no longer choose r_0 and r_1, and at once, so
-    //    that both parties compute the pads side by side.
+    // 2. 2. b G, computed while the receiver computes. It is sent once the receiver can no longer choose r_0 and r_1,
+    //    and before the pads, so that both parties compute these in parallel.
     let b = Scalars::random(n, cx.rng);
     let answers = cx.threads.run(|| encode(&Table::generator().multiply(&b)));
     let received: Vec<Pair> = cx.ch.rx.recv(R, n)?.iter().map(split).collect();
     cx.ch.tx.send(B, &answers)?;
-    // 3. The pads come from b (r_0 + H_0(r_1)) and b (r_1 + H_1(r_0)).
+    // 3. 3. The pads are derived from b (r_0 + H_0(r_1)) and b (r_1 + H_1(r_0)).
     let r = cx.threads.run(|| group_elements(received.as_flattened()))?;
     let branches = || (0..n).flat_map(|i| [(i, 0), (i, 1)]);
     let uniform: Vec<_> = branches()
@@ -127,7 +127,7 @@ pub fn sender(cx: &mut Context, purpose: &'static str, n: usize) -> Result<Secre
     Ok(pads)
 }
 
-/// Decodes what the peer sent. No element may be the identity.
+/// Decodes the peer's elements, none of which may be the identity.
 fn group_elements(bytes: &[Bytes]) -> Result<Secrets<Element>> {
     decode(bytes)
         .map_err(|i| Error::misbehaves(format_args!("element {i} of its base OTs is not one of the group")))

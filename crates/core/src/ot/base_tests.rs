@@ -69,7 +69,7 @@ fn the_oracles_depend_on_everything_they_are_given() {
     assert_ne!(point.hash::<16>(&[&[1]]), key.hash::<16>(&[&[1]]));
 }
 
-/// The messages of both parties under these seeds of sender and receiver.
+/// The messages of both parties for these seeds of sender and receiver.
 fn messages(choices: &[bool], seeds: [u8; 2]) -> (Vec<Pair>, Vec<Bytes>) {
     let session = SessionId::of([7; 32]);
     let rng = |role: usize| Prng::from_seed(&[seeds[role]; 32]);
@@ -82,7 +82,7 @@ fn messages(choices: &[bool], seeds: [u8; 2]) -> (Vec<Pair>, Vec<Bytes>) {
     (r.as_chunks().0.iter().map(split).collect(), b.as_chunks().0.to_vec())
 }
 
-/// What a sender can compute for each OT: r_0, r_1, r_0 + H_0(r_1) and r_1 + H_1(r_0). One of them is a G.
+/// The elements that a sender can compute for each OT: r_0, r_1, r_0 + H_0(r_1) and r_1 + H_1(r_0). One of them is a G.
 fn computed(r: &[Pair]) -> Vec<Bytes> {
     let oracles = Oracles::new(&SessionId::of([7; 32]), "a");
     let branches = (0..r.len()).flat_map(|i| [(i, 0), (i, 1)]);
@@ -92,8 +92,7 @@ fn computed(r: &[Pair]) -> Vec<Bytes> {
     r.as_flattened().iter().chain(encode(&sums).iter()).copied().collect()
 }
 
-/// An element that repeats, or that can be predicted, reveals which of r_0 and r_1 was picked uniformly, and
-/// so the choice.
+/// An element that repeats, or is predictable, reveals which of r_0 and r_1 was picked uniformly, and so the choice.
 #[test]
 fn all_elements_are_fresh_in_every_ot_and_every_run() {
     let n = 20;
@@ -105,7 +104,7 @@ fn all_elements_are_fresh_in_every_ot_and_every_run() {
     assert_eq!(answers.len(), 2 * n);
 }
 
-/// The same of two uses that go on with one generator.
+/// All elements are also fresh in two consecutive uses of one generator.
 #[test]
 fn all_elements_are_fresh_in_every_use_of_a_generator() {
     let choices: Vec<bool> = (0..20).map(|i| i % 3 == 0).collect();
@@ -132,7 +131,7 @@ fn all_elements_are_fresh_in_every_use_of_a_generator() {
     assert_eq!(answers.len(), 2 * choices.len());
 }
 
-/// A party that could try all values would find the picked element, and so the choice, or the pad.
+/// A party that could try all values would find the picked element and so the choice, or the pad.
 #[test]
 fn elements_that_are_not_picked_hashes_and_pads_are_of_full_width() {
     every_bit_is_random(&unpicked(400, &mut Prng::from_seed(&[1; 32])), 512);
@@ -173,7 +172,7 @@ fn who_knows_both_logarithms_has_neither_pad() {
 #[test]
 fn the_sender_says_nothing_before_the_receiver_has_chosen() {
     let (mut a, mut b) = Channel::pair();
-    // Something other than the elements.
+    // A value other than the elements.
     b.tx.send(B, &[[0; 32]]).unwrap();
     let rng = &mut Prng::from_seed(&[1; 32]);
     let e = sender(&mut Context::new(&mut a, &SessionId::of([7; 32]), rng), "a", 1).unwrap_err();
@@ -181,7 +180,7 @@ fn the_sender_says_nothing_before_the_receiver_has_chosen() {
     assert_eq!(a.bytes_sent(), 0);
 }
 
-/// Why that is so: here the receiver knows b G before, from a run with the same randomness.
+/// The reason: here the receiver already knows b G, from a run with the same randomness.
 #[test]
 fn a_receiver_that_knew_the_answer_could_choose_its_pad() {
     let session = SessionId::of([7; 32]);

@@ -1,35 +1,32 @@
-//! What makes OT extension secure against malicious parties: the check of the punctured trees and the check of
-//! the corrections. (Roy22: "SoftSpokenOT", the consistency checks of its GGM trees and of its subspace VOLE,
-//! here for the repetition code.) Only the receiver of the extension can cheat: the sender sends nothing after
-//! the base OTs.
+//! Security of OT extension against malicious parties: the check of the punctured trees and the check of the
+//! corrections. (Roy22: "SoftSpokenOT", the consistency checks of its GGM trees and of its subspace VOLE, here for the
+//! repetition code.) Only the receiver of the extension can cheat, because the sender sends nothing after the base OTs.
 //!
-//! Security: malicious receivers, AES an ideal cipher, BLAKE3 a random oracle.
+//! Security: malicious receivers, with AES an ideal cipher and BLAKE3 a random oracle.
 //!
-//! The checks leave a cheater selective failure. It can make its messages right for only some values of a tree's
-//! alpha_i, and is detected if alpha_i is another one. So it learns b bits of Delta with probability 2^-b, over
-//! all frames together, and is detected otherwise. One failure ends the use of this Delta, because the sender
-//! makes no pads after it. The end of the run tells the cheater that its guess was wrong, but that Delta is
-//! discarded.
+//! The checks allow selective failure. A cheater can make its messages valid for only some values of a tree's alpha_i,
+//! and is detected if alpha_i has another value. So it learns b bits of Delta with probability 2^-b, over all frames
+//! together, and is detected otherwise. One failure ends the use of this Delta, because the sender makes no pads after
+//! it. The end of the run reveals to the cheater that its guess was wrong, but that Delta is discarded.
 //!
 //! The hash of the pads allows for this: TMMO is tweakable circular correlation robust for any Delta of high
-//! min-entropy, and for rows that the attacker picks (GKWY20, section 7.4). The malicious form needs all of
-//! this: the tweak, which is the number of the OT, separates two rows that a cheater makes equal.
+//! min-entropy, and for rows that the attacker picks (GKWY20, section 7.4). The malicious form needs this in full: the
+//! tweak, which is the number of the OT, separates two rows that a cheater makes equal.
 //!
-//! **Trees.** Each leaf is expanded once more, into the seed of its stream and a tag of 32 bytes. The receiver
-//! sends the sum of the tags of each tree, and one hash of all tags of all trees. The sender computes the tag
-//! that it lacks and compares. There is one verdict over all trees, which is not sent. The check binds the
-//! receiver to one seed per leaf.
+//! **Trees.** Each leaf is expanded once more, into the seed of its stream and a tag of 32 bytes. The receiver sends
+//! the sum of the tags of each tree, and one hash of all tags of all trees. The sender computes the tag that it lacks
+//! and compares. There is one verdict over all trees, which is not sent. The check binds the receiver to one seed per
+//! leaf.
 //!
 //! **Corrections.** c_i fixes the choices x_i = c_i + u_i with which tree i is used. They must be the same in
 //! all trees; otherwise rows and pads reveal alpha_i. Each frame has an extra group of 128 OTs with random
 //! choices, which are discarded.
 //!
-//! Let x_1, x_2, ... be the groups of 128 choices as elements of GF(2^128). The receiver sends
-//! x~ = x_extra + sum chi_j x_j, and the same combination v~_b of the column v_b, for each of the 128 columns.
-//! The sender checks q~_b = v~_b + Delta_b x~ for each. The extra group hides everything else: x~ is uniform,
-//! and v~ follows from x~ and what the sender has. The coefficients are independent, so unequal x_i have equal
-//! x~_i with probability 2^-128. (The check of KOS15, which compresses all columns into one element, has a gap
-//! in its proof.)
+//! Let x_1, x_2, ... be the groups of 128 choices as elements of GF(2^128). The receiver sends x~ = x_extra + sum chi_j
+//! x_j, and the same combination v~_b of the column v_b, for each of the 128 columns. The sender checks q~_b = v~_b +
+//! Delta_b x~ for each. The extra group hides everything else: x~ is uniform, and v~ follows from x~ and the sender's
+//! state. The coefficients are independent, so unequal x_i have equal x~_i with probability 2^-128. (The check of
+//! KOS15, which compresses all columns into one element, has a gap in its proof.)
 //!
 //! The coefficients are a hash of the trees' check and of all corrections of this and earlier frames, so they
 //! are known only once these are fixed (Fiat-Shamir). That saves a round per frame and keeps frames
@@ -57,12 +54,12 @@ pub(super) type Tag = [u8; 32];
 
 pub(super) const TREES: Message<Tag> = Message::new(0x35, "R->S  check of the seed trees");
 pub(super) const PROOF: Message<Pad> = Message::new(0x36, "R->S  check of the corrections: x~, v~_b");
-/// Elements of a proof.
+/// Number of elements of a proof.
 pub(super) const PROOF_LEN: usize = 1 + WIDTH;
-/// Bytes of the extra group in a column. It comes last.
+/// Length of the extra group in a column in bytes. It comes last.
 pub(super) const EXTRA: usize = WIDTH / 8;
 
-/// The leaves of the sender's trees before it is checked that the receiver has the same ones. Only
+/// The leaves of the sender's trees before the check that the receiver has the same ones. Only
 /// [`trusted`](Self::trusted) and [`checked`](Self::checked) return seeds.
 pub(super) struct Leaves(Vec<Punctured>);
 
@@ -81,13 +78,13 @@ impl Leaves {
         self.0.len()
     }
 
-    /// The semi-honest form: the leaves are the seeds. Position y holds that of leaf alpha + y; position 0 holds
-    /// an unused value.
+    /// The semi-honest form, in which the leaves are the seeds. Position y holds the seed of leaf alpha + y; position 0
+    /// holds an unused value.
     pub(super) fn trusted(self) -> Vec<Secrets<Pad>> {
         self.0.iter().map(|tree| shifted(&tree.leaves, *tree.alpha)).collect()
     }
 
-    /// The malicious form: the seeds, in the same order, if the receiver's message is correct.
+    /// The malicious form, which returns the seeds in the same order if the receiver's message is correct.
     pub(super) fn checked(
         self,
         session: &SessionId,
@@ -148,8 +145,8 @@ pub(super) fn expand(i: usize, leaves: &[Pad]) -> (Secrets<Pad>, Secrets<Tag>) {
     (seeds, tags)
 }
 
-/// Position y gets the element at alpha + y, of 2^k elements. No address depends on alpha: each of its bits swaps, or not, all
-/// pairs of elements whose places differ in that bit only.
+/// Moves the element at alpha + y to position y, for 2^k elements. No address depends on alpha: each of its bits
+/// decides whether to swap all pairs of elements whose positions differ only in that bit.
 pub(super) fn shifted(from: &[Pad], alpha: u32) -> Secrets<Pad> {
     let mut to = Secrets::from(from.to_vec());
     for bit in 0..from.len().trailing_zeros() {
@@ -166,7 +163,7 @@ fn digest(session: &SessionId, tags: &[Tag]) -> Tag {
     Domain::new(session, "OT extension tags").hash(&[tags.as_flattened()])
 }
 
-/// Everything that the coefficients of the next frame depend on, and whether a check has failed.
+/// All data on which the coefficients of the next frame depend, and whether a check has failed.
 #[cfg_attr(any(test, feature = "test-util"), derive(Clone))]
 pub(super) struct Transcript {
     oracle: Domain,
@@ -181,8 +178,8 @@ impl Transcript {
         Transcript { oracle, state, failed: false }
     }
 
-    /// The coefficients of the groups of a frame with these corrections. That of the last group, the extra one,
-    /// is 1.
+    /// The coefficients of the groups of a frame with these corrections. The coefficient of the last group, the extra
+    /// one, is 1.
     pub(super) fn coefficients(&mut self, corrections: &[u8], groups: usize) -> Vec<Pad> {
         let hash: [u8; 32 + FRAME / WIDTH * 16] = self.oracle.hash(&[&self.state, corrections]);
         let (state, chi) = hash.split_at(32);
@@ -200,11 +197,11 @@ impl Transcript {
     }
 }
 
-/// The sender's columns q_b of a frame before the corrections are checked. Only [`trusted`](Self::trusted) and
+/// The sender's columns q_b of a frame before the check of the corrections. Only [`trusted`](Self::trusted) and
 /// [`checked`](Self::checked) return rows.
 pub(super) struct Columns(Secrets<u8>);
 
-/// Rows q_j of a frame, which has passed the check if there is one.
+/// Rows q_j of a frame that has passed the check, if there is one.
 pub(super) struct Rows(Secrets<Pad>);
 
 impl Columns {
@@ -212,12 +209,13 @@ impl Columns {
         Columns(columns)
     }
 
-    /// The semi-honest form: the first `n` rows.
+    /// The semi-honest form, which returns the first `n` rows.
     pub(super) fn trusted(self, n: usize) -> Rows {
         Rows(rows(&self.0, n))
     }
 
-    /// The malicious form: the first `n` rows, if `proof` is correct: q~_b = v~_b + Delta_b x~ for every b.
+    /// The malicious form, which returns the first `n` rows if `proof` is correct: q~_b = v~_b + Delta_b x~ for every
+    /// b.
     pub(super) fn checked(
         self,
         n: usize,

@@ -1,4 +1,4 @@
-//! The malicious form: honest runs, forgeries, and what the same attacks achieve against the semi-honest form.
+//! The malicious form: honest runs, forgeries, and the effect of the same attacks on the semi-honest form.
 
 use super::super::check::{expand, shifted};
 use super::tests::{Both, SESSION, random_choices, setup_at};
@@ -17,7 +17,7 @@ fn malicious(k: usize) -> Both {
     setup_at(Security::Malicious, "a", k)
 }
 
-/// The two are equal, and differ by Delta where the choice is 1.
+/// Asserts that both parties' rows are equal, and differ by Delta where the choice is 1.
 fn assert_correlated(sender: &Sender, q: &[Pad], v: &[Pad], choices: &[bool]) {
     assert_eq!([q.len(), v.len()], [choices.len(); 2]);
     for ((q, v), &c) in q.iter().zip(v).zip(choices) {
@@ -110,7 +110,7 @@ impl<F: FnMut(usize, Vec<u8>) -> Vec<Vec<u8>> + Send> Sink for Forger<F> {
     }
 }
 
-/// What the receiver sends for the setup and two frames of OTs, in this order.
+/// The receiver's messages for the setup and two frames of OTs, in this order.
 const SENT: [(u16, &str); 7] = [
     (0x32, "base OT b G"),
     (0x33, "sums of the levels"),
@@ -141,7 +141,7 @@ fn forged(
             };
             (0..4).try_for_each(|_| receiver.pads(&mut b.tx, &[true; 300]).map(drop)).ok();
         });
-        // The same Delta as in the run below.
+        // The Delta of the run below.
         let path = path(k, &Prng::from_seed(&[1; 32]).bytes());
         let rng = &mut Prng::from_seed(&[1; 32]);
         let sender = Sender::setup(&mut Context::new(&mut a, &SESSION, rng), "a", k, security);
@@ -152,7 +152,7 @@ fn forged(
     })
 }
 
-/// The frame with another body.
+/// Returns the frame with another body.
 fn frame(of: &[u8], body: &[u8]) -> Vec<u8> {
     [&of[..2], &(body.len() as u32).to_le_bytes(), body].concat()
 }
@@ -171,7 +171,7 @@ fn a_frame_that_is_shortened_lengthened_omitted_or_repeated_is_named() {
     assert!(forged(Security::Malicious, 6, |_, frame| vec![frame]).0.is_ok());
     for (at, (tag, name)) in SENT.into_iter().enumerate() {
         type Forge = fn(Vec<u8>) -> Vec<Vec<u8>>;
-        // The change, and how many frames later it is detected.
+        // The change, and the number of frames until it is detected.
         let ways: [(&str, Forge, usize); 6] = [
             ("shortened", |f| vec![frame(&f, &f[6..f.len() - 1])], 0),
             ("an element short", |f| vec![frame(&f, &f[6..f.len() - 32])], 0),

@@ -1,15 +1,15 @@
 //! Exponential ElGamal over ristretto255 for lists: [`Cipher`].
 //!
-//! The first part of encrypted bit number i is A_i, an element that i and the seed of the list are hashed to; what is
-//! sent is the second part, sk A_i + b_i G. With r_i the unknown discrete logarithm of A_i this is the ciphertext
-//! (r_i G, r_i PK + b_i G). So a bit takes 32 bytes instead of 64.
+//! The first part of encrypted bit number i is A_i, an element hashed from i and the seed of the list; only the second
+//! part, sk A_i + b_i G, is sent. With r_i the unknown discrete logarithm of A_i, this is the ciphertext (r_i G, r_i PK
+//! + b_i G). So a bit takes 32 bytes instead of 64.
 //!
-//! Security: IND-CPA under DDH on ristretto255, the hash to the group a random oracle. A seed is used for one list:
-//! the second parts of two lists with the same first parts differ by (b_i - b'_i) G.
+//! Security: IND-CPA under DDH on ristretto255, with the hash to the group a random oracle. Each seed must be used for
+//! one list only: the second parts of two lists with the same first parts differ by (b_i - b'_i) G.
 //!
-//! Cost: to encrypt a bit takes hashing to the group, a multiplication and an encoding; to load it, hashing and a
-//! decoding; to combine, two multiplications and, by tables, two or three; to open, one. Memory: 320 bytes for each
-//! ciphertext of a list, 160 for an opened one.
+//! Cost: encrypting a bit takes a hash to the group, a multiplication and an encoding; loading it, a hash to the group
+//! and a decoding; combining, two multiplications and two or three with tables; opening, one multiplication. Memory:
+//! 320 bytes for each ciphertext of a list, 160 for an opened one.
 
 use super::{FirstMalformed, Malformed, PublicKey, SecretKey, SecretScalar, decoded, multiples, unit};
 use crate::ahe::{Cipher, Effort, Name, Room};
@@ -27,20 +27,20 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use veilset_kernels::ristretto255::{Table, subtract};
 use zeroize::Zeroizing;
 
-/// Exponential ElGamal over ristretto255.
+/// Exponential ElGamal over ristretto255, as a cipher for lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ElGamal;
 
-/// First parts, and second parts.
+/// The first parts of ciphertexts, and the second parts.
 pub struct List([Secrets<Element>; 2]);
 
-/// Sums that a task adds to.
+/// Number of sums that a task adds to.
 const PART: usize = 1 << 8;
 
-/// The first parts of encrypted bits.
+/// The first parts of the encrypted bits with these numbers.
 fn first_parts(seed: &SessionId, numbers: impl Iterator<Item = u64>) -> Secrets<Element> {
     let domain = Domain::new(seed, "first part of an encrypted bit, by its number");
-    // Which bits are loaded is secret.
+    // The set of loaded bits is secret.
     let uniform: Vec<[u8; 64]> = numbers.map(|number| domain.hash(&[&number.to_le_bytes()])).collect();
     map(&Zeroizing::new(uniform))
 }
@@ -57,8 +57,8 @@ impl Cipher for ElGamal {
     const CIPHERTEXT: usize = 64;
     const SECRET: usize = 32;
     const UNFIT: &'static str = "not an element of ristretto255, or its identity";
-    // A cell takes a multiplication, an answer two to open and three to make; a cell to decode takes a third, and one to
-    // add a twentieth.
+    // In multiplications: a cell takes one to encrypt and a third to decode, an answer takes two to open and three to
+    // make, and an addition takes a twentieth.
     const EFFORT: Effort = Effort {
         primitive: Primitive::Ristretto255,
         encrypt: 100,
@@ -67,7 +67,7 @@ impl Cipher for ElGamal {
         combine: 300,
         open: 200,
     };
-    // Elements take 160 bytes and their encodings 32; a batch is of elements in four forms.
+    // Elements take 160 bytes and their encodings 32; a batch holds elements in four forms.
     const ROOM: Room = Room {
         listed: 2 * 160,
         opened: 4 * 160 + 4 * 32,
@@ -114,7 +114,7 @@ impl Cipher for ElGamal {
     }
 
     fn check(_: &PublicKey, _: &[u8]) -> Result<(), Malformed> {
-        // Decoding is most of the cost of a cell, so only cells that are loaded are decoded.
+        // Decoding is most of the cost of a cell, so cells are decoded only when loaded.
         Ok(())
     }
 
@@ -154,14 +154,14 @@ impl Cipher for ElGamal {
         parts.for_each(|(part, sums)| {
             let first = part * PART;
             let pairs = &pairs[before(first)..before(first + PART)];
-            // The first cell of each sum, then the second, and so on: within a round each sum occurs once.
+            // The first cell of each sum, then the second, and so on: each sum occurs once in a round.
             let round = |i: usize| i - pairs.partition_point(|(at, _)| *at < pairs[i].0);
             let mut sizes = vec![];
             for round in (0..pairs.len()).map(round) {
                 sizes.resize(sizes.len().max(round + 1), 0);
                 sizes[round] += 1;
             }
-            // At their full size from the beginning: what is moved leaves a copy.
+            // Allocated at full size at once: moving them would leave a copy behind.
             let rounds: Vec<Vec<(usize, usize)>> = sizes.into_iter().map(Vec::with_capacity).collect();
             let mut rounds = Zeroizing::new(rounds);
             for (i, (item, cell)) in pairs.iter().enumerate() {
@@ -217,7 +217,7 @@ impl Cipher for ElGamal {
             if let Some(weights) = weights.map(of) {
                 parts.iter_mut().for_each(|part| multiply(part, &weights));
             }
-            // The fresh encryption: (t G, t PK + constant G), with t of full range.
+            // The fresh encryption: (t G, t PK + constant G), with t uniform in Z_l.
             add(&mut parts[0], &multiples(Table::generator(), t));
             add(&mut parts[1], &multiples(&key.table, t));
             if let Some(constants) = constants.map(of) {
@@ -264,7 +264,7 @@ impl Cipher for ElGamal {
         divisors: &Secrets<Element>,
         most: u32,
     ) -> (Secrets<Name>, Secrets<u32>) {
-        // The multiples of G that divisors can be, and the inverses: that of 0 is of no use.
+        // The multiples of G for the possible divisors, and their inverses; the inverse of 0 is not used.
         let small: Vec<[u8; 32]> = (0..=most).map(|n| super::Scalar::from(n).to_bytes()).collect();
         let small = Scalars::from(Secrets::from(small));
         let (known, inverses) = (ElGamal::names(&small), small.inverses());

@@ -21,7 +21,7 @@ fn random_bits(n: usize, rng: &mut Prng) -> Vec<bool> {
     (0..n).map(|_| rng.below(2) == 1).collect()
 }
 
-/// All cells of a list.
+/// Loads all cells of a list.
 fn loaded(cells: &[u8]) -> List {
     let numbers: Vec<u32> = (0..(cells.len() / ElGamal::CELL) as u32).collect();
     let (list, malformed) = ElGamal::load(&SEED, &numbers, cells);
@@ -42,7 +42,7 @@ fn scalars(numbers: &Scalars) -> Vec<Scalar> {
     numbers.as_bytes().iter().map(reduced).collect()
 }
 
-/// The message of a ciphertext, times G, by another implementation.
+/// The message of a ciphertext, times G, computed with another implementation.
 fn message(owner: &SecretKey, ciphertext: &[u8]) -> RistrettoPoint {
     point(&ciphertext[32..]) - point(&ciphertext[..32]) * *owner.scalar()
 }
@@ -55,7 +55,7 @@ fn encrypted_bits_are_loaded_and_opened() {
         let bits = random_bits(n, rng);
         let cells = ElGamal::encrypt(&owner, &SEED, 0, &bits, rng);
         assert_eq!(cells.len(), n * ElGamal::CELL);
-        // The same in parts.
+        // The list in two parts.
         let (one, two) = bits.split_at(n / 3);
         let parts = [(0, one), (n / 3, two)];
         let parts = parts.map(|(first, bits)| ElGamal::encrypt(&owner, &SEED, first as u64, bits, rng));
@@ -66,7 +66,7 @@ fn encrypted_bits_are_loaded_and_opened() {
         }
         let opened = ElGamal::open(&owner, &fresh).unwrap();
         assert!(ElGamal::are_zero(&opened).iter().eq(bits.iter().map(|bit| !bit).collect::<Vec<_>>().iter()));
-        // Chosen ones.
+        // A selection of the bits.
         let chosen: Vec<u32> = (0..n as u32).filter(|i| i % 3 == 1).collect();
         let bytes: Vec<u8> = chosen.iter().flat_map(|&i| cells[i as usize * 32..][..32].to_vec()).collect();
         let (list, _) = ElGamal::load(&SEED, &chosen, &bytes);
@@ -76,7 +76,7 @@ fn encrypted_bits_are_loaded_and_opened() {
     }
 }
 
-/// To who has no secret key, bits are pairs of elements without a relation.
+/// Without the secret key, encrypted bits are pairs of unrelated elements.
 #[test]
 fn encrypted_bits_look_alike() {
     let rng = &mut rng(2);
@@ -95,7 +95,7 @@ fn encrypted_bits_look_alike() {
     let parts = |seed: u8, numbers: &[u64]| -> HashSet<[u8; 32]> {
         encode(&first_parts(&SessionId::of([seed; 32]), numbers.iter().copied())).iter().copied().collect()
     };
-    // Every bit of a number counts, and the seed.
+    // Every bit of a number matters, and so does the seed.
     let numbers: Vec<u64> = (0..64).map(|bit| 1 << bit).chain([0]).collect();
     let [one, two] = [1, 2].map(|seed| parts(seed, &numbers));
     assert!(one.len() == 65 && two.len() == 65 && one.is_disjoint(&two));
@@ -110,7 +110,7 @@ fn sums_are_those_of_the_cells() {
         let list = loaded(&ElGamal::encrypt(&owner, &SEED, 0, &bits, rng));
         let mut total = ElGamal::zeros(sums);
         let mut expected = vec![0u32; sums];
-        // In two steps, as they come in frames.
+        // In two steps, as if received in frames.
         for _ in 0..2 {
             let mut pairs: Vec<(u32, u32)> =
                 (0..pairs).map(|_| (rng.below(sums as u64) as u32, rng.below(cells as u64) as u32)).collect();
@@ -123,7 +123,7 @@ fn sums_are_those_of_the_cells() {
         for (expected, ciphertext) in expected.iter().zip(fresh.chunks(64)) {
             assert_eq!(message(&owner, ciphertext), G * Scalar::from(*expected));
         }
-        // Some of them in another order, and zeros for the rest.
+        // Some sums in another order, and zeros for the rest.
         let order = rng.permutation(sums);
         let chosen = ElGamal::select(&total, &order, sums / 2);
         let opened = ElGamal::open(&owner, &ElGamal::combine(&key, None, None, &chosen, rng)).unwrap();
@@ -156,13 +156,13 @@ fn combinations_are_constant_and_weight_times_message() {
             assert_eq!(message(&owner, ciphertext), G * expected);
         }
     }
-    // What the owner opens a constant to is its name.
+    // The owner opens an encrypted constant to the constant's name.
     let fresh = ElGamal::combine(&key, Some(&constants), None, &ElGamal::zeros(n), rng);
     let opened = ElGamal::open(&owner, &fresh).unwrap();
     assert_eq!(*ElGamal::opened_names(&opened), *ElGamal::names(&constants));
 }
 
-/// The owner knows the first parts of its cells, up to their logarithms, and what is made of them.
+/// The owner knows the first parts of its cells, up to their logarithms, and everything derived from them.
 #[test]
 fn answers_have_randomness_of_their_own() {
     let rng = &mut rng(5);
@@ -181,7 +181,7 @@ fn answers_have_randomness_of_their_own() {
     }
     let small = (0..1000u64).map(|t| (G * Scalar::from(t)).compress().0).collect();
     assert!(fresh.len() == 2 * n && fresh.is_disjoint(&small));
-    // And it is the next scalars of the generator, of full range.
+    // The randomness is the generator's next scalars, of full range.
     let [mut one, mut two] = [1, 2].map(|_| Prng::from_seed(&[9; 32]));
     let answers = ElGamal::combine(&key, None, None, &ElGamal::zeros(n), &mut one);
     let t = ElGamal::uniform(&key, n, &mut two);
