@@ -1,5 +1,5 @@
-//! Times equality with shared output, each party on one thread, on 2^20 strings of 64 bits or as many as asked for:
-//! `cargo bench -p veilset-core --features hazmat --bench equality -- 1048576`.
+//! Times equality with shared output, each party on one thread, on 2^20 strings of 64 bits or the given number: `cargo
+//! bench -p veilset-core --features hazmat --bench equality -- 1048576`.
 
 use std::time::Instant;
 use veilset_core::channel::Channel;
@@ -11,7 +11,7 @@ use veilset_core::params::LAMBDA;
 use veilset_core::rng::Prng;
 use veilset_core::threads::Threads;
 
-/// Seconds that the program has computed for, to a hundredth.
+/// CPU time of this program in seconds, to a hundredth.
 fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split(' ').skip(12).take(2);
@@ -22,7 +22,7 @@ fn main() -> Result<()> {
     let n: usize = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1 << 20);
     let mut rng = Prng::from_os()?;
     let theirs: Vec<u128> = (0..n).map(|_| u128::from_le_bytes(rng.bytes())).collect();
-    // A third of them agree.
+    // A third of them are equal.
     let ours: Vec<u128> = theirs.iter().enumerate().map(|(i, s)| s ^ u128::from(i % 3 > 0)).collect();
     let session = hazmat::session_id([1; 32]);
     for k in [2, 4, 5, 6, 8] {

@@ -13,7 +13,7 @@ use veilset_core::rng::Prng;
 const PURPOSE: &str = "benchmark of random OTs";
 const N: usize = 1 << 20;
 
-/// Runs `work` on a thread pool of one thread.
+/// Runs `work` on a pool of one thread.
 fn alone<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
     pool.map_err(|e| Error::bug(e.to_string()))?.install(work)
@@ -25,7 +25,7 @@ fn main() -> Result<()> {
             let (mut a, mut b) = Channel::pair();
             let session = hazmat::session_id([7; 32]);
             let choices: Vec<bool> = (0..N).map(|i| i % 3 == 0).collect();
-            // A frame at a time: who waits for the other does not count.
+            // One frame at a time, so that waiting for the other party is not measured.
             let (receiver, sender, bytes) = std::thread::scope(|s| {
                 let receiver = s.spawn(|| {
                     alone(|| {

@@ -1,5 +1,5 @@
-//! Times the VOLE-based OPRF and its parts, each on one thread, on 2^20 items a side or as many as asked for:
-//! `cargo bench -p veilset-core --features hazmat --bench vole_oprf -- 1048576`.
+//! Times the VOLE-based OPRF and its parts, each on one thread, on 2^20 items per side or the given number: `cargo
+//! bench -p veilset-core --features hazmat --bench vole_oprf -- 1048576`.
 
 use std::time::Instant;
 use veilset_core::channel::Channel;
@@ -11,13 +11,13 @@ use veilset_core::oprf::{Input, Oprf, vole::Rr22};
 use veilset_core::rng::Prng;
 use veilset_core::vole::{Half, Receiver, Sender, Vole, silent::Silent};
 
-/// Seconds that this thread has computed for.
+/// CPU time of this thread in seconds.
 fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     stat.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1e9
 }
 
-/// Runs `work` on a thread pool of one thread; the CPU seconds it took.
+/// Runs `work` on a pool of one thread; also returns the CPU seconds it took.
 fn alone<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<(T, f64)> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
     pool.map_err(|e| Error::bug(e.to_string()))?.install(|| {

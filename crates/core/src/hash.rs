@@ -33,7 +33,7 @@ impl SessionId {
     }
 }
 
-/// Returns the id of a part of a session, whose domains are separate from those of its other parts. `name` is a
+/// Returns the id of a part of a session, whose domains are separate from its other parts' domains. `name` is a
 /// constant that is unique within the program.
 pub fn part(session: &SessionId, name: &'static str) -> SessionId {
     SessionId(Domain::new(session, name).hash(&[]))

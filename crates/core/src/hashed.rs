@@ -127,7 +127,7 @@ impl<'a> Hashed<'a> {
         self.inserted = n;
     }
 
-    /// Returns the number of listed dummies inserted to match those of the peer's set.
+    /// Returns the number of listed dummies inserted to match the peer's.
     pub fn inserted(&self) -> usize {
         self.inserted
     }

@@ -18,8 +18,8 @@
 //!
 //! # Features
 //!
-//! - `p256`, `paillier` (default): the group P-256, and Paillier's encryption for `dc17`. Both link aws-lc, which is C. Without them the
-//!   crate compiles for `wasm32-unknown-unknown`.
+//! - `p256`, `paillier` (default): the group P-256, and Paillier's encryption for `dc17`. Both link aws-lc, a C
+//!   library. Without them the crate compiles for `wasm32-unknown-unknown`.
 //! - `fhe`: the protocol `sigma-fhe`, whose ring arithmetic is not audited.
 //! - `hazmat`: generators with a fixed seed, and sessions of the caller's choice, for benchmarks. Do not enable it for
 //!   real runs.

@@ -1,8 +1,8 @@
-//! Security parameters and the calculators that turn them into lengths.
+//! Security parameters, and the functions that derive lengths from them.
 //!
-//! Undetected wrong results (equal tags of different items, false positives of a filter) share 2^-[`LAMBDA`] for a
-//! whole run. If a protocol has E kinds of such events, each gets `LAMBDA + ceil(log2 E)` bits. The calculators take
-//! the exponent; no length is a constant from a paper.
+//! Undetected wrong results (equal tags of different items, false positives of a filter) share a probability of
+//! 2^-[`LAMBDA`] for a whole run. If a protocol has E kinds of such events, each gets `LAMBDA + ceil(log2 E)` bits. All
+//! functions take the exponent; no length is a constant from a paper.
 
 #[cfg(feature = "fhe")]
 pub mod bfv;
@@ -12,46 +12,48 @@ pub mod shards;
 
 use crate::error::{Error, Result};
 
-/// Statistical error of a whole run: each of three kinds of event has probability at most 2^-40, which all events of the kind
-/// share. A result is wrong and nobody notices. Something fails, is noticed, and is tried again or ends the run. An OPRF does not
-/// hide an input of its sender that the receiver does not have: by its value, the receiver could test guesses at it.
+/// Exponent of the statistical error of a whole run: each of three kinds of event has probability at most 2^-40, shared
+/// by all events of the kind. (1) A result is wrong, undetected. (2) A step fails detectably, and is retried or ends
+/// the run. (3) An OPRF does not hide an input that only its sender has: the receiver could test guesses of it against
+/// its value.
 pub const LAMBDA: u32 = 40;
 
-/// The largest set: 2^28 items. Up to here tags fit in 96 bits.
+/// The maximum size of a set: 2^28 items. Up to this size, tags fit in 96 bits.
 pub const MAX_SET: usize = 1 << 28;
 
-/// With fewer items, a set asks about each of them, and is refused by whoever has not allowed it (`veilset::governance::gate`).
-/// It is a bound for the careless: whoever wants to ask about a few items fills a set up with others, and nobody sees that.
+/// A smaller set queries each of its items individually, and is refused by parties that have not allowed it
+/// (`veilset::governance::gate`). The limit prevents only accidents: a party can query a few items undetected by
+/// padding its set with others.
 pub const SMALL_SET: usize = 10;
 
-/// The exponent for each of `kinds` kinds of events that share 2^-`exponent`.
+/// Returns the exponent for each of `kinds` kinds of events that share 2^-`exponent`.
 pub const fn share(exponent: u32, kinds: usize) -> u32 {
     exponent + ceil_log2(kinds)
 }
 
-/// The smallest b with 2^b >= n; 0 for n = 0 and n = 1.
+/// Returns the smallest b with 2^b >= n; 0 for n = 0 and n = 1.
 pub const fn ceil_log2(n: usize) -> u32 {
     if n <= 1 { 0 } else { usize::BITS - (n - 1).leading_zeros() }
 }
 
-/// The length in bits of random values of which `comparisons` are compared in all, each with another one that it is equal
-/// to with probability 2^-l: some pair that should differ is equal with probability at most 2^-`exponent`.
+/// Returns the length l in bits of random values for `comparisons` comparisons, each of which finds different values
+/// equal with probability 2^-l. Any of them does with probability at most 2^-`exponent`.
 pub fn value_bits(exponent: u32, comparisons: usize) -> u32 {
     exponent.saturating_add(ceil_log2(comparisons))
 }
 
-/// The length in bits of tags that tell `queries` from `elements` apart (Golomb-Rice coded tags, see [`crate::compact_set::golomb`]).
+/// Returns the length in bits of tags that distinguish `queries` from `elements` (Golomb-Rice coded tags, see
+/// [`crate::compact_set::golomb`]).
 ///
 /// Each of `queries * elements` pairs of different points has equal tags with probability 2^-t, and some pair with
-/// probability at most 2^-`exponent`. Different items may also have the same point, and no tag tells them apart.
-/// Curve25519 has about 2^251 points: the abscissae of the subgroup of prime order. At most 8 abscissae of the curve
-/// lead to one of them, each the hash of at most 4 numbers modulo p. So a pair meets with probability at most 32 /
-/// 2^255. In P-256 at most 8 numbers modulo p lead to an abscissa, and a pair meets with a smaller probability. In all, a
-/// result is wrong with probability at most 2^-`exponent` + `queries * elements` * 2^-250, and the second term is at
-/// most 2^-194.
+/// probability at most 2^-`exponent`. Different items may also have the same point, and so the same tag. Curve25519 has
+/// about 2^251 points: the abscissae of the subgroup of prime order. At most 8 abscissae of the curve map to one of
+/// them, each the hash of at most 4 numbers modulo p. So a pair collides with probability at most 32 / 2^255. In P-256
+/// at most 8 numbers modulo p map to an abscissa, and a pair collides with a smaller probability. In all, a result is
+/// wrong with probability at most 2^-`exponent` + `queries * elements` * 2^-250, and the second term is at most 2^-194.
 ///
 /// # Errors
-/// If the tags would be longer than 96 bits, which sets of up to [`MAX_SET`] do not need at 40.
+/// If the tags would be longer than 96 bits, which does not occur for sets of up to [`MAX_SET`] at 40.
 pub fn tag_bits(exponent: u32, queries: usize, elements: usize) -> Result<u32> {
     let t = exponent + ceil_log2(queries) + ceil_log2(elements);
     match t <= 96 {
@@ -65,14 +67,14 @@ pub fn tag_bits(exponent: u32, queries: usize, elements: usize) -> Result<u32> {
 /// The size of a Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bloom {
-    /// Bits of the filter, a multiple of 8.
+    /// Length of the filter in bits, a multiple of 8.
     pub bits: u64,
-    /// Positions per element.
+    /// Number of positions per element.
     pub hashes: u32,
 }
 
-/// A Bloom filter of `elements` in which all of `queries` together have a false positive with probability
-/// at most 2^-`exponent`.
+/// Returns the size of a Bloom filter of `elements` elements in which `queries` queries together have a false positive
+/// with probability at most 2^-`exponent`.
 ///
 /// Each query gets f = exponent + log2(queries) bits. With k hashes into B bits, the number of ones has mean `B (1 -
 /// (1 - 1/B)^(kn))`, and each of the kn hashes changes it by at most 1. So (McDiarmid) it exceeds its mean by more
@@ -134,7 +136,7 @@ mod tests {
         assert!(tag_bits(41, MAX_SET, MAX_SET).is_err());
     }
 
-    /// The exact rate.
+    /// The exact error rate.
     fn exact_rate(n: usize, b: Bloom) -> f64 {
         filter::Filter { cells: b.bits, positions: b.hashes }.rate(n)
     }
@@ -152,7 +154,7 @@ mod tests {
     fn large_bloom_filters_cost_little_more_than_the_asymptotic_size() {
         let b = bloom(40, 1 << 20, 1 << 20);
         let per_item = b.bits as f64 / (1 << 20) as f64;
-        // 60 bits of rate: 1.44 * 60 = 86.6, one more bit for the deviation.
+        // 60 bits of error rate: 1.44 * 60 = 86.6, and one more bit for the deviation.
         assert!((86.5..89.0).contains(&per_item), "{per_item}");
     }
 }

@@ -1,7 +1,7 @@
-//! The one generator of randomness: ChaCha20, seeded by the operating system.
+//! The only generator of randomness: ChaCha20, seeded by the operating system.
 //!
-//! It is passed as an argument wherever randomness is needed. Work that runs in parallel forks it by
-//! index, not by thread, so that results do not depend on the number of threads.
+//! It is passed as an argument wherever randomness is needed. Parallel work forks it by index, not by thread, so that
+//! results do not depend on the number of threads.
 
 use crate::error::{Error, Result};
 use crate::secret::{Secret, Secrets};
@@ -9,19 +9,19 @@ use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use zeroize::Zeroizing;
 
-/// A cryptographic generator. Its state is zeroed on drop.
+/// A cryptographic generator, whose state is zeroized on drop.
 pub struct Prng {
     stream: ChaCha20Rng,
     fork_key: Secret<[u8; 32]>,
 }
 
 impl Prng {
-    /// A generator seeded by the operating system; the only constructor for real runs.
+    /// Returns a generator seeded by the operating system; the only constructor for real runs.
     pub fn from_os() -> Result<Self> {
         Ok(Self::from_seed(&*system_seed()?))
     }
 
-    /// A generator with a fixed seed: for forks and tests; see [`crate::hazmat::seeded`].
+    /// Returns a generator with a fixed seed, for forks and tests; see [`crate::hazmat::seeded`].
     pub fn from_seed(seed: &[u8; 32]) -> Self {
         let derive = |what: &str| blake3::derive_key(what, seed);
         let stream = Zeroizing::new(derive("veilset 2026-11 Prng stream"));
@@ -31,14 +31,14 @@ impl Prng {
         }
     }
 
-    /// An independent generator for part `index` of a piece of work. The same index gives the same generator again,
+    /// Returns an independent generator for part `index` of a piece of work. An index always gives the same generator,
     /// so use each index once.
     pub fn fork(&self, index: u64) -> Prng {
         let seed = Zeroizing::new(*blake3::keyed_hash(&self.fork_key, &index.to_le_bytes()).as_bytes());
         Self::from_seed(&seed)
     }
 
-    /// An independent generator, seeded by the next bytes of this one: a different one at each call.
+    /// Returns an independent generator, seeded with the next bytes of this one and so different on each call.
     pub fn split(&mut self) -> Prng {
         let seed = Zeroizing::new(self.bytes());
         Self::from_seed(&seed)
@@ -49,16 +49,16 @@ impl Prng {
         self.stream.fill_bytes(out);
     }
 
-    /// An array of random bytes.
+    /// Returns an array of random bytes.
     pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
         let mut out = [0u8; N];
         self.fill(&mut out);
         out
     }
 
-    /// A uniform number below `bound`, which is at least 1 (0 is treated as 1).
+    /// Returns a uniform number below `bound`, which is at least 1 (0 is treated as 1).
     pub fn below(&mut self, bound: u64) -> u64 {
-        // Lemire's method: the high half of a 128-bit product, rejecting the short cycle.
+        // Lemire's method: the high half of a 128-bit product, with rejection of the short cycle.
         let threshold = bound.wrapping_neg().checked_rem(bound).unwrap_or(0);
         loop {
             let product = u128::from(self.stream.next_u64()) * u128::from(bound);
@@ -68,7 +68,7 @@ impl Prng {
         }
     }
 
-    /// A uniform permutation of `0..n` (Fisher-Yates). Every use states its purpose.
+    /// Returns a uniform permutation of `0..n` (Fisher-Yates). Every use states its purpose.
     pub fn permutation(&mut self, n: usize) -> Secrets<u32> {
         let mut p = Secrets::from((0..n as u32).collect::<Vec<_>>());
         for i in (1..n).rev() {
@@ -134,7 +134,7 @@ mod tests {
             *seen.entry(rng.permutation(4).to_vec()).or_insert(0u32) += 1;
         }
         assert_eq!(seen.len(), 24);
-        // 23 degrees of freedom: above 70 has probability 1e-6.
+        // 23 degrees of freedom: a value above 70 has probability 1e-6.
         let chi2: f64 = seen.values().map(|&c| (f64::from(c) - 1000.0).powi(2) / 1000.0).sum();
         assert!(chi2 < 70.0, "chi-squared {chi2}");
     }
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(all.len(), 2 * 33);
     }
 
-    /// There can be many parts: bins, or runs of a test.
+    /// There can be many parts, such as bins or runs of a test.
     #[test]
     fn every_byte_of_an_index_counts() {
         let rng = Prng::from_seed(&[1; 32]);
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(all.len(), 65);
     }
 
-    /// Random bytes that show, which are a part of the stream, give no fork away.
+    /// Random bytes that become visible are part of the stream, and must not reveal any fork.
     #[test]
     fn forks_do_not_follow_from_the_stream() {
         let mut rng = Prng::from_seed(&[1; 32]);
@@ -181,12 +181,12 @@ mod tests {
         assert_ne!(rng.bytes::<32>(), of_fork_key);
     }
 
-    /// Of 2^64 words, every fourth would be one too many for the numbers that are divisible by three.
+    /// With bare remainders of 2^64 words, every fourth would add one to the numbers that are divisible by three.
     #[test]
     fn numbers_below_a_large_bound_are_equally_likely() {
         let mut rng = Prng::from_seed(&[6; 32]);
         let divisible = (0..3000).filter(|_| rng.below(3 << 62).is_multiple_of(3)).count();
-        // 1000, of a standard deviation of 26.
+        // 1000 expected, with a standard deviation of 26.
         assert!(divisible.abs_diff(1000) < 160, "{divisible}");
     }
 }

@@ -1,13 +1,13 @@
-//! Secrets as types: zeroed on drop, redacted in `Debug`, never compared by accident.
+//! Types for secrets: zeroized on drop, redacted in `Debug`, never compared by accident.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use zeroize::{Zeroize, optimization_barrier};
 
-/// A value that is zeroed when dropped and never printed.
+/// A value that is zeroized on drop and never printed.
 ///
-/// It has no `PartialEq`: `subtle` compares secrets in constant time. Not protected: copies that the compiler spills
-/// to the stack, swap space, core dumps.
+/// It has no `PartialEq`, because secrets must be compared in constant time, with `subtle`. Not protected: copies that
+/// the compiler spills to the stack, swap space, core dumps.
 pub struct Secret<T: Zeroize>(T);
 
 impl<T: Zeroize> Secret<T> {
@@ -36,23 +36,23 @@ impl<T: Zeroize> fmt::Debug for Secret<T> {
     }
 }
 
-/// A list of secrets, zeroed when dropped and never printed.
+/// A list of secrets that is zeroized on drop and never printed.
 ///
-/// For secrets in bulk: it is zeroed at the speed of `fill`, where `zeroize` writes byte by byte.
+/// For secrets in bulk: it is zeroized at the speed of `fill`, where `zeroize` writes byte by byte.
 pub struct Secrets<T: Copy + Default>(Vec<T>);
 
 impl<T: Copy + Default> Secrets<T> {
-    /// `n` zeros.
+    /// Returns a list of `n` zeros.
     pub fn zeros(n: usize) -> Self {
         Secrets(vec![T::default(); n])
     }
 
-    /// Empty, with room for `n`.
+    /// Returns an empty list with room for `n` elements.
     pub fn with_capacity(n: usize) -> Self {
         Secrets(Vec::with_capacity(n))
     }
 
-    /// Appends `more`. A list that moves to grow leaves no copy behind.
+    /// Appends `more`. A list that is reallocated to grow leaves no copy behind.
     pub fn extend(&mut self, more: &[T]) {
         let len = self.0.len() + more.len();
         if len > self.0.capacity() {
@@ -63,12 +63,12 @@ impl<T: Copy + Default> Secrets<T> {
         self.0.extend_from_slice(more);
     }
 
-    /// Keeps the first `n`. The others are zeroed with the list.
+    /// Keeps the first `n` elements. The others are zeroized with the list.
     pub fn truncate(&mut self, n: usize) {
         self.0.truncate(n);
     }
 
-    /// Frees the room that is not used, if it is more than half. The list then moves, and leaves no copy behind.
+    /// Frees unused capacity if it is more than half. The list is then reallocated, and leaves no copy behind.
     pub fn shrink(&mut self) {
         if self.0.capacity() > 2 * self.0.len() {
             *self = self.clone();
@@ -80,7 +80,7 @@ impl<T: Copy + Default> Secrets<T> {
     }
 }
 
-/// Fills everything that was allocated for a list with zeros.
+/// Fills a list's entire allocation with zeros.
 pub(crate) fn wipe<T: Copy + Default>(list: &mut Vec<T>) {
     list.clear();
     list.resize(list.capacity(), T::default());
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(format!("{:?}", Secrets::from(vec![7u8; 4])), "Secrets(4)");
     }
 
-    /// Notes that it was wiped.
+    /// Records that it was wiped.
     struct Noted<'a>(&'a std::cell::Cell<bool>);
 
     impl Zeroize for Noted<'_> {
@@ -148,7 +148,7 @@ mod tests {
         static MADE: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
     }
 
-    /// Counts how often its zero was made: a list is wiped with it.
+    /// Counts how often its default was made, with which a list is wiped.
     #[derive(Clone, Copy)]
     struct Counted(u8);
 
@@ -183,7 +183,7 @@ mod tests {
         list.truncate(2);
         list.wipe();
         assert!(list.len() >= 9 && list.iter().all(|s| *s == [0; 16]));
-        // Secrets may have been written behind the end.
+        // Secrets may have been written beyond the end.
         let mut list = Vec::with_capacity(100);
         list.extend([7u8; 60]);
         list.truncate(5);
@@ -202,7 +202,7 @@ mod tests {
         assert!(bytes.len() >= 4 && bytes.iter().all(|byte| *byte == 0));
     }
 
-    /// Other crates wipe our secrets only with a feature; a build without it would not notice.
+    /// Other crates wipe our secrets only with a feature; a build without it would go unnoticed.
     #[test]
     fn what_other_crates_hold_is_wiped() {
         fn on_drop<T: ZeroizeOnDrop>() {}
@@ -230,7 +230,7 @@ mod tests {
             let before = MADE.get();
             list.shrink();
             assert_eq!((list.len(), list.0.capacity()), (kept, room));
-            // What moved is wiped where it was.
+            // Moved elements are wiped at their old place.
             assert_eq!(MADE.get() - before, usize::from(room < 10));
             assert!(list.iter().all(|counted| counted.0 == 1));
         }

@@ -1,20 +1,21 @@
-//! How messages name the settings of a run, and the commands of the program.
+//! The names of a run's settings and of the program's commands in messages.
 //!
 //! A message names a setting by its constant, alone (`{MAX_ROW}`) or with a value (`MODULUS.with(128)`), and a command
-//! by [`to_type`]. They stand in it between two marks: characters that stand for nothing and that no text should have.
-//! Each front end spells what is marked the way its users type it ([`spell`]): the program writes `--max-row` and
-//! `--modulus 128`. Without a front end, backquotes stand in place of the marks ([`plain`]).
+//! by [`to_type`]. Both are enclosed by two marks, which are noncharacters that no text should contain. Each front end
+//! spells marked names the way its users type them ([`spell`]): the program writes `--max-row` and `--modulus 128`.
+//! Without a front end, backquotes replace the marks ([`plain`]).
 //!
-//! All other text stays as it is: what a peer sent, what a parser or the operating system says, and names from files.
-//! Nobody has to say so. Text that could have the marks in order to pass for ours loses them ([`unmarked`]).
-//! [`Error`](crate::error::Error) has the marks in [`marked`](crate::error::Error::marked), and is displayed without.
+//! All other text is kept: text from a peer, from a parser or the operating system, and names from files. It needs no
+//! escaping. Marks are removed from text that might contain them to pass for ours ([`unmarked`]).
+//! [`marked`](crate::error::Error::marked) gives an [`Error`](crate::error::Error) with the marks, and `Display`
+//! without.
 
 use std::fmt::{self, Display, Formatter};
 
-/// What stands before and after a name.
+/// The marks before and after a name.
 const MARKS: [char; 2] = ['\u{fdd0}', '\u{fdd1}'];
 
-/// What a command begins with.
+/// The prefix of a command.
 const PROGRAM: &str = "veilset ";
 
 /// A setting that messages may name. It is displayed with its marks.
@@ -25,17 +26,17 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Its name: "max_row".
+    /// Returns the setting's name: "max_row".
     pub const fn name(self) -> &'static str {
         self.name
     }
 
-    /// Its name with the marks.
+    /// Returns the setting's name with the marks.
     pub const fn marked(self) -> &'static str {
         self.marked
     }
 
-    /// The setting with a value, with the marks around both.
+    /// Returns the setting with a value, with the marks around both.
     pub fn with(self, value: impl Display) -> String {
         mark(&format!("{}={value}", self.name))
     }
@@ -47,8 +48,8 @@ impl Display for Setting {
     }
 }
 
-/// A setting in a text that is a constant: `setting!(max_row)` and `setting!(modulus, "128")` are literals. A test sees that
-/// [`SETTINGS`] has it.
+/// Names a setting in a constant text: `setting!(max_row)` and `setting!(modulus, "128")` are literals. A test checks
+/// that [`SETTINGS`] has it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! setting {
@@ -60,7 +61,7 @@ macro_rules! setting {
     };
 }
 
-/// A command of the program in a text that is a constant: `command!("identity show")` is a literal.
+/// Names a command of the program in a constant text: `command!("identity show")` is a literal.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! command {
@@ -71,7 +72,7 @@ macro_rules! command {
 
 pub use crate::{command, setting};
 
-/// Makes the constants, and [`SETTINGS`].
+/// Defines the constants, and [`SETTINGS`].
 macro_rules! settings {
     ($($constant:ident $name:ident,)*) => {
         $(
@@ -80,7 +81,7 @@ macro_rules! settings {
                 Setting { name: stringify!($name), marked: setting!($name) };
         )*
 
-        /// All of them.
+        /// All settings.
         pub const SETTINGS: &[Setting] = &[$($constant),*];
     };
 }
@@ -151,12 +152,12 @@ settings! {
     VALUES values,
 }
 
-/// A command of the program, with the marks: `to_type("identity show")`.
+/// Returns a command of the program with the marks: `to_type("identity show")`.
 pub fn to_type(words: impl Display) -> String {
     mark(&format!("{PROGRAM}{words}"))
 }
 
-/// An option of the program by its name there, with the marks.
+/// Returns an option of the program, under its name there, with the marks.
 pub fn option(long: &str) -> String {
     mark(&long.replace('-', "_"))
 }
@@ -166,26 +167,26 @@ fn mark(text: &str) -> String {
     format!("{begin}{}{end}", unmarked(text))
 }
 
-/// Text of others that could have marks, without them.
+/// Returns text from others without any marks.
 pub fn unmarked(text: &str) -> String {
     text.replace(MARKS, "")
 }
 
-/// A message without a front end: with backquotes for the marks.
+/// Returns a message with backquotes for the marks, as without a front end.
 pub fn plain(text: &str) -> String {
     text.replace(MARKS, "`")
 }
 
-/// What a message names.
+/// A name in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named<'a> {
-    /// A setting, and its value, if it is given.
+    /// A setting, with its value if given.
     Setting(&'a str, Option<&'a str>),
     /// A command of the program: "veilset identity show".
     Command(&'a str),
 }
 
-/// Replaces what `text` names with what `spelled` returns for it.
+/// Replaces each name in `text` with the result of `spelled` for it.
 ///
 /// ```
 /// use veilset_core::spelling::{MAX_ROW, MODULUS, Named, spell, to_type};
@@ -205,7 +206,7 @@ pub fn spell(text: &str, spelled: impl Fn(Named<'_>) -> String) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(begin) {
-        // Without an end it names nothing.
+        // Without an end mark, there is no name.
         let Some((marked, after)) = after.split_once(end) else { break };
         out.push_str(before);
         out.push_str(&spelled(named(marked)));
@@ -214,7 +215,7 @@ pub fn spell(text: &str, spelled: impl Fn(Named<'_>) -> String) -> String {
     out + &plain(rest)
 }
 
-/// What stands between marks.
+/// Parses the text between marks.
 fn named(marked: &str) -> Named<'_> {
     match marked.split_once('=') {
         _ if marked.starts_with(PROGRAM) => Named::Command(marked),
@@ -243,12 +244,12 @@ mod tests {
             assert_eq!(spelled(&format!("{KEY}: {foreign}{KEY}")), format!("<key|->: {foreign}<key|->"));
             assert_eq!(spelled(&KEY.with(foreign)), format!("<key|{foreign}>"));
         }
-        // With marks of its own, which others cannot send and a file can have.
+        // With its own marks, which another party cannot send but a file can contain.
         let forged = format!("a {KEY} b");
         assert_eq!(spelled(&unmarked(&forged)), "a key b");
         assert_eq!(spelled(&crate::error::shown(&forged)), "a \\u{fdd0}key\\u{fdd1} b");
         assert_eq!(spelled(&PEER.with(&forged)), "<peer|a key b>");
-        // Not closed, or not begun.
+        // A mark without an end, or without a beginning.
         assert_eq!(spelled(&format!("{KEY} \u{fdd0}key")), "<key|-> `key");
         assert_eq!(spelled("\u{fdd1}key"), "`key");
     }

@@ -1,5 +1,5 @@
-//! What the tests of all protocols share: sets, runs of two parties, and what each of them saw. For the tests of other crates it is
-//! there with the feature `test-util`.
+//! Utilities for the tests of all protocols: sets, runs of two parties, and their views. The feature `test-util`
+//! exports them for the tests of other crates.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use crate::channel::clock::Moment;
@@ -31,11 +31,11 @@ use veilset_testing::Draw;
 /// The seeds of the two parties.
 pub const SEEDS: [[u8; 32]; 2] = [[101; 32], [102; 32]];
 
-/// The session of tests in which it does not matter.
+/// A session for tests in which its id does not matter.
 pub const ANY_SESSION: SessionId = SessionId::of([100; 32]);
 
-/// Sizes of the two sets that every protocol is tested at: none, one, unequal, around a frame, several. The first tier has
-/// one of those about frames.
+/// Sizes of the two sets at which every protocol is tested: none, one, unequal, around a frame, several. The first tier
+/// has only one of the sizes around a frame.
 #[cfg(test)]
 pub fn sizes(frame: usize) -> Vec<(usize, usize)> {
     let small = [(0, 0), (0, 3), (3, 0), (1, 1), (1, 40), (57, 33)];
@@ -61,14 +61,15 @@ pub const TERMS: Terms = Terms {
     filter: None,
     shards: 0,
 };
-/// The longest row.
+/// The maximum length of a row.
 pub const MAX_ROW: usize = 3050;
 
-/// An operation, how it is computed, and under which terms.
+/// An operation, the choice of its protocol, and its terms.
 pub type Kind = (&'static Operation, Choice, Terms);
 
 /// Every combination: each operation with each protocol in each of its groups, for the receiver or both, with and
-/// without payload; cm20 in both variants. Where the count is revealed, as in a union by sigma-dh, it is not for both.
+/// without payload; cm20 in both variants. Where the count is revealed, as in a union with sigma-dh, it is not for
+/// both.
 pub fn kinds() -> Vec<Kind> {
     let mut kinds = Vec::new();
     for operation in ALL {
@@ -93,25 +94,25 @@ pub fn kinds() -> Vec<Kind> {
     kinds
 }
 
-/// These sizes, or less where the protocol is for small sets, or slow: so few that a run takes no longer than others.
+/// Returns these sizes, reduced for protocols that are slow or for small sets, so that no run takes longer than others.
 pub fn fitting((operation, choice, _): &Kind, sizes: [usize; 2]) -> [usize; 2] {
     let largest = choice.protocol.offer(operation).unwrap().largest;
     let most = if choice.protocol == &DC17 { 400 } else { usize::MAX };
     [0, 1].map(|i| sizes[i].min(largest[i] / 8).min(most))
 }
 
-/// Whether the protocol is KRTW19, whose union takes about a thousand base OTs per run.
+/// Returns whether the protocol is KRTW19, whose union takes about a thousand base OTs per run.
 pub fn is_krtw19(protocol: &'static Protocol) -> bool {
     [&KRTW19, &KRTW19_PLAIN].contains(&protocol)
 }
 
-/// Whether only programs that are built with a feature have the protocol.
+/// Returns whether the protocol is available only with a feature.
 pub fn is_optional(protocol: &'static Protocol) -> bool {
     protocol.name == "sigma-fhe"
 }
 
-/// Two sets of which about `overlap` of the smaller is in common; items of all lengths up to 40 bytes, some
-/// binary, and one of 3000 bytes in each.
+/// Returns two sets that share about `overlap` of the smaller one; items of all lengths up to 40 bytes, some binary,
+/// and one of 3000 bytes in each.
 pub fn overlapping(n_y: usize, n_x: usize, overlap: f64) -> (ItemSet, ItemSet) {
     let mut rng = Prng::from_seed(&[77; 32]);
     let common = (n_y.min(n_x) as f64 * overlap).round() as usize;
@@ -126,21 +127,21 @@ pub fn overlapping(n_y: usize, n_x: usize, overlap: f64) -> (ItemSet, ItemSet) {
         item
     };
     let all: Vec<Vec<u8>> = (0..n_y + n_x - common).map(&mut item).collect();
-    // The common items stand last in Y and first in X.
+    // The common items are last in Y and first in X.
     (all[..n_y].iter().collect(), all[n_y - common..].iter().collect())
 }
 
-/// The bytes each party received, frames with their headers: of the first party and of the second.
+/// The bytes received by the first and by the second party, with the headers of frames.
 pub struct Views(pub [Vec<u8>; 2]);
 
 impl Views {
-    /// Tag and length of each frame that `party` received.
+    /// Returns tag and length of each frame that `party` received.
     pub fn frames(&self, party: usize) -> Vec<(u16, usize)> {
         split_frames(&self.0[party]).into_iter().map(|(tag, body)| (tag, body.len())).collect()
     }
 }
 
-/// Tag and body of each frame of a view.
+/// Returns tag and body of each frame of a view.
 pub fn split_frames(mut view: &[u8]) -> Vec<(u16, Vec<u8>)> {
     let mut frames = Vec::new();
     while let Some((head, rest)) = view.split_at_checked(6) {
@@ -151,13 +152,14 @@ pub fn split_frames(mut view: &[u8]) -> Vec<(u16, Vec<u8>)> {
     frames
 }
 
-/// What all frames with this tag hold, in parts of `size` bytes.
+/// Returns the bodies of all frames with this tag, in parts of `size` bytes.
 pub fn parts(view: &[u8], tag: u16, size: usize) -> Vec<Vec<u8>> {
     let frames = split_frames(view).into_iter().filter(|frame| frame.0 == tag);
     frames.flat_map(|(_, body)| body.chunks(size).map(<[u8]>::to_vec).collect::<Vec<_>>()).collect()
 }
 
-/// Puts a set under this key and its inverse: what of the set shows is then known, and the same in several runs.
+/// Raises a set with this key, with its inverse: the visible values of the set are then known, and equal in several
+/// runs.
 pub fn under(set: &mut Hashed, (key, inverse): (Key, Key)) {
     let points = map_and_raise(set.own(), &key).unwrap();
     let points = Secrets::from(points.iter().flat_map(|p| *p.as_bytes()).collect::<Vec<_>>());
@@ -165,7 +167,7 @@ pub fn under(set: &mut Hashed, (key, inverse): (Key, Key)) {
     set.take_over(Offline { group: Curve25519::NAME, key, inverse, points });
 }
 
-/// That each of the first `bits` bits is a one in about half of these, of which there are hundreds.
+/// Asserts that each of the first `bits` bits is a one in about half of these hundreds of values.
 pub fn every_bit_is_random(list: &[impl AsRef<[u8]>], bits: usize) {
     assert!(list.len() >= 200);
     for bit in 0..bits {
@@ -176,19 +178,19 @@ pub fn every_bit_is_random(list: &[impl AsRef<[u8]>], bits: usize) {
     }
 }
 
-/// That each byte differs among these, which are few: for a random one the probability is 256^(1 - n).
+/// Asserts that each byte differs among these few values: a random one is constant with probability 256^(1 - n).
 pub fn every_byte_differs(list: &[impl AsRef<[u8]>]) {
     for (at, byte) in list[0].as_ref().iter().enumerate() {
         assert!(list.iter().any(|other| other.as_ref()[at] != *byte), "byte {at}");
     }
 }
 
-/// The place of each of `sent` in `known`, which has all of them.
+/// Returns the position of each of `sent` in `known`, which contains all of them.
 pub fn places<T: PartialEq>(known: &[T], sent: &[T]) -> Vec<usize> {
     sent.iter().map(|s| known.iter().position(|k| k == s).unwrap()).collect()
 }
 
-/// That two orders of 0..n are neither that of the numbers nor one and the same: at most one place in twenty stays.
+/// Asserts that two orders of 0..n are neither ascending nor equal: at most one in twenty positions is unchanged.
 pub fn are_random_orders(orders: [&[usize]; 2]) {
     let n = orders[0].len();
     let stay = |pairs: &mut dyn Iterator<Item = (usize, usize)>| pairs.filter(|(a, b)| a == b).count();
@@ -202,7 +204,7 @@ pub fn are_random_orders(orders: [&[usize]; 2]) {
     assert!(same <= n / 20, "the order is the same in both runs");
 }
 
-/// What comes of a protocol whose peer says this and no more; it goes on listening.
+/// Returns the result of a protocol whose peer sends only these frames, and keeps its receiving half open.
 pub fn told<T>(frames: &[(u16, &[u8])], run: impl FnOnce(&mut Context) -> Result<T>) -> Result<T> {
     let (mut peer, mut ch) = Channel::pair();
     for (tag, body) in frames {
@@ -229,14 +231,14 @@ impl Sink for Garble {
     }
 }
 
-/// A connection that breaks when so many more frames were sent.
+/// A connection that breaks after `after` more frames were sent.
 pub struct Cut {
     pub sink: Box<dyn Sink>,
     pub after: usize,
 }
 
 impl Cut {
-    /// What it says then.
+    /// The error of sending over the broken connection.
     pub fn error() -> Error {
         Error::Network("connection reset".into())
     }
@@ -249,7 +251,7 @@ impl Sink for Cut {
     }
 }
 
-/// A recording to look at.
+/// A recording that can be read while it grows.
 #[derive(Clone, Default)]
 pub struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -270,12 +272,12 @@ impl std::io::Write for Shared {
 }
 
 impl Context<'_> {
-    /// The same on other threads.
+    /// Returns this context on other threads.
     pub fn on<'b>(&'b mut self, threads: &'b Threads) -> Context<'b> {
         Context { ch: self.ch, session: self.session, rng: self.rng, exponent: LAMBDA, threads }
     }
 
-    /// With this generator instead of its own.
+    /// Replaces the context's generator with this one.
     pub fn under(&mut self, rng: Prng) -> &mut Self {
         *self.rng = rng;
         self
@@ -323,8 +325,8 @@ fn run_two(session: &SessionId, first: Half<'_>, second: Half<'_>) -> Views {
     }
 }
 
-/// Runs all parties of a run, each on a thread of its own, over bounded in-memory channels with fixed seeds. Returns what
-/// each computes, and for each what it received from each.
+/// Runs all parties of a run, each on its own thread, over bounded in-memory channels with fixed seeds. Returns each
+/// party's result, and for each party the bytes it received from each other.
 pub fn run_many<T: Send>(
     n: usize,
     run: u8,
@@ -335,7 +337,7 @@ pub fn run_many<T: Send>(
     let seen: Vec<Vec<Shared>> = seen.collect();
     for (mesh, seen) in meshes.iter_mut().zip(&seen) {
         for (other, seen) in seen.iter().enumerate() {
-            // There is none to oneself.
+            // A party has no channel to itself.
             if let Some(channel) = mesh.channel(seat(other)) {
                 channel.record(Recording::to_writer(seen.clone()));
             }
@@ -345,7 +347,7 @@ pub fn run_many<T: Send>(
     (results, seen.iter().map(|row| row.iter().map(Shared::bytes).collect()).collect())
 }
 
-/// Runs all parties of a run over these meshes, as [`run_many`] does. Returns what each computes.
+/// Runs all parties of a run over these meshes, as [`run_many`] does. Returns each party's result.
 pub fn run_meshes<T: Send>(
     meshes: Vec<Mesh>,
     run: u8,
@@ -382,12 +384,12 @@ pub fn run_meshes<T: Send>(
     results.collect()
 }
 
-/// A transport that counts the rounds of what goes over it, by logical clocks (`channel/clock.rs`). Both parties must
-/// run on threads that begin with them.
+/// A transport that counts the rounds of its messages with logical clocks (`channel/clock.rs`). Both parties must run
+/// on threads that begin with them.
 pub struct Rounds(Arc<Mutex<Moment>>);
 
 impl Rounds {
-    /// Two connected channels, and what counts their rounds.
+    /// Returns two connected channels, and the counter of their rounds.
     pub fn pair() -> (Rounds, [Channel; 2]) {
         let latest = Arc::<Mutex<Moment>>::default();
         let [there, back] = [(); 2].map(|()| mpsc::channel());
@@ -399,7 +401,7 @@ impl Rounds {
         (Rounds(latest), channels)
     }
 
-    /// When the last message came.
+    /// Returns the number of rounds until the last message arrived.
     pub fn count(&self) -> usize {
         self.0.lock().unwrap().rounds()
     }
@@ -440,13 +442,13 @@ impl Source for Stamped {
     }
 }
 
-/// The receiver of dh-psi over Curve25519, by itself: the positions of the matches.
+/// Runs the receiver of dh-psi over Curve25519 on its own. Returns the positions of the matches.
 pub fn dh_psi_receiver(cx: &mut Context, y: &Hashed, n_x: usize, terms: &Terms) -> Result<Vec<u32>> {
     let matching = dh_psi::receiver::<Curve25519>(cx, y, n_x, terms)?;
     matching.open(Confirmed::for_tests()).map(|matching| matching.positions)
 }
 
-/// The sender of dh-psi over Curve25519, by itself.
+/// Runs the sender of dh-psi over Curve25519 on its own.
 pub fn dh_psi_sender(
     cx: &mut Context,
     x: &Hashed,

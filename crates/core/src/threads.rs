@@ -1,9 +1,9 @@
 //! The threads that a run computes on.
 //!
-//! A party's part of a run is straight-line code that waits for its peer, so it runs on threads of its own: those of a
-//! pool must never wait for anything but each other. What it computes in parallel, it hands to its pool
-//! ([`Threads::run`]). The functions on slices that do the work know no pool: they use [`rayon`], which takes that of
-//! the thread that it is called on. Called on any other thread they would use the pool that all of the program shares.
+//! A party's side of a run is straight-line code that waits for its peer, so it runs on its own threads: the threads of
+//! a pool must wait only for each other. It passes parallel computation to its pool ([`Threads::run`]). The functions
+//! on slices that do the work are independent of the pool: they use [`rayon`], which takes the pool of the calling
+//! thread. Called on any other thread, they would use the program's global pool.
 
 use crate::error::{Error, Result};
 use std::fmt;
@@ -11,13 +11,13 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-/// The most that a party computes on: as many as rayon has in a pool.
+/// The maximum number of threads in a pool, which is rayon's limit.
 pub const MOST: usize = 0xffff;
 
-/// Starts a thread of a scope, where [`Scope::spawn`] would panic if the system gives us none.
+/// Starts a thread of a scope, where [`Scope::spawn`] would panic if the system cannot start one.
 ///
 /// # Errors
-/// [`Error::Usage`], which says what to do.
+/// [`Error::Usage`], which includes the remedy.
 pub fn start<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
@@ -25,7 +25,7 @@ pub fn start<'scope, T: Send + 'scope>(
     builder()?.spawn_scoped(scope, work).map_err(|e| none(&e))
 }
 
-/// What starts a thread. In tests it may fail, as if the system gave us none.
+/// Returns a thread builder. In tests it may fail, as if the system could not start a thread.
 fn builder() -> Result<Builder> {
     #[cfg(test)]
     if refused::next() {
@@ -34,7 +34,7 @@ fn builder() -> Result<Builder> {
     Ok(Builder::new())
 }
 
-/// The error if the system gives us no thread.
+/// Returns the error for a thread that the system could not start.
 pub fn none(e: &io::Error) -> Error {
     Error::usage(format!(
         "no thread can be started: {e}. Allow more threads (ulimit -u), or more memory, then run again"
@@ -42,7 +42,7 @@ pub fn none(e: &io::Error) -> Error {
     .because(e)
 }
 
-/// Threads that the system does not give, in tests.
+/// Simulates, in tests, a system that starts no more threads.
 #[cfg(test)]
 pub(crate) mod refused {
     use std::cell::Cell;
@@ -51,7 +51,7 @@ pub(crate) mod refused {
         static AFTER: Cell<Option<usize>> = const { Cell::new(None) };
     }
 
-    /// From now on, this thread can start so many threads, and then none.
+    /// From now on, this thread can start `some` threads, and then none.
     pub(crate) fn after(some: Option<usize>) {
         AFTER.set(some);
     }
@@ -63,17 +63,17 @@ pub(crate) mod refused {
     }
 }
 
-/// Some threads to compute on. A clone has the same ones.
+/// A pool of threads to compute on. Clones share it.
 #[derive(Clone)]
 pub struct Threads(Option<Arc<rayon::ThreadPool>>);
 
 static GLOBAL: Threads = Threads(None);
 
 impl Threads {
-    /// `n` threads that compute nothing else; as many as the machine has processors, if it is 0.
+    /// Returns a pool of `n` threads of its own; one per processor of the machine if `n` is 0.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the system does not give us so many.
+    /// [`Error::Usage`] if the system cannot start this many.
     pub fn new(n: usize) -> Result<Threads> {
         if n > MOST {
             return Err(Error::usage(format!(
@@ -87,16 +87,16 @@ impl Threads {
         Ok(Threads(Some(Arc::new(pool))))
     }
 
-    /// The threads that all of the program shares: rayon's global pool.
+    /// Returns the threads that the whole program shares: rayon's global pool.
     pub fn global() -> &'static Threads {
         &GLOBAL
     }
 
-    /// Starts those that all of the program shares, if these are they. Without this, the first use starts them, and panics if the
-    /// system does not give us so many.
+    /// Starts the global pool, if this is it. Otherwise its first use starts it, and panics if the system cannot start
+    /// this many threads.
     ///
     /// # Errors
-    /// [`Error::Usage`] if it does not, now or at an earlier call.
+    /// [`Error::Usage`] if the threads cannot be started, now or in an earlier call.
     pub fn check(&self) -> Result<()> {
         static FAILED: OnceLock<Option<String>> = OnceLock::new();
         if self.0.is_some() {
@@ -104,7 +104,7 @@ impl Threads {
         }
         let failed = FAILED.get_or_init(|| {
             let started = rayon::ThreadPoolBuilder::new().build_global();
-            // Without a cause, somebody else has started them.
+            // An error without a cause means that the pool was already started elsewhere.
             started.err().filter(|e| std::error::Error::source(e).is_some()).map(|e| e.to_string())
         });
         match failed {
@@ -115,13 +115,13 @@ impl Threads {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of threads.
     pub fn count(&self) -> usize {
         self.run(rayon::current_num_threads)
     }
 
-    /// Computes on these threads, and waits for the result. Whoever has not made them with [`Threads::new`] calls
-    /// [`Threads::check`] before. `work` waits for nothing: no channel, no lock, no file.
+    /// Computes on these threads, and waits for the result. Call [`Threads::check`] first, unless they were made with
+    /// [`Threads::new`]. `work` must not wait for anything: no channel, lock or file.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let Some(pool) = &self.0 else { return work() };
         let (mut work, mut result) = (Some(work), None);
@@ -131,7 +131,7 @@ impl Threads {
     }
 }
 
-/// Compiled once: rayon's part of it would take a second of compilation for every ten callers.
+/// Compiled once: rayon's generic code would take a second of compilation for every ten callers.
 fn install(pool: &rayon::ThreadPool, work: &mut (dyn FnMut() + Send)) {
     pool.install(work);
 }

@@ -1,57 +1,57 @@
-//! What parties compute and send: the units in which costs are counted. A primitive is an operation that a machine does at
-//! a speed of its own (`veilset::speed`).
+//! Units in which the computation and communication of parties are counted. A primitive is an operation with a
+//! machine-dependent speed (`veilset::speed`).
 
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
-/// A primitive, with all that comes with it where protocols use it: hashing, copying, wiping.
+/// A primitive, with the operations that accompany it in protocols: hashing, copying, wiping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Primitive {
-    /// An item is hashed.
+    /// The hash of an item.
     Item,
-    /// A point of Curve25519 is multiplied, by its abscissa.
+    /// A multiplication of a point of Curve25519, given by its abscissa.
     Curve25519,
-    /// A point of P-256 is multiplied.
+    /// A multiplication of a point of P-256.
     P256,
-    /// A point of P-256 is multiplied, and travels by its abscissa.
+    /// A multiplication of a point of P-256, sent as its abscissa.
     P256Compressed,
-    /// An element of ristretto255 is multiplied.
+    /// A multiplication of an element of ristretto255.
     Ristretto255,
-    /// A base OT, by either party.
+    /// A base OT, computed by either party.
     BaseOt,
-    /// An OT by extension, with its row.
+    /// An OT from OT extension, with its row.
     Ot,
-    /// An OT by extension whose messages differ by Delta, of a VOLE.
+    /// A correlated OT from OT extension, whose messages differ by Delta, for a VOLE.
     CorrelatedOt,
-    /// An element that the code of a VOLE makes, with its leaves of the trees.
+    /// An element made with the code of a VOLE, with its leaves of the trees.
     VoleElement,
-    /// An equation of a key-value store is solved.
+    /// The solution of an equation of a key-value store.
     StoreRow,
-    /// A key-value store is evaluated, or an OPRF from VOLE where its store is read.
+    /// An evaluation of a key-value store, or of an OPRF from VOLE that reads a store.
     StoreValue,
-    /// A tag is made, sorted and looked up.
+    /// A tag that is computed, sorted and looked up.
     Tag,
     /// A bit of CM20's matrix.
     MatrixBit,
-    /// A slot of a bin of KRTW19 is programmed: its polynomial is interpolated.
+    /// A slot of a bin of KRTW19 that is programmed by interpolating its polynomial.
     Programmed,
-    /// A slot of a bin of KRTW19 is tested.
+    /// A test of a slot of a bin of KRTW19.
     Tested,
     /// A switch of a permutation network, with its OT.
     Switch,
-    /// A string is compared, and the parties have shares of the outcome.
+    /// A comparison of two strings whose result is shared by the parties.
     Compared,
-    /// A ciphertext of BFV is encrypted or multiplied.
+    /// An encryption or multiplication of a BFV ciphertext.
     Bfv,
-    /// A bit is encrypted by Paillier's encryption with 2048 bits.
+    /// An encryption of a bit with Paillier's scheme and a modulus of 2048 bits.
     Paillier,
-    /// A kilobyte is sent or received under TLS.
+    /// A kilobyte that is sent or received over TLS.
     Kilobyte,
 }
 
 impl Primitive {
-    /// All primitives. Speeds travel in this order.
+    /// All primitives, in the order in which speeds are sent.
     pub const ALL: [Primitive; 20] = {
         use Primitive::*;
         [
@@ -78,7 +78,7 @@ impl Primitive {
         ]
     };
 
-    /// Its name in files and for readers, stable across versions.
+    /// Returns its name in files and reports, stable across versions.
     pub fn name(self) -> &'static str {
         match self {
             Primitive::Item => "hashed item",
@@ -104,37 +104,37 @@ impl Primitive {
         }
     }
 
-    /// Whether further threads do not help: each depends on the one before, or they are too few.
+    /// Returns whether more threads do not help, because the operations are sequential or too few.
     pub fn is_serial(self) -> bool {
         matches!(self, Primitive::StoreRow | Primitive::BaseOt)
     }
 }
 
-/// Primitives, and how many of each.
+/// A count for each primitive.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work([u64; Primitive::ALL.len()]);
 
 impl Work {
-    /// This many of a primitive.
+    /// Returns `n` of a primitive.
     pub fn of(primitive: Primitive, n: usize) -> Work {
         let mut work = Work::default();
         work.0[primitive as usize] = n as u64;
         work
     }
 
-    /// The same without this many of a primitive, or without any if there are fewer.
+    /// Removes `n` of a primitive, or all if there are fewer.
     pub fn without(mut self, primitive: Primitive, n: usize) -> Work {
         let count = &mut self.0[primitive as usize];
         *count = count.saturating_sub(n as u64);
         self
     }
 
-    /// How many there are of a primitive.
+    /// Returns the count of a primitive.
     pub fn count(&self, primitive: Primitive) -> u64 {
         self.0[primitive as usize]
     }
 
-    /// Each primitive of which there are any, and how many.
+    /// Returns each primitive with a count other than 0, and the count.
     pub fn counts(&self) -> impl Iterator<Item = (Primitive, u64)> {
         let all = Primitive::ALL.map(|primitive| (primitive, self.count(primitive)));
         all.into_iter().filter(|(_, n)| *n > 0)
@@ -166,12 +166,12 @@ impl fmt::Debug for Work {
     }
 }
 
-/// Bytes on the wire.
+/// Numbers of bytes on the wire.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// From the receiver to the sender.
+    /// Bytes from the receiver to the sender.
     pub to_sender: u64,
-    /// From the sender to the receiver.
+    /// Bytes from the sender to the receiver.
     pub to_receiver: u64,
 }
 
@@ -185,32 +185,32 @@ impl Add for Traffic {
     }
 }
 
-/// A part of a run: what both parties compute and send side by side, before either can go on.
+/// A step of a run: the work and traffic of both parties in parallel, before either can go on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Step {
-    /// What the receiver and the sender compute.
+    /// The work of the receiver and of the sender.
     pub work: [Work; 2],
     /// The frames of the protocol. Exact, except for coded tags, whose length depends slightly on the data.
     pub traffic: Traffic,
 }
 
 impl Step {
-    /// Both compute the same.
+    /// Returns a step with the same work for both parties.
     pub(crate) fn both(work: Work) -> Step {
         Step { work: [work; 2], traffic: Traffic::default() }
     }
 
-    /// The receiver and the sender compute this.
+    /// Returns a step with this work of the receiver and of the sender.
     pub fn of(receiver: Work, sender: Work) -> Step {
         Step { work: [receiver, sender], traffic: Traffic::default() }
     }
 
-    /// The same, with these bytes to the sender and to the receiver.
+    /// Adds these bytes to the sender and to the receiver.
     pub fn sends(self, to_sender: u64, to_receiver: u64) -> Step {
         Step { traffic: self.traffic + Traffic { to_sender, to_receiver }, ..self }
     }
 
-    /// The same with the roles exchanged.
+    /// Exchanges the roles.
     pub(crate) fn swapped(self) -> Step {
         let [receiver, sender] = self.work;
         let Traffic { to_sender, to_receiver } = self.traffic;
@@ -218,7 +218,7 @@ impl Step {
     }
 }
 
-/// The traffic of all steps.
+/// Returns the traffic of all steps.
 pub(crate) fn traffic(steps: &[Step]) -> Traffic {
     steps.iter().fold(Traffic::default(), |sum, step| sum + step.traffic)
 }

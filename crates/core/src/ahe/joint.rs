@@ -5,12 +5,12 @@
 //! off, with fresh randomness under the joint key of the rest: (c1 + r G, c2 - sk c1 + r PK_rest). The last one
 //! decrypts: c2 - sk c1.
 //!
-//! What is learned: all owners of a joint key together learn the messages, and fewer learn nothing. The ciphertexts of
+//! Output: all owners of a joint key together learn the messages, and fewer learn nothing. The ciphertexts of
 //! [`PublicKey::rerandomise`] and [`SecretKey::partially_decrypt`] are distributed as fresh encryptions of the
 //! messages, even to the parties that made the inputs. Each ciphertext has independent randomness, also within a row.
 //!
-//! Security: semi-honest, against all owners of a joint key but one; IND-CPA under DDH on ristretto255. There are no
-//! proofs of possession. A malicious party that chooses its key last can choose X - (the sum of the others), and then
+//! Security: semi-honest, against all owners of a joint key but one; IND-CPA under DDH on ristretto255. Keys carry no
+//! proof of possession. A malicious party that chooses its key last can choose X - (the sum of the others), and then
 //! decrypts alone, with the secret key of X. So keys must be fixed before any is shown: each party first sends a
 //! commitment, and compares all commitments with the keys. The callers must ensure this
 //! (operations/multiparty/setup.rs), and that all parties receive the same keys. A key chosen in view of others is then

@@ -3,8 +3,8 @@
 //!
 //! - Messages, constants and weights are elements of a ring;
 //! - *combine* makes a **fresh** encryption of `constant + sum of weight * message`. Its randomness has full range and
-//!   is distributed as in an encryption under the public key alone, whatever the randomness of the inputs. Their owner
-//!   knows the latter, and could otherwise test guesses of the weights. So encrypting, adding, multiplying and
+//!   is distributed as in an encryption under the public key alone, independent of the randomness of the inputs. Their
+//!   owner knows the latter, and could otherwise test guesses of the weights. So encrypting, adding, multiplying and
 //!   re-randomising are one function here, which always adds fresh randomness;
 //! - the owner of the secret key decrypts or, where an instance cannot, tests whether a message is 0.
 //!

@@ -6,12 +6,11 @@
 //! the leader, whose key is the only one left ([`Shuffle::open`]). Each party permutes the whole list, and keeps rows
 //! intact.
 //!
-//! What is learned: P_1 learns the rows in an order that is random to any n - 1 parties, and the others learn nothing.
-//! After an honest party, the list is fresh and shows only the multiset of the rows. So it reveals neither the origin
-//! of a row nor how often it was re-randomised before. P_1 sees which rows are equal. [`Shape::blinded`] shows P_1 only
-//! whether each row is the identity: P_2 to P_n also multiply each message by a fresh scalar other than 0. In a count
-//! this hides nothing more from an honest P_1; it defeats one that offers distinct messages to see which of them come
-//! back.
+//! Output: P_1 learns the rows in an order that is random to any n - 1 parties, and the others learn nothing. After an
+//! honest party, the list is fresh and shows only the multiset of the rows. So it reveals neither the origin of a row
+//! nor how often it was re-randomised before. P_1 sees which rows are equal. [`Shape::blinded`] shows P_1 only whether
+//! each row is the identity: P_2 to P_n also multiply each message by a fresh scalar other than 0. In a count this
+//! hides nothing more from an honest P_1; it defeats one that offers distinct messages to see which of them come back.
 //!
 //! Security: semi-honest, against any n - 1 parties; it rests on the joint key. Nothing proves that a party passes on
 //! the messages it received. Leakage: the number of rows, which follows from bounds.

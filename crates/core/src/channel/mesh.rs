@@ -47,7 +47,7 @@ impl Mesh {
     }
 
     /// Returns the meshes of all parties within this process, unprotected, for tests and benchmarks. They use
-    /// [`Channel::pair`]. There are at most [`Mesh::MOST`] parties.
+    /// [`Channel::pair`]. `parties` is at most [`Mesh::MOST`].
     pub fn in_memory(parties: usize) -> Vec<Mesh> {
         let names: Names = (0..parties.min(Mesh::MOST)).map(|_| String::new()).collect();
         let parties = numbers().map(Seat::numbered).zip(channels_among(names));

@@ -75,7 +75,7 @@ fn seal(domain: &Domain, numbers: &mut [Number]) {
     }
 }
 
-/// Encodes rows of `width` bytes, concatenated; rows that are not `full` are encoded as empty, whatever their bytes.
+/// Encodes rows of `width` bytes, concatenated; rows that are not `full` are encoded as empty, and their bytes ignored.
 ///
 /// # Panics
 /// If the number of rows differs from the number of flags, which is an error of the caller.

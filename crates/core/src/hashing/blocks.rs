@@ -27,7 +27,7 @@ impl Blocks {
     /// Returns the table of least cost for `n` items. The probability that a block gets too many items, or that they
     /// have no placement, is at most 2^-`exponent`.
     ///
-    /// There are three failures, each with at most a third of this probability:
+    /// Three failures are possible, each with at most a third of this probability:
     ///
     /// - A block gets more items than its bound: a binomial tail, over all blocks ([`bound`]).
     /// - The items of a block have no placement although they are within the bound. At the bound, a block has as many

@@ -2,9 +2,9 @@
 //! Diffie-Hellman key agreement.
 //!
 //! Security: malicious receivers and senders, DDH, random oracles into the group and into keys. Leakage: none. The
-//! paper's parties may send at the same time, and each may influence its own output ("endemic"). Here b G is sent only
-//! after r_0 and r_1 have arrived: a receiver that knew it could try values of r_0 until it gets a pad of its choice.
-//! CM20 relies on this order; OT extension does not.
+//! paper's parties may send at the same time, and each may influence its own output ("endemic"). The sender sends b G
+//! only after r_0 and r_1 have arrived: a receiver that knew it could try values of r_0 until it gets a pad of its
+//! choice. CM20 relies on this order; OT extension does not.
 //!
 //! Cost: 96 bytes and 5 scalar multiplications per OT in total, batched over all OTs. One of the five makes the
 //! sender's fresh key pair per OT (128 in total for OT extension), which avoids an assumption.

@@ -15,7 +15,7 @@
 //!
 //! **Trees.** Each leaf is expanded once more, into the seed of its stream and a tag of 32 bytes. The receiver sends
 //! the sum of the tags of each tree, and one hash of all tags of all trees. The sender computes the tag that it lacks
-//! and compares. There is one verdict over all trees, which is not sent. The check binds the receiver to one seed per
+//! and compares. It reaches one verdict over all trees, which is not sent. The check binds the receiver to one seed per
 //! leaf.
 //!
 //! **Corrections.** c_i fixes the choices x_i = c_i + u_i with which tree i is used. They must be the same in

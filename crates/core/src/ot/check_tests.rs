@@ -197,7 +197,7 @@ fn a_frame_that_is_shortened_lengthened_omitted_or_repeated_is_named() {
 
 #[test]
 fn a_flip_of_any_field_is_found_by_the_check_that_is_there_for_it() {
-    // At k = 6 and 300 OTs: 22 trees, and columns of 64 bytes whose last 16 are the extra group.
+    // At k = 6 and 300 OTs there are 22 trees, and columns of 64 bytes whose last 16 are the extra group.
     let all_trees = |at: usize| (0..22).map(|tree| tree * 64 + at).collect::<Vec<_>>();
     let table: [(&str, usize, Vec<usize>, &str); 18] = [
         ("a point of the base OTs, which then is none", 0, vec![31], "base OTs"),
@@ -226,7 +226,7 @@ fn a_flip_of_any_field_is_found_by_the_check_that_is_there_for_it() {
         };
         assert_peer(forged(Security::Malicious, 6, forge).0, names, what);
     }
-    // The proof of one frame in place of another's; then with its corrections, too.
+    // Substitutes the proof of one frame for another's; then its corrections, too.
     let mut first = Vec::new();
     let swap = move |i, frame: Vec<u8>| match i {
         4 => {
@@ -271,8 +271,8 @@ fn every_bit_of_delta_is_checked_and_x_too() {
     }
 }
 
-/// Like [`Receiver::correlated`], but flips choice j in tree i where `flip(i, j)`. The proof claims that nothing
-/// was flipped. It is correct if `guess` has the right bits of Delta for those trees.
+/// Like [`Receiver::correlated`], but flips choice j in tree i where `flip(i, j)`. The proof claims that nothing was
+/// flipped. It passes if `guess` has the right bits of Delta for those trees.
 fn cheat(
     receiver: &mut Receiver,
     tx: &mut Tx,
@@ -306,9 +306,9 @@ fn cheat(
 #[test]
 fn without_the_check_a_cheating_receiver_learns_delta_from_one_pad_of_each_ot() {
     let ((mut sender, mut a), (mut receiver, mut b)) = setup_at(Security::SemiHonest, "a", 2);
-    // In OT i, the choice of tree i differs from that of the other trees.
+    // In OT i, the choice of tree i differs from the choice of the other trees.
     let v = cheat(&mut receiver, &mut b.tx, &[false; 64], &[0; 16], |tree, j| tree == j);
-    // The sender uses the pads of choice 0, for instance to encrypt something that the receiver knows.
+    // The sender uses the pads of choice 0, for instance to encrypt data that the receiver knows.
     let used = sender.pads(&mut a.rx, 64).unwrap().of(false);
     let mut delta = 0u128;
     for (j, (v, used)) in v.iter().zip(used.iter()).enumerate() {
@@ -320,7 +320,7 @@ fn without_the_check_a_cheating_receiver_learns_delta_from_one_pad_of_each_ot() 
         delta |= tried.sum::<u128>();
     }
     assert_eq!(delta, u128::from_le_bytes(*sender.delta));
-    // From now on the receiver has all pads of all frames, whatever it chooses.
+    // From now on the receiver has all pads of all frames, for any choices.
     receiver.0.index += 64;
     let tweak = receiver.0.index;
     let mut other = receiver.correlated(&mut b.tx, &[false; 100]).unwrap();
@@ -338,21 +338,21 @@ fn different_choices_in_different_trees_are_found_unless_alpha_was_guessed() {
         cheat(&mut receiver, &mut b.tx, &[false; 130], &guess.to_le_bytes(), flip);
         let result = sender.pads(&mut a.rx, 130).map(drop);
         if result.is_err() {
-            // There is no second attempt at the same Delta.
+            // A second attempt at the same Delta is refused.
             receiver.pads(&mut b.tx, &[true; 5]).unwrap();
             assert!(matches!(sender.pads(&mut a.rx, 5), Err(Error::Bug(_))));
         }
         result
     };
     let alpha = |tree: usize| delta >> (2 * tree) & 3;
-    // A fact for these fixed seeds: in none of these trees is alpha 0, where a correction has no effect.
+    // For these fixed seeds, alpha is not 0 in any of these trees, as a correction would have no effect there.
     assert!([0, 5, 63].iter().all(|&tree| alpha(tree) != 0));
     assert_peer(run(0, |tree, j| tree == j), CHECK, "each tree in an OT of its own");
     assert_peer(run(0, |tree, j| tree == 0 && j == 0), CHECK, "the first tree");
     assert_peer(run(0, |tree, j| tree == 63 && j == 129), CHECK, "the last tree");
     assert_peer(run(0, |tree, _| tree == 5), CHECK, "all OTs of one tree");
     assert_peer(run(0, |tree, j| tree != 5 && j == 7), CHECK, "all trees but one");
-    // What remains: a cheater that guesses alpha is not detected, and then knows it.
+    // The remaining attack: a cheater that guesses alpha correctly is not detected, and then knows alpha.
     let one: fn(usize, usize) -> bool = |tree, j| tree == 5 && j == 3;
     assert!(run(delta, one).is_ok());
     assert!(run(alpha(5) << 10, one).is_ok());
@@ -416,7 +416,7 @@ fn a_wrong_sum_is_found_if_the_sender_uses_it_which_is_what_the_check_leaves() {
                 true => assert_peer(result, TREE_CHECK, "a sum that is used"),
                 false => assert!(result.is_ok(), "{at}"),
             }
-            // Without the check, nothing is detected.
+            // Without the check, no error is detected.
             assert!(forged(Security::SemiHonest, 6, forge).0.is_ok());
         }
     }
@@ -456,7 +456,7 @@ fn the_sums_of_a_proof_are_those_of_their_definition() {
     let corrections = a.rx.recv_bytes(CORRECTIONS, 22 * groups * 16).unwrap();
     let proof = a.rx.recv(PROOF, PROOF_LEN).unwrap();
     let (columns, u) = again.0.columns(column_bytes(n, Security::Malicious));
-    // All choices are 0 except those of the extra group, which are u_0.
+    // All choices are 0 except in the extra group, where they are u_0.
     assert_eq!(proof[0], u[48..64]);
     let chi = transcript.clone().coefficients(&corrections, groups);
     let distinct: HashSet<_> = chi.iter().collect();
@@ -470,7 +470,7 @@ fn the_sums_of_a_proof_are_those_of_their_definition() {
     }
 }
 
-/// Sums of tags are sent: if a tag and a seed had a block in common, the sum would reveal the missing seed.
+/// Sums of tags are sent: if a tag and a seed shared a block, the sum would reveal the missing seed.
 #[test]
 fn seeds_and_tags_have_no_block_in_common_even_under_equal_keys() {
     let mut seen = HashSet::new();
@@ -483,7 +483,7 @@ fn seeds_and_tags_have_no_block_in_common_even_under_equal_keys() {
     }
 }
 
-/// A cheater that knows the coefficients before its messages are fixed could make wrong messages that pass.
+/// A cheater that knows the coefficients before its messages are fixed could construct wrong messages that pass.
 #[test]
 fn the_coefficients_depend_on_session_trees_all_corrections_and_all_frames_before() {
     let groups = 4;

@@ -1,27 +1,25 @@
 //! OT extension: SoftSpoken OT (Roy22: "SoftSpokenOT: Quieter OT Extension from Small-Field Silent VOLE in the
 //! Minicrypt Model", CRYPTO 2022), in its semi-honest and its malicious form.
 //!
-//! Use a pad as a key, with separate counters (`transfer.rs`, `masks.rs`). As a mask it is weaker than its 128
-//! bits: with q pads that it did not choose, a receiver finds Delta by 2^128 / q evaluations of the fixed-key
-//! hash.
+//! Use a pad as a key, with separate counters (`transfer.rs`, `masks.rs`). As a mask it has less than 128-bit strength:
+//! with q pads that it did not choose, a receiver finds Delta with 2^128 / q evaluations of the fixed-key hash.
 //!
-//! Security: AES a pseudorandom permutation, its fixed-key hash tweakable correlation robust (GKWY20); the base
-//! OTs are secure against malicious parties. The semi-honest form has no checks: a receiver that makes different
-//! choices in different trees learns Delta from what the sender does with its pads. The malicious form has the
-//! checks of `check.rs`, which states their assumptions and what they do not prevent. In both forms a malicious
-//! receiver may pick its own rows v_j, and with them the pads that it gets.
+//! Security: AES a pseudorandom permutation, its fixed-key hash tweakable correlation robust (GKWY20), and base OTs
+//! secure against malicious parties. The semi-honest form has no checks: a receiver that makes different choices in
+//! different trees learns Delta from the sender's use of its pads. The malicious form has the checks of `check.rs`,
+//! which states their assumptions and limits. In both forms a malicious receiver may pick its own rows v_j, and with
+//! them the pads that it gets.
 //!
-//! Leakage: the number of OTs. Cost: ceil(128 / k) bits per OT from receiver to sender; the AES output on both
-//! sides is 2^k / k times that of IKNP. In the malicious form, an OT takes one more multiplication in GF(2^128),
-//! and a frame has 128 more OTs and 2,064 more bytes. That is 5 % of the bytes of a full frame at k = 2, and 11
-//! % at k = 6.
+//! Leakage: the number of OTs. Cost: ceil(128 / k) bits per OT from receiver to sender; both sides compute 2^k / k
+//! times the AES output of IKNP. In the malicious form, an OT takes one more multiplication in GF(2^128), and a frame
+//! has 128 more OTs and 2,064 more bytes. That is 5 % of the bytes of a full frame at k = 2, and 11 % at k = 6.
 //!
 //! The sender's secret Delta has 128 bits, split into one alpha_i in GF(2)^k per tree. For each tree the
 //! receiver knows all 2^k leaf seeds s_x, the sender all but s_alpha_i. Let r_x be the stream of seed s_x:
 //!
-//! - the receiver has u_i = sum of r_x and v_i = sum of x r_x;
-//! - the sender has w_i = sum of (alpha_i + x) r_x = v_i + alpha_i u_i;
-//! - with the correction c_i = u_i + choices, it gets q_i = w_i + alpha_i c_i = v_i + alpha_i * choices.
+//! - the receiver knows u_i = sum of r_x and v_i = sum of x r_x;
+//! - the sender knows w_i = sum of (alpha_i + x) r_x = v_i + alpha_i u_i;
+//! - with the correction c_i = u_i + choices, the sender obtains q_i = w_i + alpha_i c_i = v_i + alpha_i * choices.
 //!
 //! Row j of all trees together is q_j = v_j + choice_j * Delta. The pads are H(j, q_j) and H(j, q_j + Delta).
 //! The receiver knows one of them, which is H(j, v_j).
@@ -46,16 +44,16 @@ use veilset_kernels::aes::Aes128;
 use veilset_kernels::bytes::xor;
 use zeroize::Zeroizing;
 
-/// Bits of Delta, and the number of base OTs.
+/// Length of Delta in bits, and the number of base OTs.
 pub const WIDTH: usize = 128;
-/// OTs per frame: 8192, for which the receiver sends 22 KiB at k = 6. Both parties hold 256 KiB of rows.
+/// Maximum OTs per frame: 8192, for which the receiver sends 22 KiB at k = 6. Both parties hold 256 KiB of rows.
 pub const FRAME: usize = 1 << 13;
-/// The maximum k: the work grows as 2^k / k, while the traffic only shrinks as 1 / k.
+/// The maximum k: the work grows as 2^k / k, but the traffic shrinks only as 1 / k.
 const MAX_K: usize = 8;
-/// The default k: 22 bits per OT from the receiver. On either side, one thread of a Zen 4 processor takes 10,
-/// 13, 17, 26, 37 and 60 ns per OT for k = 2, 4, 5, 6, 7 and 8. The malicious form takes 4 to 8 ns more, and a
-/// sender that computes both pads 6 ns more. A larger k pays on links slower than about 270 Mbit/s, a smaller
-/// one on links faster than about 440.
+/// The default k, at which the receiver sends 22 bits per OT. On either side, one thread of a Zen 4 processor takes 10,
+/// 13, 17, 26, 37 and 60 ns per OT for k = 2, 4, 5, 6, 7 and 8. The malicious form takes 4 to 8 ns more, and a sender
+/// that computes both pads 6 ns more. A larger k pays off on links slower than about 270 Mbit/s, a smaller one on links
+/// faster than about 440.
 pub const DEFAULT_K: usize = 6;
 /// Bytes held for the setup by default: base OTs, and 22 trees of 64 ciphers.
 pub(crate) const SETUP_HELD: usize = 5 << 16;
@@ -118,12 +116,12 @@ fn check(k: usize) -> Result<()> {
     }
 }
 
-/// The first counter of tree `i`. No two trees share a block, even if an attacker tries one key on all of them.
+/// The first counter of tree `i`. No two trees use the same block, even if an attacker tries one key on all of them.
 pub(super) fn first_block(i: usize) -> u128 {
     (i as u128) << 64
 }
 
-/// The children of all nodes on one level of tree `i`, each pair by a PRG from 16 to 32 bytes.
+/// The children of all nodes on one level of tree `i`, each pair computed with a PRG from 16 to 32 bytes.
 fn children(i: usize, level: &[Pad]) -> Secrets<Pad> {
     let mut below = Secrets::zeros(2 * level.len());
     for (node, pair) in level.iter().zip(below.chunks_exact_mut(2)) {
@@ -151,7 +149,7 @@ impl Tree {
 /// Sums the streams r_y of some leaves over blocks `first..`. Column l of `columns` gains the sum of all r_y
 /// with bit l of y set; `all` is set to the sum of all r_y. `spare` is as large as `columns`.
 ///
-/// Depth first, so that the working set stays in the first-level cache.
+/// Depth first, to keep the working set in the first-level cache.
 fn fold(leaves: &[Option<Aes128>], first: u128, columns: &mut [u8], all: &mut [u8], spare: &mut [u8]) {
     match leaves {
         [Some(leaf)] => leaf.ctr(first, all),
@@ -178,7 +176,7 @@ struct Common {
     index: u128,
     hash: Aes128,
     transcript: Option<Transcript>,
-    /// The threads of the context in which this was set up.
+    /// The threads of the context of the setup.
     threads: Threads,
 }
 
@@ -264,17 +262,17 @@ impl Receiver {
         Ok(Receiver(Common::new(&part, k, trees, transcript, cx.threads)))
     }
 
-    /// Bytes it sends for `n` OTs in frames of [`FRAME`], excluding frame headers.
+    /// Returns the bytes to send for `n` OTs in frames of [`FRAME`], excluding frame headers.
     pub fn correction_bytes(&self, n: usize) -> usize {
         self.0.correction_bytes(n)
     }
 
-    /// The threads on which it computes.
+    /// Returns the threads that compute.
     pub(crate) fn threads(&self) -> &Threads {
         &self.0.threads
     }
 
-    /// Random OTs with random choices. Returns the choices and the chosen pads.
+    /// Makes random OTs with random choices. Returns the choices and the chosen pads.
     pub fn random(&mut self, tx: &mut Tx, n: usize, rng: &mut Prng) -> Result<(Secrets<bool>, Secrets<Pad>)> {
         let mut bytes = Secrets::zeros(n);
         rng.fill(&mut bytes);
@@ -283,7 +281,7 @@ impl Receiver {
         Ok((choices, pads))
     }
 
-    /// Random OTs with these choices, at most a [`FRAME`] of them. Sends the corrections and returns the chosen
+    /// Makes random OTs with these choices, at most a [`FRAME`] of them. Sends the corrections and returns the chosen
     /// pads.
     pub fn pads(&mut self, tx: &mut Tx, choices: &[bool]) -> Result<Secrets<Pad>> {
         let mut pads = self.correlated(tx, choices)?;
@@ -292,14 +290,14 @@ impl Receiver {
         Ok(pads)
     }
 
-    /// Correlated OTs with these choices, at most a [`FRAME`] of them. Sends the corrections c_i = u_i + choices
+    /// Makes correlated OTs with these choices, at most a [`FRAME`] of them. Sends the corrections c_i = u_i + choices
     /// and returns the rows v_j = q_j + choice_j Delta.
     pub fn correlated(&mut self, tx: &mut Tx, choices: &[bool]) -> Result<Secrets<Pad>> {
         let bytes = self.0.column_bytes(choices.len())?;
         let mut packed = Secrets::zeros(bytes);
         choices.iter().enumerate().for_each(|(j, &c)| packed[j / 8] |= u8::from(c) << (j % 8));
         let (columns, mut corrections) = self.0.columns(bytes);
-        // The choices of the extra group are u_0, in which one summand is unknown to the sender.
+        // The choices of the extra group are u_0, of which the sender does not know one summand.
         let chosen = column_bytes(choices.len(), Security::SemiHonest);
         packed[chosen..].copy_from_slice(&corrections[chosen..bytes]);
         corrections.chunks_mut(bytes.max(1)).for_each(|u| xor(u, &packed));
@@ -318,8 +316,8 @@ fn roots(k: usize, rng: &mut Prng) -> Secrets<Pad> {
     roots
 }
 
-/// The leaves of the receiver's trees, and the sums of the left and of the right nodes per level, encrypted by
-/// adding them to the pads.
+/// The leaves of the receiver's trees, and the sums of the left and the right nodes per level, encrypted by adding them
+/// to the pads.
 fn plant(k: usize, mut pads: Secrets<[Pad; 2]>, roots: &[Pad]) -> (Vec<Secrets<Pad>>, Secrets<[Pad; 2]>) {
     let mut levels = pads.iter_mut();
     let trees = depths(k).zip(roots).enumerate().map(|(i, (depth, root))| {
@@ -335,14 +333,14 @@ fn plant(k: usize, mut pads: Secrets<[Pad; 2]>, roots: &[Pad]) -> (Vec<Secrets<P
     (trees.collect(), pads)
 }
 
-/// The sender of the extension, which gets both pads.
+/// The sender of the extension, which learns both pads.
 pub struct Sender {
     common: Common,
     delta: Secret<[u8; 16]>,
 }
 
-/// Both pads of a frame of OTs, computed on request. In the malicious form this exists only if the frame has
-/// passed its check.
+/// Both pads of a frame of OTs, computed on request. In the malicious form it exists only if the frame has passed its
+/// check.
 pub struct PadPairs<'a> {
     rows: Rows,
     tweak: u128,
@@ -373,24 +371,24 @@ impl Sender {
         Ok(Sender { common: Common::new(&part, k, trees, transcript, cx.threads), delta })
     }
 
-    /// Bytes it receives for `n` OTs in frames of [`FRAME`], excluding frame headers.
+    /// Returns the bytes to receive for `n` OTs in frames of [`FRAME`], excluding frame headers.
     pub fn correction_bytes(&self, n: usize) -> usize {
         self.common.correction_bytes(n)
     }
 
-    /// The threads on which it computes.
+    /// Returns the threads that compute.
     pub(crate) fn threads(&self) -> &Threads {
         &self.common.threads
     }
 
-    /// `n` random OTs, at most a [`FRAME`] of them. Receives the corrections.
+    /// Makes `n` random OTs, at most a [`FRAME`] of them. Receives the corrections.
     pub fn pads(&mut self, rx: &mut Rx, n: usize) -> Result<PadPairs<'_>> {
         let rows = self.rows(rx, n)?;
         let tweak = self.common.next_tweak(n);
         Ok(PadPairs { rows, tweak, sender: self })
     }
 
-    /// `n` correlated OTs, at most a [`FRAME`] of them. Receives the corrections and returns the rows q_j.
+    /// Makes `n` correlated OTs, at most a [`FRAME`] of them. Receives the corrections and returns the rows q_j.
     pub fn correlated(&mut self, rx: &mut Rx, n: usize) -> Result<Secrets<Pad>> {
         Ok(self.rows(rx, n)?.into())
     }
@@ -420,18 +418,19 @@ impl Sender {
         columns
     }
 
-    /// Delta, the difference between the rows of correlated OTs. Knowing it gives all pads of all frames.
+    /// Returns Delta, the difference between the rows of correlated OTs. Delta reveals all pads of all frames.
     pub fn delta(&self) -> &Pad {
         &self.delta
     }
 }
 
 impl PadPairs<'_> {
-    /// The pads that the receiver gets for this choice.
+    /// Returns the receiver's pads for this choice.
     pub fn of(&self, choice: bool) -> Secrets<Pad> {
         let mut pads = Secrets::clone(&self.rows);
         if choice {
-            // As numbers: byte by byte, where the compiler does not see that the lists differ, it takes longer than AES.
+            // Computed as numbers: byte by byte it takes longer than AES if the compiler cannot see that the lists
+            // differ.
             let delta = u128::from_le_bytes(*self.sender.delta);
             pads.iter_mut().for_each(|q| *q = (u128::from_le_bytes(*q) ^ delta).to_le_bytes());
         }
@@ -453,8 +452,9 @@ fn path(k: usize, delta: &[u8; 16]) -> Secrets<u8> {
     path
 }
 
-/// The sender's trees: all leaves of each tree except the one that `path` leads to, computed from the sum of the
-/// nodes on the other side of each level. That leaf (alpha) is secret: no branch and no address depends on it.
+/// The sender's trees: all leaves of each tree except the one at the end of `path`, computed from the sum of the nodes
+/// on the other side of each level. The position of that leaf (alpha) is secret: no branch and no address depends on
+/// it.
 fn punctured(k: usize, path: &[u8], pads: Secrets<Pad>, encrypted: &[[Pad; 2]]) -> Leaves {
     let mut sums = pads;
     for ((sum, &side), pair) in sums.iter_mut().zip(path).zip(encrypted) {
@@ -469,7 +469,7 @@ fn punctured_tree(i: usize, path: &[u8], sums: &[Pad]) -> Punctured {
     let mut alpha = 0u32;
     for (&side, sum) in path.iter().zip(sums) {
         let mut below = children(i, &nodes);
-        // Of the two children of the unknown node, which are garbage now, one follows from the sum of its side.
+        // Of the two children of the unknown node, which are garbage now, one is computed from the sum of its side.
         let mut missing = Zeroizing::new(*sum);
         for (j, pair) in below.chunks_exact(2).enumerate() {
             let known = !(j as u32).ct_eq(&alpha);

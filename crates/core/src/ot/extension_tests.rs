@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 pub(super) const SESSION: SessionId = SessionId::of([9; 32]);
 
-/// Sets up both roles over a channel each; nothing is left in the channels.
+/// Sets up both roles, each with its own channel, and drains the channels.
 fn setup(purpose: &'static str, k: usize) -> Both {
     setup_at(Security::SemiHonest, purpose, k)
 }
@@ -42,7 +42,7 @@ fn the_receiver_gets_the_chosen_pads_for_every_k() {
     for k in 1..=MAX_K {
         let ((mut sender, mut a), (mut receiver, mut b)) = setup("a", k);
         let (before, mut all) = (b.bytes_sent(), HashSet::new());
-        // Nothing, sizes around a block of 128 rows, and several frames in a row.
+        // None, sizes around a block of 128 rows, and several frames in sequence.
         let sizes = [1, 127, 0, 128, 129, 300];
         for n in sizes {
             let choices = random_choices(n);
@@ -84,7 +84,7 @@ fn what_the_receiver_knows_gives_no_unwanted_pad() {
     let pads = sender.pads(&mut a.rx, 1000).unwrap();
     let pads = [pads.of(false), pads.of(true)];
     let unwanted: HashSet<Pad> = (0..1000).map(|j| pads[usize::from(!choices[j])][j]).collect();
-    // Neither the rows, nor their hashes under any tweak of the frame.
+    // Neither the rows nor their hashes under any tweak of the frame.
     let hash = &receiver.0.hash;
     for shift in 0..1000u128 {
         let mut tried = v.clone();
@@ -92,7 +92,7 @@ fn what_the_receiver_knows_gives_no_unwanted_pad() {
         assert!(tried.iter().all(|pad| !unwanted.contains(pad)), "{shift}");
     }
     assert!(v.iter().all(|row| !unwanted.contains(row)));
-    // With Delta, the unwanted pads do come out, so the test looks for the right thing.
+    // With Delta, the unwanted pads can be computed, so the test looks for the right values.
     let mut other = v.clone();
     other.iter_mut().for_each(|row| xor(row, &*sender.delta));
     hash.tcr_hash(0, &mut other);
@@ -105,7 +105,7 @@ fn pads_of_another_purpose_differ() {
         let ((mut sender, mut a), (mut receiver, mut b)) = setup(purpose, 6);
         receiver.pads(&mut b.tx, &[true; 100]).unwrap();
         let pads = sender.pads(&mut a.rx, 100).unwrap();
-        // Tests the oracle of the extension separately from that of the base OTs.
+        // Tests the extension's oracle separately from the base OTs' oracle.
         let mut fixed = [[5; 16]];
         pads.sender.common.hash.tcr_hash(0, &mut fixed);
         (fixed, pads.of(false))
@@ -115,7 +115,7 @@ fn pads_of_another_purpose_differ() {
     assert!(hash == same_hash && *one == *same);
 }
 
-/// All randomness being equal, another session or purpose encrypts the sums and checks the trees differently.
+/// With equal randomness, another session or purpose encrypts the sums and checks the trees differently.
 #[test]
 fn what_is_sent_in_a_setup_belongs_to_one_session_and_purpose() {
     let sent = |session: u8, purpose| {
@@ -158,7 +158,7 @@ fn the_sender_gets_every_leaf_but_one_and_only_with_the_right_base_pads() {
         let pads: Vec<Pad> = pairs.iter().zip(path.iter()).map(|(p, &b)| p[usize::from(b ^ 1)]).collect();
         let (leaves, encrypted) = plant(k, pairs, &roots(k, rng));
         let theirs = starts(&leaves.iter().map(|leaves| Tree::new(leaves)).collect::<Vec<_>>());
-        // What the sender must obtain: leaf alpha + y at position y of a tree, and nothing at 0.
+        // The leaves that the sender must obtain: leaf alpha + y at position y of a tree, and none at 0.
         let mut expected = Vec::new();
         for (i, depth) in depths(k).enumerate() {
             let alpha: usize =
@@ -171,7 +171,7 @@ fn the_sender_gets_every_leaf_but_one_and_only_with_the_right_base_pads() {
             starts(&seeds.iter().map(|seeds| Tree::punctured(seeds)).collect::<Vec<_>>())
         };
         assert_eq!(ours(&pads), expected);
-        // Without the pads no leaf comes out. With one wrong pad, only leaves of its tree are wrong.
+        // Without the pads, no leaf can be computed. With one wrong pad, only leaves of its tree are wrong.
         let known: HashSet<Pad> = theirs.iter().flatten().copied().collect();
         assert_eq!(known.len(), theirs.len());
         assert!(ours(&[[0; 16]; WIDTH]).iter().flatten().all(|leaf| !known.contains(leaf)));
@@ -216,7 +216,7 @@ fn folding_is_the_sum_by_its_definition() {
 #[test]
 fn a_k_out_of_range_is_an_error_before_anything_is_sent() {
     for k in [0, MAX_K + 1, usize::MAX] {
-        // The peer is gone, so a setup that gets further fails with a different error.
+        // The peer is gone, so a setup that proceeds further fails with a different error.
         let mut ch = Channel::pair().0;
         let rng = &mut Prng::from_seed(&[1; 32]);
         assert!(matches!(
@@ -236,7 +236,7 @@ fn frames_share_neither_streams_nor_tweaks() {
     let choices = [true; 1000];
     let bytes = correction_bytes(1000, 6, Security::SemiHonest);
     let ((mut sender, mut a), (mut receiver, mut b)) = setup("a", 6);
-    // Equal choices twice: if a stream were reused, the corrections would be equal.
+    // The same choices twice: if a stream were reused, the corrections would be equal.
     receiver.pads(&mut b.tx, &choices).unwrap();
     let first = a.rx.recv_bytes(CORRECTIONS, bytes).unwrap();
     receiver.pads(&mut b.tx, &choices).unwrap();
@@ -254,7 +254,7 @@ fn frames_share_neither_streams_nor_tweaks() {
 
 #[test]
 fn the_bytes_the_receiver_sends_look_alike_for_all_choices() {
-    // Half of the bits of the corrections are set, whatever the choices.
+    // Half of the bits of the corrections are set, for any choices.
     for choice in [false, true] {
         let ((_, mut a), (mut receiver, mut b)) = setup("a", 6);
         receiver.pads(&mut b.tx, &[choice; FRAME]).unwrap();
@@ -292,7 +292,7 @@ fn delta_and_the_streams_are_others_in_every_run() {
     }
 }
 
-/// Two setups that go on with one generator: streams and Delta of one are not those of the other.
+/// Two setups made consecutively with one generator differ in streams and Delta.
 #[test]
 fn every_setup_has_roots_and_a_delta_of_its_own() {
     let ((receivers, deltas), _) = run_pair(
@@ -315,7 +315,7 @@ fn every_setup_has_roots_and_a_delta_of_its_own() {
     assert_eq!(blocks.len(), 2 * WIDTH);
 }
 
-/// Knowing a root means knowing the receiver's choices.
+/// A root reveals the receiver's choices.
 #[test]
 fn every_tree_has_a_root_of_its_own_that_is_another_in_every_run() {
     for k in [1, 6, 8] {
@@ -338,7 +338,7 @@ fn every_tree_has_a_root_of_its_own_that_is_another_in_every_run() {
     }
 }
 
-/// An attacker that tries one key on all trees gains nothing.
+/// Trying one key on all trees gives an attacker no advantage.
 #[test]
 fn trees_share_no_block_even_under_equal_keys() {
     let mut seen = HashSet::new();

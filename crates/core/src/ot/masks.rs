@@ -1,20 +1,20 @@
 //! Masks derived from pads, for values that are masked by addition instead of encrypted row by row
 //! ([`super::transfer`]).
 //!
-//! A mask is an AES block under its pad, at a counter used by no other mask of the setup: the number j of the
-//! OT, times 2^64. It is never the pad itself. With q pads that it did not choose, a receiver tests each guess
-//! of Delta against all of them at once. It finds Delta by 2^128 / q evaluations of the fixed-key hash
-//! ([`super::extension`]). Masks at separate counters must be tested one by one.
+//! A mask is an AES block under its pad, at a counter used by no other mask of the setup: the number j of the OT, times
+//! 2^64. It is never the pad itself. With q pads that it did not choose, a receiver could test each guess of Delta
+//! against all of them at once, and find Delta with 2^128 / q evaluations of the fixed-key hash ([`super::extension`]).
+//! Masks at separate counters must be tested one by one.
 
 use super::Pad;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 use veilset_kernels::aes::encrypt_each;
 
-/// Pads of which a task derives the masks.
+/// Number of pads from which a task derives the masks.
 const CHUNK: usize = 1 << 9;
 
-/// The same as [`masks`], on all threads of the pool that it is called in.
+/// Derives masks as [`masks`] does, on all threads of the current pool.
 pub(crate) fn many_masks(first: usize, pads: &[Pad]) -> Secrets<u128> {
     let mut all = Secrets::zeros(pads.len());
     let chunks = all.par_chunks_mut(CHUNK).zip(pads.par_chunks(CHUNK)).enumerate();
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// In several tasks, too.
+    /// The masks of many pads, also in several tasks, equal the mask of each.
     #[test]
     fn masks_of_many_are_those_of_each() {
         let pads: Vec<Pad> = (0..CHUNK as u32 * 2 + 3)
@@ -45,7 +45,7 @@ mod tests {
         assert!((0..pads.len()).all(|i| all[i] == masks(7 + i, &pads[i..][..1])[0]));
     }
 
-    /// Changing the pad, or the number of the OT, changes the mask.
+    /// Changing the pad or the number of the OT changes the mask.
     #[test]
     fn a_mask_is_of_its_pad_and_its_place() {
         let pads: [Pad; 3] = [[1; 16], [1; 16], [2; 16]];

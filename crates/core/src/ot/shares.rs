@@ -1,12 +1,12 @@
-//! Shares of rows by OT: for each row of S, the parties get shares that add up to the row if R's choice bit is 1, and to
-//! zero otherwise (CZZDL 8.1, Figure 12, "card-secret-sharing").
+//! Shares of rows with OT: for each row of S, the parties get shares that add up to the row if R's choice bit is 1, and
+//! to zero otherwise (CZZDL 8.1, Figure 12, "card-secret-sharing").
 //!
-//! Security and leakage: those of the OT underneath. To each party its own share is random: S's is the key stream G(K_0)
-//! of its first pad, R's is the key stream of the pad that it has, shifted by a correction that depends on the other.
-//! Cost: that of the OTs, and one row per OT.
+//! Security and leakage: as in the underlying OT. To each party its own share is random: S's share is the key stream
+//! G(K_0) of its first pad, R's is the key stream of its pad, shifted by a correction that depends on the other pad.
+//! Cost: the OTs, and one row per OT.
 //!
-//! Departure from the figure: it sends r_i and r_i + x_i under the two pads. Here r_i = G(K_0), and S sends only the
-//! correction G(K_0) + x_i - G(K_1): half the traffic, and the same distribution.
+//! Departure from the figure, in which S sends r_i and r_i + x_i under the two pads: here r_i = G(K_0), and S sends
+//! only the correction G(K_0) + x_i - G(K_1): half the traffic, and the same distribution.
 
 use super::extension::{FRAME, Receiver, Sender};
 use super::transfer::{check, crypt, receive_frames, rows_per_frame};
@@ -17,12 +17,12 @@ use rayon::prelude::*;
 
 const CORRECTIONS: Message<[u8]> = Message::new(0x38, "S->R  corrections of shares, G(K_0) + x - G(K_1)");
 
-/// How shares add up.
+/// The addition of shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
-    /// Bit by bit, modulo 2. Rows have any width.
+    /// Bitwise addition, modulo 2. Rows have any width.
     Xor,
-    /// As numbers modulo 2^64, little-endian. Rows have 8 bytes.
+    /// Addition of little-endian numbers modulo 2^64. Rows have 8 bytes.
     Additive,
 }
 
@@ -54,7 +54,7 @@ fn on_words(a: &mut [u8], b: &[u8], combine: fn(u64, u64) -> u64) {
 /// of the rows of each frame, in order.
 ///
 /// # Errors
-/// Those of the OT.
+/// The errors of the OT.
 pub fn send(
     ch: &mut Channel,
     ot: &mut Sender,
@@ -83,7 +83,7 @@ pub fn send(
                     fill(first + j, row);
                     sharing.add(row, ours);
                     sharing.subtract(row, other);
-                    // R has r + x, so ours is -r.
+                    // R has r + x, so our share is -r.
                     let mut share = Secrets::<u8>::zeros(width);
                     sharing.subtract(&mut share, ours);
                     ours.copy_from_slice(&share);
@@ -101,7 +101,7 @@ pub fn send(
 /// frame, in order.
 ///
 /// # Errors
-/// Those of the OT.
+/// The errors of the OT.
 pub fn receive(
     ch: &mut Channel,
     ot: &mut Receiver,
@@ -114,7 +114,7 @@ pub fn receive(
     let threads = ot.threads().clone();
     receive_frames(ch, ot, choices, CORRECTIONS, width, |first, choices, pads, corrections| {
         threads.run(|| {
-            // Every correction is read, and masked by the choice: S can time us.
+            // Every correction is read, and masked with the choice, because S can time us.
             corrections.par_chunks_exact_mut(width).zip(choices).for_each(|(correction, &choice)| {
                 let mask = u8::from(choice).wrapping_neg();
                 correction.iter_mut().for_each(|byte| *byte &= mask);
@@ -135,7 +135,7 @@ mod tests {
     use crate::hash::SessionId;
     use crate::testing::{Views, every_bit_is_random, run_pair};
 
-    /// The shares of S and of R of rows that are all `row`.
+    /// The shares of S and R for rows that all equal `row`.
     fn shared(choices: &[bool], row: &[u8], sharing: Sharing, session: u8) -> ([Vec<Vec<u8>>; 2], Views) {
         let (n, width) = (choices.len(), row.len());
         let rows = |bytes: &[u8]| bytes.chunks(width).map(<[u8]>::to_vec).collect::<Vec<_>>();
@@ -176,8 +176,8 @@ mod tests {
         }
     }
 
-    /// Whatever the choice, each party's share is random by itself, in each row and in each session, and so is what S
-    /// sends.
+    /// For any choice, each party's share is random on its own, in each row and in each session, and so are S's
+    /// messages.
     #[test]
     fn each_share_is_random() {
         let choices = vec![[true, false]; 300].concat();

@@ -1,11 +1,11 @@
-//! Transfer of rows by OT. *One-sided*: the receiver has one choice bit per row, and gets the row exactly if the
-//! bit is the agreed one (CZZDL 3.1). *1-of-2*: it gets the row of its choice from each pair of rows.
+//! Transfer of rows with OT. *One-sided*: the receiver has one choice bit per row, and gets the row if and only if the
+//! bit has the agreed value (CZZDL 3.1). *1-of-2*: it gets the row of its choice from each pair of rows.
 //!
-//! Security and leakage: those of the OT underneath, in the semi-honest and in the malicious form. Cost: that of
-//! the OTs, and one or two rows per OT. Each row is encrypted under its own single-use pad, by AES-128 in
-//! counter mode. The counter depends on the row's number, so that no two rows share a block even if an attacker
-//! tries one key on all of them. All rows have the same public width, so lengths do not show. There is no MAC:
-//! TLS authenticates, and a malicious sender could offer other rows anyway.
+//! Security and leakage: as in the underlying OT, in the semi-honest and in the malicious form. Cost: the OTs, and one
+//! or two rows per OT. Each row is encrypted under its own single-use pad with AES-128 in counter mode. The counter
+//! depends on the row's number, so that no two rows share a block even if an attacker tries one key on all of them. All
+//! rows have the same public width, so lengths reveal nothing. Rows have no MAC: TLS authenticates, and a malicious
+//! sender could offer other rows anyway.
 
 use super::Pad;
 use super::extension::{FRAME, Receiver, Sender};
@@ -16,11 +16,11 @@ use rayon::prelude::*;
 use subtle::{Choice, ConditionallySelectable};
 use veilset_kernels::aes::Aes128;
 
-/// Maximum bytes of rows per frame. A longer row gets a frame of its own.
+/// Maximum size of the rows of a frame in bytes. A longer row gets its own frame.
 const ROW_BYTES: usize = 1 << 18;
-/// Frames of OTs whose pads may wait for rows, in addition to the current one: 2^20 OTs, 16 MiB of pads. The
-/// limit is reached only where bandwidth times round-trip time is 2.9 MB of corrections (k = 6): 290 Mbit/s at
-/// 80 ms. With rows of 66 bytes it is 69 MB, or 6.9 Gbit/s at 80 ms. Below that the bound costs no time.
+/// Number of frames of OTs whose pads may wait for rows, in addition to the current one: 2^20 OTs, 16 MiB of pads. The
+/// limit is reached only if bandwidth times round-trip time is 2.9 MB of corrections (k = 6): 290 Mbit/s at 80 ms. With
+/// rows of 66 bytes it is 69 MB, or 6.9 Gbit/s at 80 ms. Below that the limit costs no time.
 pub(crate) const AHEAD: usize = 1 << 7;
 const ROWS: Message<[u8]> = Message::new(0x41, "S->R  rows, encrypted");
 const PAIRS: Message<[u8]> =
@@ -37,8 +37,8 @@ pub(crate) fn check(width: usize) -> Result<()> {
     }
 }
 
-/// Encrypts or decrypts rows, the first of which has number `first`, each under its single-use pad. First calls
-/// `prepare(i, row)` for each row i.
+/// Encrypts or decrypts rows, numbered from `first`, each under its single-use pad. First calls `prepare(i, row)` for
+/// each row i.
 pub(crate) fn crypt(
     bytes: &mut [u8],
     width: usize,
@@ -83,8 +83,8 @@ pub fn send(
     Ok(())
 }
 
-/// Receives the rows whose choice is `wanted`. Calls `take(is_wanted, row)` for every row, in order; unwanted
-/// rows are noise. `take` cannot fail, since an error would tell the sender that the row was read.
+/// Receives the rows whose choice is `wanted`. Calls `take(is_wanted, row)` for every row, in order; unwanted rows are
+/// noise. `take` cannot fail, since an error would reveal to the sender that the row was read.
 pub fn receive(
     ch: &mut Channel,
     ot: &mut Receiver,
@@ -97,7 +97,7 @@ pub fn receive(
     let threads = ot.threads().clone();
     begin(ch, ot, choices, width);
     receive_frames(ch, ot, choices, ROWS, width, |first, choices, pads, rows| {
-        // All rows are decrypted, the unwanted ones to noise, because the sender can time us.
+        // All rows are decrypted, unwanted ones to noise, because the sender can time us.
         threads.run(|| crypt(rows, width, first, pads, |_, _| ()));
         for (row, &choice) in rows.chunks_exact(width).zip(choices) {
             take(choice == wanted, row);
@@ -105,8 +105,8 @@ pub fn receive(
     })
 }
 
-/// Offers `n` pairs of rows of `width` bytes. `fill(i, choice, row)` writes into a zeroed buffer the row of pair
-/// i that the receiver gets for this choice.
+/// Offers `n` pairs of rows of `width` bytes. `fill(i, choice, row)` writes the row of pair i for this choice into a
+/// zeroed buffer.
 pub fn send_pairs(
     ch: &mut Channel,
     ot: &mut Sender,
@@ -163,8 +163,8 @@ fn begin(ch: &Channel, ot: &Receiver, choices: &[bool], width: usize) {
     ch.stage("receiving", Unit::Bytes, choices.len() * width + ot.correction_bytes(choices.len()));
 }
 
-/// Sends the corrections and receives the frames that answer them, with `width` bytes per OT. Calls
-/// `open(first, choices, pads, bytes)` for each.
+/// Sends the corrections and receives the answering frames, with `width` bytes per OT. Calls `open(first, choices,
+/// pads, bytes)` for each.
 pub(crate) fn receive_frames(
     ch: &mut Channel,
     ot: &mut Receiver,
@@ -173,9 +173,8 @@ pub(crate) fn receive_frames(
     width: usize,
     mut open: impl FnMut(usize, &[bool], &[Pad], &mut [u8]),
 ) -> Result<()> {
-    // The sender answers each frame of corrections with rows, so both directions flow at once. The pads are
-    // queued. A sender that withholds rows gets no more corrections, so what it can make us hold is bounded by
-    // the queue.
+    // The sender answers each frame of corrections with rows, so both directions flow at once. The pads are queued. A
+    // sender that withholds rows gets no more corrections, so the queue bounds the memory that it can make us hold.
     ch.duplex_with_queue(
         AHEAD,
         |tx, pads| choices.chunks(FRAME).try_for_each(|choices| pads.put(ot.pads(tx, choices)?)),

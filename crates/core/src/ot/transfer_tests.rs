@@ -11,7 +11,7 @@ use std::time::Duration;
 
 type Both = ((Sender, Channel), (Receiver, Channel));
 
-/// Both roles, set up with a channel each.
+/// Both roles, set up with a separate channel each.
 fn setup() -> Both {
     let (mut a, mut b) = Channel::pair();
     let (session, security) = (SessionId::of([4; 32]), Security::SemiHonest);
@@ -91,9 +91,9 @@ fn a_sender_that_withholds_rows_gets_no_more_corrections_than_the_bound() {
     });
     let mut corrections =
         || a.rx.recv_bytes(Message::new(0x34, "corrections"), sender.correction_bytes(FRAME));
-    // The frames that wait, and the current one.
+    // The waiting frames, and the current one.
     (0..=AHEAD).for_each(|_| drop(corrections().unwrap()));
-    // No more arrive, however long it waits.
+    // No more frames arrive, however long it waits.
     a.set_patience(Duration::from_millis(300));
     let more = a.rx.recv_bytes(Message::new(0x34, "corrections"), sender.correction_bytes(FRAME));
     assert!(more.is_err());
@@ -117,7 +117,7 @@ fn what_cut_the_connection_is_what_is_reported() {
 #[test]
 fn exactly_the_wanted_rows_arrive_and_the_others_are_noise() {
     let mut rng = Prng::from_seed(&[1; 32]);
-    // Widths below and above a block, and one of which a frame holds only a few rows.
+    // Widths below and above a block, and one at which a frame holds only a few rows.
     for (n, width) in [(0, 5), (1, 1), (FRAME - 1, 3), (FRAME + 1, 17), (2 * FRAME + 5, 2), (9, 65_539)] {
         for wanted in [false, true] {
             let choices: Vec<bool> = (0..n).map(|_| rng.below(2) == 1).collect();
@@ -158,7 +158,7 @@ fn exactly_the_wanted_rows_arrive_and_the_others_are_noise() {
             });
             let expected: Vec<_> = (0..n).filter(|&i| choices[i] == wanted).map(row).collect();
             assert!(got == expected, "{n} {width} {wanted}");
-            // A byte is right by chance with probability 1/256: six standard deviations above the mean.
+            // A byte is right by chance with probability 1/256; the bound is six standard deviations above the mean.
             let mean = noise as f64 / 256.0;
             assert!(
                 alike as f64 <= mean + 6.0 * mean.sqrt() + 6.0,
@@ -168,7 +168,7 @@ fn exactly_the_wanted_rows_arrive_and_the_others_are_noise() {
     }
 }
 
-/// Runs `n` pairs of rows. Returns what the receiver took, and the tag and size of each frame that it
+/// Transfers `n` pairs of rows. Returns the rows that the receiver took, and the tag and size of each frame that it
 /// received.
 fn pairs(security: Security, choices: &[bool], width: usize) -> (Vec<Vec<u8>>, Vec<(u16, usize)>) {
     let (n, session) = (choices.len(), SessionId::of([4; 32]));
@@ -238,7 +238,7 @@ fn the_row_that_was_not_chosen_is_noise_under_the_pad_of_the_other() {
             Ok([alike(zeros, false), alike(ones, true)])
         },
     );
-    // Of 20,000 bytes: 78 by chance, six standard deviations are 53.
+    // Of 20,000 bytes, 78 are equal by chance; six standard deviations are 53.
     assert!(alike[0] == n * width && alike[1] < 132, "{alike:?}");
 }
 

@@ -1,43 +1,44 @@
-//! The parameters of BFV for [`crate::membership::sigma_fhe`], and a calculator of its noise and of its errors.
+//! The parameters of BFV for [`crate::membership::sigma_fhe`], and bounds on its noise and its errors.
 //!
-//! All bounds are for the worst case: what any secret, any error and any coefficient can add up to, never what was
-//! measured. So a response always decrypts to the right values.
+//! All bounds are for the worst case over all secrets, errors and coefficients; none is measured. So a response always
+//! decrypts to the right values.
 //!
-//! With N = 8192 the tables of homomorphicencryption.org allow 218 bits of modulus for 128-bit security, even if secrets
-//! are ternary; ours have the distribution of the errors, of standard deviation 3.2. Our modulus has 168 bits, which the
-//! calculator says is enough. So the ring is harder than the tables ask for, and ciphertexts are a quarter shorter.
+//! With N = 8192 the tables of homomorphicencryption.org allow a modulus of 218 bits for 128-bit security, even with
+//! ternary secrets; our secrets have the distribution of the errors, with standard deviation 3.2. Our modulus has 168
+//! bits, which suffices for the bounds below. So the ring is harder than the tables require, and ciphertexts are a
+//! quarter shorter.
 
 use super::{LAMBDA, ceil_log2, share};
 use crate::error::{Error, Result};
 use std::fmt;
 
-/// Coefficients of a polynomial.
+/// Number of coefficients of a polynomial.
 pub const DEGREE: usize = 1 << 13;
-/// Components of a query: independent hashes of its item, modulo t.
+/// Number of components of a query: independent hashes of its item, modulo t.
 pub const COMPONENTS: usize = 2;
-/// Queries in a ciphertext.
+/// Number of queries in a ciphertext.
 pub const QUERIES: usize = DEGREE / COMPONENTS;
 /// The plaintext modulus t: the largest prime below 2^40 that is 1 modulo 2N.
 pub const PLAIN: u64 = 0xff_fffd_c001;
-/// The ciphertext modulus q is the product of these: the three largest primes below 2^56 that are 1 modulo 2N.
+/// The primes whose product is the ciphertext modulus q: the three largest below 2^56 that are 1 modulo 2N.
 pub const MODULI: [u64; 3] = [0xff_ffff_fffb_4001, 0xff_ffff_fff7_8001, 0xff_ffff_fff7_0001];
-/// Bytes of a residue modulo one of them.
+/// Length of a residue modulo one of these primes in bytes.
 pub const RESIDUE: usize = 7;
-/// The largest absolute value of a coefficient of a secret or an error: they are differences of two sums of so many
-/// bits. Their variance is half of that.
+/// The largest absolute value of a coefficient of a secret or an error: the difference of two sums of this many bits.
+/// The variance is half of it.
 pub const LARGEST_SMALL: u64 = 20;
-/// Coefficients other than zero of a plaintext by which a ciphertext is multiplied.
+/// Number of non-zero coefficients of a plaintext by which a ciphertext is multiplied.
 pub const SPARSE: u64 = 2;
-/// The largest sets, the server's and the client's, including dummies.
+/// The maximum sizes of the server's and the client's set, including dummies.
 pub const LARGEST: [usize; 2] = [1 << 8, 1 << 20];
-/// The exponent of the probability that the responses of a run tell the client anything about the noise of the
-/// computation.
+/// The exponent of the probability that the responses of a run reveal anything about the noise of the computation to
+/// the client.
 pub const FLOOD: u32 = 40;
 
-/// The noise and the errors of a run.
+/// Bounds on the noise and the errors of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// Ciphertexts that the client's queries take for each power.
+    /// Number of ciphertexts of the client's queries for each power.
     pub batches: usize,
     /// A bound on the noise of a response before it is flooded.
     pub computed: u128,
@@ -45,15 +46,14 @@ pub struct Budget {
     pub flood: u32,
     /// A response decrypts to the right values if its noise is below 2^`room`.
     pub room: u32,
-    /// Some query has both components in common with items of the server that it differs from with probability at most
-    /// 2^-`alike`.
+    /// The probability that some query shares both components with different items of the server is at most 2^-`alike`.
     pub alike: u32,
-    /// Bytes of the tags that the last step compares.
+    /// Length in bytes of the tags that the last step compares.
     pub tag: usize,
 }
 
 impl Budget {
-    /// The budget for `n_y` items of the server and `n_x` queries.
+    /// Returns the budget for `n_y` items of the server and `n_x` queries.
     ///
     /// # Errors
     /// [`Error::Usage`] for sets larger than [`LARGEST`].
@@ -68,8 +68,8 @@ impl Budget {
         let batches = n_x.div_ceil(QUERIES);
         let computed = computed(n_y);
         let coefficients = DEGREE * batches.max(1);
-        // One kind of error is that different items are alike, the other that different values have equal tags. That a
-        // response is decrypted wrongly is none: it cannot happen.
+        // Two kinds of error are possible: different items with equal components, and different values with equal tags.
+        // Decryption to a wrong response is not one, because it cannot happen.
         let each = share(LAMBDA, 2);
         let budget = Budget {
             batches,
@@ -87,11 +87,12 @@ impl Budget {
     }
 }
 
-/// The noise of a response to `n_y` ciphertexts before it is flooded.
+/// A bound on the noise of a response to `n_y` ciphertexts before it is flooded.
 ///
-/// A fresh ciphertext has the noise of its error, and less than 1 from rounding q m / t. A product with a plaintext has at
-/// most as much for each of its coefficients, which are at most t / 2. Added are the rounding of the masks, and the noise
-/// of an encryption of 0: u e + e_1 + e_2 s, in which the products have N terms per coefficient.
+/// A fresh ciphertext has the noise of its error, and less than 1 from rounding q m / t. In a product with a plaintext,
+/// each of its non-zero coefficients, which are at most t / 2, multiplies this noise. The sum also has the rounding of
+/// the masks, and the noise of an encryption of 0: u e + e_1 + e_2 s, in which the products have N terms per
+/// coefficient.
 fn computed(n_y: usize) -> u128 {
     let small = LARGEST_SMALL as u128;
     let product = SPARSE as u128 * (PLAIN as u128 / 2) * (small + 1);
@@ -99,11 +100,11 @@ fn computed(n_y: usize) -> u128 {
     n_y as u128 * product + 1 + zero
 }
 
-/// The largest b with 2^b <= q / 4t: half of what would be rounded wrongly, so that the arithmetic of the rounding
+/// The largest b with 2^b <= q / 4t: half of the noise that would round wrongly, so that the arithmetic of the rounding
 /// need not be exact.
 const fn room() -> u32 {
     let two = MODULI[0] as u128 * MODULI[1] as u128;
-    // Of the product of all three, all but the last 64 bits, rounded down.
+    // The high part of the product of all three: all but the last 64 bits, rounded down.
     let high = (two >> 64) * MODULI[2] as u128;
     high.ilog2() + 64 - 2 - (PLAIN.ilog2() + 1)
 }
@@ -140,7 +141,7 @@ mod tests {
         }
     }
 
-    /// The flood hides the noise of all coefficients of a run, and what floods it does not make it fail.
+    /// The flood hides the noise of all coefficients of a run, and does not make decryption fail.
     #[test]
     fn the_flood_is_large_enough_and_not_too_large_at_all_sizes() {
         for n_y in [0, 1, 2, 3, 100, 255, 256] {
@@ -148,7 +149,7 @@ mod tests {
                 let budget = Budget::new(n_y, n_x).unwrap();
                 let shift = (budget.computed as f64).log2();
                 let coefficients = ((DEGREE * budget.batches.max(1)) as f64).log2();
-                // Uniform noise of width 2^(flood + 1), moved by this shift, in so many coefficients.
+                // Uniform noise of width 2^(flood + 1), shifted by the computed noise, in this many coefficients.
                 let distance = shift + coefficients - f64::from(budget.flood + 1);
                 assert!(distance <= -f64::from(FLOOD), "{n_y} {n_x}: 2^{distance}");
                 assert!(budget.flood + 1 < budget.room, "{n_y} {n_x}");
@@ -169,7 +170,7 @@ mod tests {
         assert!(MODULI.windows(2).all(|w| w[0] > w[1]) && MODULI.iter().all(|q| *q < 1 << (8 * RESIDUE)));
         let bits: f64 = MODULI.iter().map(|q| (*q as f64).log2()).sum();
         assert!(bits <= 218.0, "{bits} bits are not 128-bit secure");
-        // 2^room is below q / 4t, and not much.
+        // 2^room is below q / 4t, but close to it.
         let exact = bits - 2.0 - (PLAIN as f64).log2();
         assert!((0.0..1.5).contains(&(exact - f64::from(room()))), "{exact} {}", room());
         const { assert!(PLAIN > 1 << 39) };

@@ -1,54 +1,55 @@
 //! The size of an encrypted Bloom filter (DC17 2.2), from the exact expectation of its error.
 //!
-//! The paper's equation (1) takes the expected share of ones to the power k. That underestimates small filters: one item,
-//! one query and 2^-40 become 2^-35.1. And it is for one query, not for a run.
+//! The paper's equation (1) takes the expected share of ones to the power k. That underestimates the error of small
+//! filters: for one item and one query, 2^-40 becomes 2^-35.1. It also covers a single query, not a run.
 
-/// A filter: cells, and the positions of an item among them. Both parties compute it from public numbers; it is made of
-/// additions, products and quotients only, so that all machines find the same.
+/// The parameters of a filter: cells, and the positions of an item among them. Both parties compute them from public
+/// numbers, with additions, products and quotients only, so that all machines agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filter {
-    /// Cells, the paper's B: at least 1.
+    /// Number of cells, the paper's B: at least 1.
     pub cells: u64,
-    /// Positions of an item, the paper's k.
+    /// Number of positions of an item, the paper's k.
     pub positions: u32,
 }
 
-/// The filter of a run.
+/// The filter that the parties of a run agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Agreed {
-    /// Its size.
+    /// The parameters of the filter.
     pub filter: Filter,
-    /// For one that was made in advance, what binds it to its owner's identity: a hash of its fingerprint. Otherwise it is
-    /// made in the run, and bound to the session.
+    /// The hash of the owner's fingerprint, which binds a filter made in advance to the owner's identity. `None` for a
+    /// filter that is made in the run, and bound to the session.
     pub owner: Option<[u8; 32]>,
-    /// For such a one, what it has to be.
+    /// The required contents of a filter made in advance.
     pub contents: Option<Contents>,
-    /// Whether the other party has it already. Otherwise the owner sends it.
+    /// Whether the other party already has the filter. If not, the owner sends it.
     pub held: bool,
 }
 
-/// What a filter that was made in advance has to be.
+/// The required contents of a filter made in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contents {
-    /// A hash of what it is for: owner, encryption, keys and sizes.
+    /// A hash of the filter's purpose: owner, encryption, keys and sizes.
     pub purpose: [u8; 32],
-    /// The digest of that and of everything in it.
+    /// The digest of the purpose and of all data in the filter.
     pub digest: [u8; 32],
 }
 
 impl Agreed {
-    /// A filter that is made in the run.
+    /// Returns the agreement on a filter that is made in the run.
     pub const fn fresh(filter: Filter) -> Agreed {
         Agreed { filter, owner: None, contents: None, held: false }
     }
 }
 
-/// What rounding can change of a rate, as a part of it. Each factor is wrong by 2^-53 of itself, a product of k of them by
-/// 2^-46, and each squaring doubles that: after 2^31 throws it is 2^-15.
+/// Bound on the relative rounding error of a rate. Each factor has a relative error of 2^-53, a product of k of them
+/// one of 2^-46, and each squaring doubles it: after 2^31 throws it is 2^-15.
 const ROUNDING: f64 = 1.0 / 1024.0;
 
 impl Filter {
-    /// The least filter of `items` in which any of `queries` is found wrongly with probability at most 2^-`exponent`.
+    /// Returns the smallest filter of `items` items in which any of `queries` queries is found wrongly with probability
+    /// at most 2^-`exponent`.
     pub fn new(exponent: u32, items: usize, queries: usize) -> Filter {
         let queries = queries.max(1);
         let limit = (0..exponent).fold(1.0, |limit, _| limit / 2.0) / queries as f64;
@@ -57,7 +58,8 @@ impl Filter {
             return Filter { cells: 1, positions };
         }
         let enough = |cells: u64| Filter { cells, positions }.rate(items) * (1.0 + ROUNDING) <= limit;
-        // Equation (1), unless k was rounded up by much; k n are always too few. Then growing steps, and halves of the last.
+        // The search starts at equation (1), unless rounding k up made it sufficient; k n cells are always too few.
+        // Then steps grow, and the last is halved.
         let throws = u64::from(positions) * items as u64;
         let by_equation = (throws as f64 * std::f64::consts::LOG2_E) as u64;
         let mut low = if enough(by_equation) { throws } else { by_equation };
@@ -76,22 +78,22 @@ impl Filter {
         Filter { cells: low + step, positions }
     }
 
-    /// The filter of the paper's figures (DC17 5): k = 30, and equation (1). It errs in 2^-30 of the queries or more, which is
-    /// too often: for benchmarks.
+    /// Returns the filter of the paper's figures (DC17 5): k = 30, and equation (1). It errs in at least 2^-30 of the
+    /// queries, which is too often except for benchmarks.
     pub fn of_paper(items: usize) -> Filter {
         let cells = (30.0 * items as f64 * std::f64::consts::LOG2_E).ceil() as u64;
         Filter { cells: cells.max(1), positions: 30 }
     }
 
-    /// The probability that an item which is not one of these is found: E[(ones / B)^k].
+    /// Returns the probability that an item that is not in the filter is found: E[(ones / B)^k].
     ///
-    /// Its k positions are d different cells. All of them are ones if the k n positions of the items cover them. With u
-    /// of them still uncovered, a position covers one more with probability u / B: a Markov chain, of which we need the
-    /// power k n. All terms are positive, so nothing cancels.
+    /// Its k positions are d different cells. All of them are ones if and only if the k n positions of the items cover
+    /// them. With u of them uncovered, a position covers one more with probability u / B. This is a Markov chain, of
+    /// which we need the power k n. All terms are positive, so nothing cancels.
     pub fn rate(&self, items: usize) -> f64 {
         let (cells, k) = (self.cells as f64, self.positions as usize);
         let next = |from: usize| (cells - from as f64).max(0.0) / cells;
-        // Row u: the probabilities that of u cells 0, 1, .. u remain uncovered. First after one position.
+        // Row u: the probabilities that 0, 1, .. u of u cells remain uncovered, at first after one position.
         let row = |u: usize| {
             let mut row = vec![0.0; u + 1];
             row[u] = next(u);
@@ -101,8 +103,8 @@ impl Filter {
             row
         };
         let mut chain: Vec<Vec<f64>> = (0..=k).map(row).collect();
-        // A row of the product of a row and the chain. Each size of a filter takes millions of these sums, and iterators
-        // take ten times as long in a program that is not optimised.
+        // The product of a row and the chain. Each size of a filter takes millions of these sums, and iterators take
+        // ten times as long in an unoptimised program.
         let after = |row: &[f64], chain: &[Vec<f64>]| {
             let mut product = vec![0.0; row.len()];
             let to: &mut [f64] = &mut product;
@@ -115,7 +117,8 @@ impl Filter {
             }
             product
         };
-        // The probabilities that all of u cells are covered, after as many positions as the bits of `throws` so far.
+        // The probabilities that all of u cells are covered, after a number of positions given by the bits of `throws`
+        // so far.
         let mut covered = vec![0.0; k + 1];
         covered[0] = 1.0;
         let mut throws = items as u64 * u64::from(self.positions);
@@ -148,7 +151,7 @@ mod tests {
     use crate::params::{LAMBDA, MAX_SET};
     use crate::rng::Prng;
 
-    /// By the distribution of the number of ones: another chain, of as many states as there are cells.
+    /// Computed from the distribution of the number of ones: another chain, with one state per cell.
     fn rate_by_ones(filter: Filter, items: usize) -> f64 {
         let (cells, k) = (filter.cells as usize, filter.positions as i32);
         let mut ones = vec![0.0; cells + 1];
@@ -172,7 +175,7 @@ mod tests {
             let (ours, other) = (filter.rate(items), rate_by_ones(filter, items));
             assert!((ours - other).abs() <= 1e-9 * other, "{filter:?} {items}: {ours} {other}");
         }
-        // The paper's equation for one item and one query: wanted are 2^-40.
+        // The paper's equation for one item and one query, where 2^-40 is wanted.
         let printed = Filter { cells: 58, positions: 40 }.rate(1).log2();
         assert!((printed + 35.1).abs() < 0.05, "{printed}");
     }
@@ -190,7 +193,7 @@ mod tests {
 
     #[test]
     fn large_filters_are_hardly_larger_than_by_the_equation() {
-        // The sizes of the design, by equation (1).
+        // The sizes of the design, from equation (1).
         for (log, by_equation) in [(12, 307_283), (16, 5_294_714), (20, 90_767_668)] {
             let cells = Filter::new(LAMBDA, 1 << log, 1 << log).cells;
             assert!((by_equation..by_equation + by_equation / 1000).contains(&cells), "{log}: {cells}");
@@ -221,7 +224,7 @@ mod tests {
                 wrong += (0..queries).filter(|_| found()).count();
             }
             let expected = filter.rate(items) * (runs * queries) as f64;
-            // Six standard deviations; the queries of a run hang together a little.
+            // Six standard deviations; the queries of a run are slightly dependent.
             let far = 6.0 * (2.0 * expected).sqrt();
             assert!((wrong as f64 - expected).abs() < far, "{filter:?}: {wrong}, not {expected}");
             assert!(expected <= runs as f64 * (-f64::from(exponent)).exp2());

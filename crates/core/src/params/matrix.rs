@@ -3,33 +3,34 @@
 
 use super::ceil_log2;
 
-/// The bits that hide a value of the function: the ones of D that a sender's item hits (the paper's d). In the
-/// malicious mode also the bits of a row that nobody can choose (its lambda).
+/// Number of bits that hide a value of the function: the ones of D that a sender's item hits (the paper's d). In the
+/// malicious mode also the bits of a row that no party can choose (its lambda).
 const D: usize = 128;
-/// Bytes of a base OT in both directions together, which a column costs in addition to its bits.
+/// Bytes of a base OT in both directions, which a column costs in addition to its bits.
 const BASE_OT: usize = 96;
-/// log2 of the evaluations of H_2 that a malicious sender may try (the paper's Q_2).
+/// log2 of the number of evaluations of H_2 that a malicious sender may try (the paper's Q_2).
 const QUERIES: u32 = 64;
 
 /// The size of the matrix D.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Matrix {
-    /// Rows, the paper's m: a power of two, and at least 8, so that a column is of whole bytes.
+    /// Number of rows, the paper's m: a power of two, and at least 8, so that a column consists of whole bytes.
     pub height: usize,
-    /// Columns, the paper's w.
+    /// Number of columns, the paper's w.
     pub width: usize,
 }
 
 impl Matrix {
-    /// The matrix with the least traffic, base OTs included, for `n_s` items of the sender and `n_r` of the
+    /// Returns the matrix with the least traffic, base OTs included, for `n_s` items of the sender and `n_r` of the
     /// receiver: [`width`] holds for the sender's items with probability 1 - 2^-`exponent`.
     pub fn new(exponent: u32, n_s: usize, n_r: usize, malicious_sender: bool) -> Matrix {
         let traffic = |m: &Matrix| m.width * (m.height / 8 + BASE_OT);
-        // Below n_r / 4 less than one bit in 50 of D stays a one, and the width grows faster than the height falls.
+        // Below n_r / 4 rows, less than one bit in 50 of D remains a one, and the width grows faster than the height
+        // falls.
         let mut height = (n_r.next_power_of_two() / 4).max(8);
         let at = |height| Matrix { height, width: width(exponent, height, n_s, n_r, malicious_sender) };
         let mut best = at(height);
-        // No width is below 128, so at some height nothing can be better.
+        // No width is below 128, so from some height on no matrix can be better.
         while D * (height / 8 + BASE_OT) < traffic(&best) {
             height *= 2;
             best = std::cmp::min_by_key(best, at(height), traffic);
@@ -38,25 +39,25 @@ impl Matrix {
     }
 }
 
-/// The least width of a matrix of this height for which the following holds.
+/// Returns the smallest width of a matrix of this height that satisfies the following conditions.
 ///
 /// Each bit of D is a one with probability p = (1 - 1/m)^n_r. Each item that only the sender has hits w of them,
-/// independently. Fewer than 128 ones would not hide its value; over all items together, the probability of that is
-/// at most 2^-`exponent`. Against a malicious sender, in addition, two items that it did not choose have the same row
-/// of its matrix with probability (1/2 + 1/(2m))^w <= 2^-128.
+/// independently. Fewer than 128 ones would not hide its value; over all items together, this has probability at most
+/// 2^-`exponent`. Against a malicious sender, in addition, two items that it did not choose have the same row of its
+/// matrix with probability (1/2 + 1/(2m))^w <= 2^-128.
 pub fn width(exponent: u32, height: usize, n_s: usize, n_r: usize, malicious_sender: bool) -> usize {
-    // A margin of 1e-6 covers the rounding of the logarithms: 130 of them, each of less than 2^-20 of itself.
+    // A margin of 1e-6 covers the rounding of the logarithms: 130 of them, each with a relative error below 2^-20.
     let limit = -f64::from(exponent) * std::f64::consts::LN_2 - (n_s.max(1) as f64).ln() - 1e-6;
     let enough = |w: usize| {
         let alike = w as f64 * (0.5 + 0.5 / height as f64).log2();
         ln_tail(w, height, n_r) <= limit && (!malicious_sender || alike <= -(D as f64))
     };
-    // More columns are never worse: double, then halve the interval.
+    // More columns are never worse, so double the width, then bisect.
     let mut high = D;
     while !enough(high) {
         high *= 2;
     }
-    let mut low = D - 1; // not enough
+    let mut low = D - 1; // too small
     while high - low > 1 {
         let middle = low + (high - low) / 2;
         *if enough(middle) { &mut high } else { &mut low } = middle;
@@ -64,15 +65,15 @@ pub fn width(exponent: u32, height: usize, n_s: usize, n_r: usize, malicious_sen
     high
 }
 
-/// The logarithm of the probability that fewer than 128 of `w` bits of D are ones, w at least 128:
-/// the sum over k < 128 of C(w, k) p^k q^(w-k), with q = 1 - p.
+/// The natural logarithm of the probability that fewer than 128 of `w` bits of D are ones, w at least 128: the sum over
+/// k < 128 of C(w, k) p^k q^(w-k), with q = 1 - p.
 fn ln_tail(w: usize, height: usize, n_r: usize) -> f64 {
     let ln_p = n_r as f64 * (-1.0 / height as f64).ln_1p();
     let q = -ln_p.exp_m1();
     if q <= 0.0 {
-        return f64::NEG_INFINITY; // All bits are ones, and there are 128.
+        return f64::NEG_INFINITY; // All bits are ones, and there are at least 128.
     }
-    // The last term, and by Horner's rule the sum of all as a multiple of it.
+    // The last term, and the sum of all terms as a multiple of it, with Horner's rule.
     let (last, rest) = (D - 1, (w - D + 1) as f64);
     let ln_choose: f64 = (1..=last).map(|i| ((rest + i as f64) / i as f64).ln()).sum();
     let q_by_p = q / ln_p.exp();
@@ -80,8 +81,8 @@ fn ln_tail(w: usize, height: usize, n_r: usize) -> f64 {
     ln_choose + last as f64 * ln_p + rest * q.ln() + f64::ln(sum)
 }
 
-/// The length t in bits of the values of H_2, the tags of the sender's items (3.3). Each of the n_s n_r pairs of
-/// different items has equal tags with probability 2^-t. A malicious sender has 2^64 tries to find a tag of one of
+/// Returns the length t in bits of the values of H_2, the tags of the sender's items (3.3). Each of the n_s n_r pairs
+/// of different items has equal tags with probability 2^-t. A malicious sender has 2^64 tries to find a tag of one of
 /// the receiver's items.
 pub const fn tag_bits(exponent: u32, n_s: usize, n_r: usize, malicious_sender: bool) -> u32 {
     let tries = if malicious_sender && ceil_log2(n_s) < QUERIES { QUERIES } else { ceil_log2(n_s) };
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
     use crate::params::LAMBDA;
 
-    /// n, m, w and both lengths of H_2.
+    /// log2 of n, m / n, w, and both lengths of H_2.
     const TABLE_1: [(u32, f64, usize, u32, u32); 8] = [
         (16, 1.0, 609, 72, 120),
         (18, 1.0, 615, 76, 122),
@@ -115,14 +116,14 @@ mod tests {
             }
             assert_eq!(tag_bits(LAMBDA, n, n, false), semi_honest);
             assert_eq!(tag_bits(LAMBDA, n, n, true), malicious);
-            // Equal sets of a power of two take the paper's choice, m = n.
+            // Equal sets whose size is a power of two take the paper's choice, m = n.
             if ratio == 1.0 {
                 assert_eq!(Matrix::new(LAMBDA, n, n, false), Matrix { height: n, width: w });
             }
         }
     }
 
-    /// A natural number, by its digits in base 2^64, least first.
+    /// A natural number as its digits in base 2^64, least significant first.
     type Natural = Vec<u64>;
 
     fn add_times(sum: &mut Natural, a: &Natural, by: u64) {
@@ -141,7 +142,7 @@ mod tests {
         }
     }
 
-    /// The logarithm to base 2, rounded up, or an exact power.
+    /// Whether `a` is at most 2^`bits`.
     fn at_most_power(a: &Natural, bits: u32) -> bool {
         let top = a.iter().rposition(|&d| d != 0);
         let length = top.map_or(0, |i| 64 * (i as u32 + 1) - a[i].leading_zeros());
@@ -149,8 +150,8 @@ mod tests {
         length <= bits || (length == bits + 1 && power)
     }
 
-    /// The least w in whole numbers: all probabilities are multiples of 2^-(log2 m n_r w). The distribution of the
-    /// ones among w bits follows from that among w - 1.
+    /// The smallest w, computed with integers: all probabilities are multiples of 2^-(log2 m n_r w). The distribution
+    /// of the ones among w bits follows from the one for w - 1.
     fn exact_width(exponent: u32, log_m: u32, n_s: u64, n_r: u32) -> usize {
         let of = |m: u64| m.pow(n_r);
         let (p, q) = (of((1 << log_m) - 1), of(1 << log_m) - of((1 << log_m) - 1));
@@ -204,7 +205,7 @@ mod tests {
                 assert!(best.height.is_power_of_two() && best.height >= 8 && best.width >= D);
                 let traffic = |m: usize, w: usize| w * (m / 8 + BASE_OT);
                 for log_m in 3..32 {
-                    // If less than one bit in 400 stays a one, the width is far beyond 10,000.
+                    // If less than one bit in 400 remains a one, the width is far beyond 10,000.
                     if n_r >> log_m < 6 {
                         let w = width(LAMBDA, 1 << log_m, n_s, n_r, malicious);
                         assert!(traffic(1 << log_m, w) >= traffic(best.height, best.width), "{n_s} {n_r}");
@@ -217,14 +218,14 @@ mod tests {
     #[test]
     fn against_a_malicious_sender_rows_differ_in_128_bits() {
         for height in [2usize, 8, 64, 1 << 20] {
-            // No items, so that the other condition asks for 128 columns only.
+            // No items, so that the other condition requires only 128 columns.
             let w = width(LAMBDA, height, 1, 0, true);
             let log = |w: usize| w as f64 * (0.5 + 0.5 / height as f64).log2();
             assert!(log(w) <= -128.0 && (w == 128 || log(w - 1) > -128.0), "{height}: {w}");
             assert_eq!(width(LAMBDA, height, 1, 0, false), 128);
         }
         assert_eq!([2, 8, 64].map(|m| width(LAMBDA, m, 1, 0, true)), [309, 155, 131]);
-        // More tries than 2^64 would be for the sender's own items.
+        // More tries than 2^64 would be needed for the sender's own items.
         assert_eq!(tag_bits(40, 0, 0, true), 104);
         assert_eq!(
             (tag_bits(40, 0, 0, false), tag_bits(40, 1, 1, false), tag_bits(40, 3, 5, false)),

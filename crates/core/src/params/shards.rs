@@ -1,18 +1,18 @@
-//! The size of the shards that a set is cut into.
+//! The sizes of the shards of a set.
 
 use super::{LAMBDA, share};
 
-/// The size to which all shards of a set of at most `n` items are padded: with probability at most 2^-`exponent` one of
-/// them has more items.
+/// Returns the size to which all shards of a set of at most `n` items are padded: some shard has more items with
+/// probability at most 2^-`exponent`.
 ///
-/// A keyed hash, whose key was drawn after the set was fixed, puts each item into one of P shards. So the number in a shard
-/// is binomial, and is B or more with probability at most exp(-n KL(B/n || 1/P)) (Chernoff). The size is the least B at
-/// which P times that is at most 2^-`exponent`, or n if there is none.
+/// A keyed hash, whose key was drawn after the set was fixed, puts each item into one of P shards. So the number of
+/// items in a shard is binomial, and at least B with probability at most exp(-n KL(B/n || 1/P)) (Chernoff). The size is
+/// the smallest B at which P times this bound is at most 2^-`exponent`, or n if there is none.
 pub fn size(exponent: u32, n: usize, shards: u32) -> usize {
     let p = f64::from(shards.max(1));
     let least = f64::from(exponent) * std::f64::consts::LN_2 + p.ln();
     let fits = |size: usize| n as f64 * divergence(size as f64 / n as f64, 1.0 / p) >= least;
-    // The divergence grows with the size from the mean on.
+    // The divergence increases with the size from the mean on.
     let (mut below, mut from) = (n.div_ceil(shards.max(1) as usize), n);
     while below < from {
         let middle = below + (from - below) / 2;
@@ -25,8 +25,8 @@ pub fn size(exponent: u32, n: usize, shards: u32) -> usize {
     from
 }
 
-/// The size to which each shard of a set of this announced size is padded. Some shard of either side is larger with
-/// probability at most 2^-40.
+/// Returns the size to which each shard of a set of this announced size is padded. Some shard of either side is larger
+/// with probability at most 2^-40.
 pub fn bound(announced: usize, number: u32) -> usize {
     size(share(LAMBDA, 2), announced, number)
 }
@@ -67,7 +67,7 @@ mod tests {
                         all <= f64::from(-(exponent as i32)).exp2(),
                         "{exponent} {shards} {n}: {size} {all}"
                     );
-                    // The inequality wastes little: a tenth less would be too small.
+                    // The inequality is nearly tight: a tenth less would be too small.
                     let less = size - (size - n / shards as usize) / 10 - 1;
                     let all = f64::from(shards) * overflow(n, shards, less.min(size - 1));
                     assert!(
@@ -100,7 +100,7 @@ mod tests {
         assert!((0.003..0.005).contains(&more(1_000_000_000, 256)), "{}", more(1_000_000_000, 256));
         for n in [0, 1, 2, 20] {
             assert_eq!(size(LAMBDA, n, 1), n);
-            // So few that all of them may be in one.
+            // Few enough items that all of them may be in one shard.
             assert_eq!(size(LAMBDA, n, 3), n);
         }
         let sizes: Vec<usize> = (0..3000).map(|n| size(LAMBDA, n, 8)).collect();

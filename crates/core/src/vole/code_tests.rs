@@ -4,7 +4,7 @@ use crate::vole::{Element, Half, Scalar};
 use std::collections::HashSet;
 use veilset_kernels::{gf64, gf128};
 
-/// A field in which codes work; its elements are the low bits of numbers.
+/// A field for codes, whose elements are the low bits of numbers.
 #[derive(Clone, Copy)]
 struct Field {
     bits: usize,
@@ -28,13 +28,13 @@ impl Field {
         u128::from_le_bytes(rng.bytes()) >> (128 - self.bits)
     }
 
-    /// a^(2^squarings)
+    /// Returns a^(2^squarings).
     fn power(self, mut a: u128, squarings: usize) -> u128 {
         (0..squarings).for_each(|_| a = (self.product)(a, a));
         a
     }
 
-    /// a^(2^bits - 2), through a^(2^k - 1) for growing k.
+    /// Returns a^(2^bits - 2), computed from a^(2^k - 1) for growing k.
     fn inverse(self, a: u128) -> u128 {
         let step = |(inverse, square): (u128, u128), _| {
             let square = (self.product)(square, square);
@@ -44,7 +44,7 @@ impl Field {
     }
 }
 
-/// The bits of the convolution, one row per step, and the places of all outputs, by definition.
+/// The bits of the convolution, one row per step, and the places of all outputs, computed from the definition.
 fn bits(code: &Code) -> Vec<u32> {
     let mut stream = vec![[0; 4]; WEIGHT * code.region];
     code.bits.ctr(0, stream.as_flattened_mut());
@@ -64,8 +64,8 @@ fn places(code: &Code, n: usize) -> Vec<Vec<usize>> {
     places
 }
 
-/// The outputs by definition. The factor of y_(i-1) is an argument, so that the code can be tested without
-/// x.
+/// The outputs computed from the definition. The factor of y_(i-1) is an argument, so that the code can be tested
+/// without x.
 fn slow(field: Field, code: &Code, n: usize, e: &[u128], factor: u128) -> Vec<u128> {
     let bits = bits(code);
     let mut y: Vec<u128> = e[n..].to_vec();
@@ -115,7 +115,7 @@ fn outputs_are_those_of_the_definition() {
     }
 }
 
-/// Bits and places of each batch are their own, of more batches than above.
+/// Each batch has separate bits and places, tested for more batches than above.
 #[test]
 fn later_batches_are_those_of_the_definition() {
     let (n, mut rng) = (5 * BATCH + 1, Prng::from_seed(&[2; 32]));
@@ -127,7 +127,7 @@ fn later_batches_are_those_of_the_definition() {
     assert!((0..n).all(|i| u128::from(u64::from_le_bytes(outputs[i])) == expected[i]));
 }
 
-/// In regions of more than 2^16 elements: all of y is read.
+/// In regions of more than 2^16 elements, all of y is read.
 #[test]
 fn places_reach_all_of_long_regions() {
     let code = Code::new(1 << 20, &[5; 32]);
@@ -141,7 +141,7 @@ fn places_reach_all_of_long_regions() {
     }
 }
 
-/// x generates the field, and no smaller one.
+/// x generates the whole field, not a subfield.
 #[test]
 fn the_factor_is_in_no_subfield() {
     for field in [WHOLE, HALF] {
@@ -164,7 +164,7 @@ fn bits_and_places_come_from_different_keys() {
     assert_eq!(HashSet::from(streams).len(), 3);
 }
 
-/// Places lie within their region, all of the region is used, and no two regions have the same places.
+/// Places are within their region, all of the region is used, and no two regions have the same places.
 /// [`outputs_are_those_of_the_definition`] shows that the code uses these places.
 #[test]
 fn places_are_anywhere_in_their_regions() {
@@ -181,7 +181,7 @@ fn places_are_anywhere_in_their_regions() {
     );
 }
 
-/// The rank over GF(2) of elements as rows of 128 bits.
+/// The rank over GF(2) of elements, taken as rows of 128 bits.
 fn rank(elements: &[u128]) -> usize {
     let mut basis = [0u128; 128];
     for &element in elements {
@@ -198,8 +198,8 @@ fn rank(elements: &[u128]) -> usize {
     basis.iter().filter(|b| **b != 0).count()
 }
 
-/// The attack on binary codes in its simplest form: sums of t noise values span at most t dimensions. It
-/// distinguishes the outputs of the code without the factor x from random ones, but not those of this code.
+/// The attack on binary codes in its simplest form: sums of t noise values span at most t dimensions. It distinguishes
+/// the outputs of the code without the factor x from random elements, but not the outputs of this code.
 #[test]
 fn a_binary_code_is_broken_by_linear_algebra_and_this_one_is_not() {
     for (field, n, t) in [(WHOLE, 1000, 100), (HALF, 1000, 50)] {
@@ -215,9 +215,8 @@ fn a_binary_code_is_broken_by_linear_algebra_and_this_one_is_not() {
     }
 }
 
-/// Nor is it a binary code with scaled columns, or one over another subfield. In systematic form, for a
-/// small instance, the cross-ratios of entries generate the field. Scaling rows or columns does not change
-/// them.
+/// The code is neither a binary code with scaled columns nor one over another subfield. In the systematic form of a
+/// small instance, the cross-ratios of entries generate the field. Scaling rows or columns does not change them.
 #[test]
 fn no_choice_of_rows_and_columns_makes_the_code_one_over_a_subfield() {
     let n = 33;
@@ -253,7 +252,7 @@ fn there_is_enough_noise() {
     for n in [(1 << 12) + 1, 5000, 1 << 20, 1 << 28] {
         let (t, delta) = (noise(n), distance(n));
         assert!(delta <= 0.15);
-        // The blocks as they are divided. The worst word leaves the same number of places free in each.
+        // The blocks as actually divided. The worst word leaves the same number of places free in each.
         let places = n + parity(n);
         let blocks: Vec<usize> = (0..t).map(|i| (i + 1) * places / t - i * places / t).collect();
         assert!(blocks.iter().all(|b| [places / t, places / t + 1].contains(b)));
@@ -264,7 +263,7 @@ fn there_is_enough_noise() {
     assert_eq!([5000, 1 << 20, 10_000_000, 1 << 28].map(noise), [547, 546, 576, 793]);
 }
 
-/// The attack using words with bits in the first half, with the optimal share of it on which they are 0.
+/// The attack with words that have bits in the first half, and the optimal share of it on which they are 0.
 #[test]
 fn words_with_bits_in_the_first_half_do_not_help() {
     let exponent = |t: usize| {

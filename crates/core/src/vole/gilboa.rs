@@ -1,12 +1,12 @@
 //! VOLE from correlated OTs, one per bit of a scalar (Gilboa, "Two Party RSA Key Generation", CRYPTO 1999, for
-//! vectors). The receiver's bits are the choices, so no message is needed beyond those of the OTs.
+//! vectors). The receiver's bits are the choices, so only the OTs need messages.
 //!
-//! Bit j of a is the choice a_j of an OT that gives the receiver v_j and the sender q_j = v_j + a_j Delta. With
-//! c = sum of x^j v_j and b = sum of x^j q_j, we have c = b + Delta a. Where a is in GF(2^64), this holds in each of
-//! the two lanes: a pad has both.
+//! Bit j of a is the choice a_j of an OT that gives the receiver v_j and the sender q_j = v_j + a_j Delta. With c = sum
+//! of x^j v_j and b = sum of x^j q_j, we have c = b + Delta a. For a in GF(2^64), this holds in each of the two lanes
+//! of a pad.
 //!
-//! Security and leakage: those of the OTs. Cost: 128 correlated OTs per element, or 64; 390 or 195 bytes from
-//! receiver to sender at k = 6.
+//! Security and leakage: as in the OTs. Cost: 128 correlated OTs per element, or 64; 390 or 195 bytes from receiver to
+//! sender at k = 6.
 
 use super::{Element, Scalar};
 use crate::channel::{Rx, Tx, frames};
@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::ot::extension::{FRAME, Receiver, Sender};
 use crate::secret::Secrets;
 
-/// Runs the receiver: c for its scalars `a`.
+/// Runs the receiver, which obtains c for its scalars `a`.
 pub(super) fn receiver<S: Scalar>(tx: &mut Tx, ot: &mut Receiver, a: &[S]) -> Result<Secrets<Element>> {
     let mut c = Secrets::zeros(0);
     for a in a.chunks(FRAME / S::BITS) {
@@ -25,7 +25,7 @@ pub(super) fn receiver<S: Scalar>(tx: &mut Tx, ot: &mut Receiver, a: &[S]) -> Re
     Ok(c)
 }
 
-/// Runs the sender: b for `n` scalars of the receiver.
+/// Runs the sender, which obtains b for `n` scalars of the receiver.
 pub(super) fn sender<S: Scalar>(rx: &mut Rx, ot: &mut Sender, n: usize) -> Result<Secrets<Element>> {
     let mut b = Secrets::zeros(0);
     for n in frames(n, FRAME / S::BITS) {
@@ -34,7 +34,7 @@ pub(super) fn sender<S: Scalar>(rx: &mut Rx, ot: &mut Sender, n: usize) -> Resul
     Ok(b)
 }
 
-/// For as many rows as a scalar has bits, the sum of x^b times row b.
+/// The sum of x^b times row b, for each group of rows with one row per bit of a scalar.
 fn combined<S: Scalar>(rows: &[Element]) -> Secrets<Element> {
     Secrets::from(rows.chunks_exact(S::BITS).map(S::combined).collect::<Vec<_>>())
 }

@@ -1,15 +1,15 @@
-//! Vector oblivious linear evaluation (VOLE): this file defines what it is, the others how.
+//! Vector oblivious linear evaluation (VOLE): this file defines the interface, the others implement it.
 //!
 //! The receiver gets vectors A and C, the sender Delta and a vector B. A and Delta are uniform. The sender learns
 //! nothing about A, the receiver nothing about Delta. An element of A is a [`Scalar`], in one of two fields:
 //!
 //! - [`Element`]: GF(2^128) ([`veilset_kernels::gf128`]), and C_i = Delta A_i + B_i;
 //! - [`Half`]: GF(2^64) ([`veilset_kernels::gf64`]). Delta, B and C then have two lanes in this field, and C_i = Delta
-//!   A_i + B_i in each lane (the subfield VOLE of RR22). The lanes of Delta are independent: 128 bits that the receiver
-//!   does not know, as before. A takes half the room.
+//!   A_i + B_i in each lane (the subfield VOLE of RR22). The lanes of Delta are independent: 128 bits unknown to the
+//!   receiver, as above. A takes half the space.
 //!
-//! One setup gives as many vectors as the parties ask for, of any lengths, all under one Delta. To save memory,
-//! generate a long vector in parts and hold one part at a time.
+//! One setup gives any number of vectors, of any lengths, all under one Delta. To save memory, generate a long vector
+//! in parts and hold one part at a time.
 
 mod code;
 mod gilboa;
@@ -35,23 +35,23 @@ pub(crate) fn add(a: &mut Element, b: &Element) {
 
 /// A protocol for random VOLE.
 pub trait Vole {
-    /// The receiver after the setup.
+    /// The receiver's state after the setup.
     type Receiver: Receiver;
-    /// The sender after the setup.
+    /// The sender's state after the setup.
     type Sender: Sender;
 
     /// Runs the receiver's setup, at most once per session and purpose (see [`crate::ot`]).
     fn receiver(&self, cx: &mut Context, purpose: &'static str) -> Result<Self::Receiver>;
 
-    /// Runs the sender's setup.
+    /// Runs the sender's setup, at most once per session and purpose (see [`crate::ot`]).
     fn sender(&self, cx: &mut Context, purpose: &'static str) -> Result<Self::Sender>;
 }
 
 /// The receiver of a VOLE.
 pub trait Receiver {
-    /// The next `n` elements, while the sender runs [`Sender::next`] with the same `n` and field. Passes A to `take`,
-    /// then returns C. A need not be held any longer when C is made. `take` may send to the sender, but not receive from it:
-    /// messages of the VOLE may still come.
+    /// Generates the next `n` elements, while the sender runs [`Sender::next`] with the same `n` and field. Passes A to
+    /// `take`, then returns C, so A need not be held while C is computed. `take` may send to the sender, but not
+    /// receive from it: messages of the VOLE may still arrive.
     fn next<S: Scalar>(
         &mut self,
         cx: &mut Context,
@@ -62,14 +62,14 @@ pub trait Receiver {
 
 /// The sender of a VOLE.
 pub trait Sender {
-    /// Delta, the same for all elements.
+    /// Returns Delta, which is the same for all elements.
     fn delta(&self) -> &Element;
 
-    /// The next `n` elements of B, while the receiver runs [`Receiver::next`] with the same `n` and field.
+    /// Generates the next `n` elements of B, while the receiver runs [`Receiver::next`] with the same `n` and field.
     fn next<S: Scalar>(&mut self, cx: &mut Context, n: usize) -> Result<Secrets<Element>>;
 }
 
-/// The ideal functionality, for tests of its users: the sender sends the receiver's output.
+/// The ideal functionality, for tests of its users: the sender sends the receiver its output.
 #[cfg(any(test, feature = "test-util"))]
 pub struct Ideal;
 

@@ -1,4 +1,4 @@
-//! What every VOLE must do, in both fields.
+//! Properties of every VOLE, in both fields.
 
 use super::*;
 use crate::hash::SessionId;
@@ -17,7 +17,7 @@ pub(crate) struct SenderOutput {
     pub(crate) b: Secrets<Element>,
 }
 
-/// The next elements, with A.
+/// Generates the next elements, and keeps A.
 pub(crate) fn received<S: Scalar>(
     receiver: &mut impl Receiver,
     cx: &mut Context,
@@ -53,7 +53,7 @@ pub(crate) fn run_vole<S: Scalar>(
     (all.into_iter().zip(sent).collect(), views)
 }
 
-/// Asserts that the parties' vectors are a VOLE by definition, with random elements and a single Delta.
+/// Asserts that the parties' vectors satisfy the definition of a VOLE, with random elements and a single Delta.
 pub(crate) fn is_a_vole<S: Scalar>(protocol: &(impl Vole + Sync), lengths: &[usize]) -> Views {
     let (vectors, views) = run_vole::<S>(protocol, &SessionId::of([6; 32]), "a", lengths);
     let (mut all, mut scalars) = (HashSet::new(), HashSet::new());
@@ -87,7 +87,7 @@ pub(crate) fn bytes<S: Scalar>(a: &S) -> Vec<u8> {
     bytes
 }
 
-/// The sum of the lanes is as random as each of them.
+/// The sum of the lanes is as random as each lane.
 fn lanes_are_independent(list: &[Element]) {
     let sum = |e: &Element| -> [u8; 8] { std::array::from_fn(|i| e[i] ^ e[8 + i]) };
     every_bit_is_random(&list.iter().map(sum).collect::<Vec<_>>(), 64);

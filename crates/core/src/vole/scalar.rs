@@ -1,4 +1,4 @@
-//! The two fields in which a VOLE has its vector A.
+//! The two fields of a VOLE's vector A.
 
 use super::Element;
 use super::code::Symbol;
@@ -10,30 +10,30 @@ use veilset_kernels::{gf64, gf128};
 /// An element of GF(2^64).
 pub type Half = [u8; 8];
 
-/// An element of A, with what is computed between it and the elements of B and C.
+/// An element of A, with its operations on elements of B and C.
 pub trait Scalar: Symbol + Wire + 'static {
-    /// Its bits.
+    /// Length of a scalar in bits.
     const BITS: usize;
 
-    /// The first bytes of 16, as many as a scalar has.
+    /// Returns the scalar in the first bytes.
     fn first(bytes: &[u8; 16]) -> Self;
 
-    /// `n` random scalars.
+    /// Returns `n` random scalars.
     fn random(n: usize, rng: &mut Prng) -> Secrets<Self>;
 
-    /// Bit `i`.
+    /// Returns bit `i`.
     fn bit(&self, i: usize) -> bool;
 
     /// Adds `delta` times `a[i]` to `sums[i]`.
     fn add_multiple(delta: &Element, a: &[Self], sums: &mut [Element]);
 
-    /// The sum of x^b times row b, for as many rows as a scalar has bits.
+    /// Returns the sum of x^b times row b, with one row per bit of a scalar.
     fn combined(rows: &[Element]) -> Element;
 
-    /// The product with x.
+    /// Returns the product with x.
     fn times_x(self) -> Self;
 
-    /// The product of an element of B or C with x.
+    /// Returns the product of an element of B or C with x.
     fn element_times_x(element: Element) -> Element;
 }
 

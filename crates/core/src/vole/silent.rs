@@ -1,41 +1,39 @@
 //! Silent VOLE: a code expands few correlated OTs and punctured trees to long vectors (BCGI18: Boyle, Couteau,
 //! Gilboa and Ishai, "Compressing Vector OLE", CCS 2018; dual LPN with the code of RRT23, see `code.rs`).
 //!
-//! A' has N = 2 n places and is 0 except at one random place in each of t blocks, where it is random. For each
-//! block the sender knows all leaves of a tree: B'. The receiver knows all except the one at its place, which it
-//! gets plus Delta times its A': C' = Delta A' + B'. The linear code maps these to A, B and C with n elements.
+//! A' has N = 2 n places and is 0 except at one random place in each of t blocks, where it is random. For each block
+//! the sender knows all leaves of a tree: B'. The receiver knows all leaves except the one at its place, which it gets
+//! plus Delta times its A': C' = Delta A' + B'. The linear code maps these to A, B and C with n elements.
 //!
-//! Security: semi-honest. It rests on the OT extension's assumptions, AES as an ideal cipher (the trees), and
-//! that the code makes noise look random. `code.rs` has the estimate for the latter and what it is based on; it
-//! is only an estimate.
+//! Security: semi-honest. It rests on the OT extension's assumptions, AES as an ideal cipher (the trees), and the code
+//! making noise look random. `code.rs` gives the estimate for the latter and its basis; it is only an estimate.
 //!
-//! The VOLE, the correlated OTs and the pads for the trees, which are hashed, share one Delta. The receiver
-//! learns nothing about it from any of them. A malicious receiver learns only what `check.rs` leaves: b bits
-//! with probability 2^-b. The OTs have checks; without them, a receiver could make different choices in their
-//! trees and test Delta in parts. Whatever it asks for, it lacks one end of each tree (`tree.rs`).
+//! The VOLE, the correlated OTs and the pads for the trees, which are hashed, share one Delta. The receiver learns
+//! nothing about it from any of them. A malicious receiver learns only what the checks of `check.rs` allow: b bits with
+//! probability 2^-b. Without these checks of the OTs, a receiver could make different choices in their trees and test
+//! Delta in parts. For any choices, it lacks one end of each tree (`tree.rs`).
 //!
-//! The receiver may know masks that it did not choose: a path to an end that is not a leaf gives both sums of
-//! all lower levels. So the sums are not encrypted under the pads but under masks derived from them
-//! (`ot/masks.rs`), numbered over all vectors of a setup. Otherwise a guess of Delta could be tested against all
-//! of these pads at once. Nothing more is claimed: the receiver may pick A, and errors in the sender's messages
-//! go undetected.
+//! The receiver may know masks that it did not choose: a path to an end that is not a leaf gives both sums of all lower
+//! levels. So the sums are encrypted not with the pads but with masks derived from them (`ot/masks.rs`), numbered over
+//! all vectors of a setup. Otherwise a guess of Delta could be tested against all of these pads at once. No further
+//! security is claimed: the receiver may pick A, and errors in the sender's messages are not detected.
 //!
-//! The receiver's A, or what its user makes of it, goes before the sums of the trees have come: it depends on none of them. The
-//! sums fit what the channel has room for, so that the sender can always go on to read. A malicious sender can choose them
-//! when it knows what was made of A.
+//! The receiver sends A, or its user's message derived from A, before the sums of the trees have arrived: it depends on
+//! none of them. The sums fit into the channel's buffer, so that the sender can always go on to read. A malicious
+//! sender can choose them after it has seen the message derived from A.
 //!
-//! Leakage: n. Cost per vector: t is 546 to 548 for up to five million elements, and 793 at 2^28. There are 128
-//! t correlated OTs, or 64 t with A in GF(2^64), and t log2(N/t) random ones: 22 bits each from receiver to sender, and
-//! 2 KiB per frame. The sender sends 32 bytes per level and 16 per tree. That is 0.47 MB for a million elements, or 0.35
-//! MB, including base OTs.
+//! Leakage: n. Cost per vector: t is 546 to 548 for up to five million elements, and 793 at 2^28. The receiver takes
+//! 128 t correlated OTs, or 64 t with A in GF(2^64), and t log2(N/t) random ones: 22 bits each from receiver to sender,
+//! and 2 KiB per frame. The sender sends 32 bytes per level and 16 per tree. That is 0.47 MB for a million elements, or
+//! 0.35 MB, including base OTs.
 //!
-//! Memory: N elements of 16 bytes, for 0.5 MB of messages. If the peer's n is not trusted, ask for the elements in
-//! parts. Up to `DIRECT` elements come from OTs alone (`gilboa.rs`), without the assumption on the code: 390 or 195 bytes
-//! each.
+//! Memory: N elements of 16 bytes, for 0.5 MB of messages. If the peer's n is not trusted, generate the elements in
+//! parts. Up to `DIRECT` elements are made from OTs alone (`gilboa.rs`), without the assumption on the code: 390 or 195
+//! bytes each.
 //!
-//! Vectors of one setup share Delta and the OTs. Each has its own code, tree keys, noise and roots.
+//! Vectors of one setup share Delta and the OTs. Each has separate code, tree keys, noise and roots.
 //!
-//! The receiver uses the places as addresses: see `tree.rs`.
+//! The receiver uses the places as addresses; `tree.rs` describes the consequences.
 
 use super::code::{Code, Symbol, noise, parity};
 use super::tree::{Tree, depth, sides};
@@ -59,10 +57,10 @@ use veilset_kernels::aes::Aes128;
 const SUMS: Message<[Element; 2]> = Message::new(0x91, "S->R  sums of the levels of the trees, encrypted");
 const ENDS: Message<Element> = Message::new(0x92, "S->R  sums of the ends of the trees and b");
 
-/// The maximum length generated without the code. Above it, a block has at least 14 places.
+/// The maximum length generated without the code. For longer vectors, a block has at least 14 places.
 const DIRECT: usize = 1 << 12;
 
-/// The protocol.
+/// The silent VOLE protocol.
 pub struct Silent {
     /// The depth of the OT extension's trees, from 1 to 8; see [`crate::ot::extension`].
     pub k: usize,
@@ -74,10 +72,10 @@ impl Default for Silent {
     }
 }
 
-/// The receiver.
+/// The receiver of a silent VOLE.
 pub struct Receiver(Setup<extension::Receiver>);
 
-/// The sender.
+/// The sender of a silent VOLE.
 pub struct Sender(Setup<extension::Sender>);
 
 /// A party's state between vectors: its OTs, the number of vectors so far, and the number of OTs that masked a
@@ -101,7 +99,7 @@ impl<Ot> Setup<Ot> {
         shape
     }
 
-    /// Reserves `levels` levels and returns the number of the first, counted over all vectors.
+    /// Reserves `levels` levels and returns the number of the first one, counted over all vectors.
     fn number(&mut self, levels: usize) -> usize {
         let first = self.levels;
         self.levels += levels;
@@ -109,7 +107,7 @@ impl<Ot> Setup<Ot> {
     }
 }
 
-/// What both parties know about a vector and its trees.
+/// Public parameters of a vector and its trees.
 struct Shape {
     n: usize,
     code: Code,
@@ -137,15 +135,15 @@ impl Shape {
         Tree { keys: &self.keys, index, depth: self.depth, leaves: self.block(index).len() }
     }
 
-    /// The receiver's noise: a place in each block, and the value there, which may be 0.
+    /// The receiver's noise: a place in each block, and its value, which may be 0.
     fn noise<S: Scalar>(&self, rng: &mut Prng) -> (Secrets<u32>, Secrets<S>) {
         let place = |tree| rng.below(self.block(tree).len() as u64) as u32;
         let places = (0..self.trees).map(place).collect::<Vec<_>>();
         (Secrets::from(places), S::random(self.trees, rng))
     }
 
-    /// Calls `grow(tree)` for all trees, which returns the leaves of a tree and something else. Returns the leaves of
-    /// the first n places, those of the others, and the other results.
+    /// Calls `grow(tree)` for all trees, which returns the leaves of a tree and another result. Returns the leaves of
+    /// the first n places, the leaves of the other places, and the other results.
     fn grow<R: Send>(
         &self,
         grow: impl Fn(usize) -> (Secrets<Element>, R) + Sync,
@@ -171,7 +169,7 @@ impl Shape {
         ([first, second], results)
     }
 
-    /// Applies the code: adds to the `outputs`, of the first n places, what comes from the others.
+    /// Applies the code: adds the contribution of the other places to the `outputs`, the first n places.
     fn compress<T: Symbol>(&self, outputs: &mut [T], parity: &mut [T], times_x: impl Fn(T) -> T) {
         self.code.convolve(parity, times_x);
         self.code.expand(parity, outputs);
@@ -229,7 +227,8 @@ impl super::Receiver for Receiver {
         let (places, a) = shape.noise::<S>(cx.rng);
         // 2. c = Delta a + b for the noise values.
         let c = gilboa::receiver(&mut cx.ch.tx, &mut self.0.ot, &a)?;
-        // 3. For each level of each tree, the sum of the side that is off the path to the place.
+        // 3. 4. Apply the code to the noise. C does not depend on A, so the message derived from A is sent before the
+        //    sums arrive.
         let mut right = Secrets::<bool>::zeros(shape.trees * shape.depth);
         for (right, &place) in right.chunks_exact_mut(shape.depth).zip(places.iter()) {
             right.iter_mut().zip(sides(place, shape.depth)).for_each(|(right, side)| *right = side);
@@ -240,7 +239,7 @@ impl super::Receiver for Receiver {
             let masks = masks(first, &self.0.ot.pads(&mut cx.ch.tx, right)?);
             taken.extend(&Secrets::from(masks.iter().map(|mask| mask.to_le_bytes()).collect::<Vec<_>>()));
         }
-        // 4. Apply the code to the noise. A is not needed for C, so what is made of it goes before the sums have come.
+        // 4. 5. The leaf at the place is (sum of all ends + b) + (sum of the other ends) + c.
         let scalars = cx.threads.run(|| shape.scalars(&places, &a));
         take(cx, scalars)?;
         let encrypted = cx.ch.rx.recv(SUMS, taken.len())?;
@@ -271,7 +270,8 @@ impl super::Sender for Sender {
             return gilboa::sender::<S>(&mut cx.ch.rx, &mut self.0.ot, n);
         }
         let shape = self.0.shape(n);
-        // 3. All trees, and the sums of the levels: first, as that needs nothing of the receiver, which may be at work.
+        // 3. 3. All trees, and the sums of the levels, first: they need no message of the receiver, which may be
+        //    computing.
         let roots = Element::random(shape.trees, cx.rng);
         let grow = |i: usize| {
             let mut offered = Secrets::zeros(shape.depth);
@@ -305,7 +305,8 @@ impl super::Sender for Sender {
 }
 
 impl Silent {
-    /// Bytes for vectors of these lengths, including setup and frame headers: from receiver to sender, and back.
+    /// Returns the bytes for vectors of these lengths, including setup and frame headers: from receiver to sender, and
+    /// back.
     pub(crate) fn traffic<S: Scalar>(&self, lengths: impl Iterator<Item = usize>) -> (usize, usize) {
         let ots = |n: usize| -> usize {
             frames(n, FRAME).map(|n| correction_bytes(n, self.k, Security::Malicious) + 2 * HEADER).sum()
@@ -320,7 +321,7 @@ impl Silent {
         })
     }
 
-    /// What each party computes for vectors of these lengths, after setup.
+    /// Returns the work of each party for vectors of these lengths, after setup.
     pub fn work<S: Scalar>(&self, lengths: impl Iterator<Item = usize>) -> Work {
         lengths.fold(Work::default(), |work, n| {
             if n <= DIRECT {
@@ -331,20 +332,21 @@ impl Silent {
         })
     }
 
-    /// Rounds for vectors of these lengths, after the receiver's first message and up to its last. If a vector is made by the
-    /// code, the sums of the trees come back before the receiver begins the next.
+    /// Returns the rounds for vectors of these lengths, after the receiver's first message and up to its last. For a
+    /// vector made with the code, the sums of the trees come back before the receiver begins the next.
     pub(crate) fn rounds(&self, lengths: impl ExactSizeIterator<Item = usize>) -> usize {
         let all_but_last = lengths.len().saturating_sub(1);
         2 * lengths.take(all_but_last).filter(|n| *n > DIRECT).count()
     }
 
-    /// Whether the sender answers the receiver's last message, by the sums of the last vector's trees.
+    /// Returns whether the sender answers the receiver's last message, with the sums of the last vector's trees.
     pub(crate) fn answers(&self, lengths: impl Iterator<Item = usize>) -> bool {
         lengths.last().is_some_and(|n| n > DIRECT)
     }
 
-    /// The most bytes that the receiver and the sender hold for a vector of one of these lengths: by the code an element of
-    /// 16 bytes per place. Without it they are a byte per OT, for its bit, and the frames of the OTs.
+    /// Returns the maximum number of bytes that the receiver and the sender hold for a vector of one of these lengths.
+    /// If the code makes it, they hold an element of 16 bytes per place and a frame of OTs. Otherwise they hold the
+    /// vectors, a byte per OT for the receiver's bit, and a frame of OTs.
     pub(crate) fn held<S: Scalar>(&self, lengths: impl Iterator<Item = usize>) -> [usize; 2] {
         let frame = OT * FRAME;
         let of = |n: usize| match n <= DIRECT {
@@ -355,13 +357,13 @@ impl Silent {
     }
 }
 
-/// How many trees a vector of this length has by the code, and how many levels they have together.
+/// The number of trees of a vector of this length with the code, and their total number of levels.
 fn trees_and_levels(n: usize) -> (usize, usize) {
     let trees = noise(n);
     (trees, trees * depth((n + parity(n)).div_ceil(trees)))
 }
 
-/// Bytes that an OT of a frame takes while it is made.
+/// Number of bytes that an OT of a frame takes while it is made.
 const OT: usize = 64;
 
 #[cfg(test)]

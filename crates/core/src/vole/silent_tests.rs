@@ -1,5 +1,5 @@
-//! Compares the protocol with its definition, at lengths with and without the code; checks what it sends, and
-//! what it rejects.
+//! Compares the protocol with its definition, at lengths with and without the code, and tests its messages and the
+//! errors for invalid ones.
 
 use super::*;
 use crate::channel::Channel;
@@ -17,8 +17,7 @@ const SESSION: SessionId = SessionId::of([6; 32]);
 
 #[test]
 fn it_is_a_vole() {
-    // None, one, frames of OTs and their neighbours; without the code and with it, also where t does not divide
-    // N.
+    // None, one, frames of OTs and their neighbours; without and with the code, also where t does not divide N.
     for n in [0, 1, 63, 64, 65, 200, DIRECT + 1, 6000, 7003] {
         is_a_vole::<Element>(&SILENT, &[n]);
         is_a_vole::<Half>(&SILENT, &[n]);
@@ -41,7 +40,7 @@ fn blocks_cover_all_places() {
     }
 }
 
-/// The lengths of all frames follow from n and k alone.
+/// The lengths of all frames depend only on n and k.
 #[test]
 fn lengths_depend_on_n_only() {
     for n in [100, 5000] {
@@ -53,7 +52,7 @@ fn lengths_depend_on_n_only() {
         match n {
             100 => to_sender.extend([correction(64 * 128), correction(36 * 128)].as_flattened()),
             _ => {
-                // 547 trees, with 18 or 19 places each: 5 levels.
+                // 547 trees with 18 or 19 places each, and so 5 levels.
                 to_sender.extend([correction(FRAME); 8].as_flattened());
                 to_sender.extend([correction((547 - 512) * 128), correction(547 * 5)].as_flattened());
                 to_receiver.extend([(0x91, 547 * 5 * 32), (0x92, 547 * 16)]);
@@ -70,7 +69,7 @@ fn lengths_depend_on_n_only() {
     }
 }
 
-/// The same at the default depth of the OTs' trees.
+/// Also tested at the default depth of the OTs' trees.
 #[test]
 fn traffic_is_as_measured() {
     for lengths in [&[300][..], &[DIRECT], &[DIRECT + 1], &[5000], &[5000, 5000, 300]] {
@@ -83,12 +82,13 @@ fn traffic_is_as_measured() {
     }
 }
 
-/// Work is counted in the OTs that are made, up to what fills a frame's last 128, and in elements that come from the code.
+/// Work is counted in the OTs that are made, except those that fill a frame's last 128, and in elements that the code
+/// makes.
 #[test]
 fn work_is_that_of_all_ots_and_of_elements_by_the_code() {
     fn agrees<S: Scalar>(lengths: &[usize]) {
         let frames = is_a_vole::<S>(&SILENT, lengths).frames(1);
-        // A column per tree of two bits, with the extra OTs of the check.
+        // One column per tree of two bits, with the extra OTs of the check.
         let made = frames.iter().filter(|(tag, _)| *tag == 0x34).map(|(_, bytes)| (bytes / 64 - 16) * 8);
         let (frames, made) = (made.clone().count() as u64, made.sum::<usize>() as u64);
         let work = SILENT.work::<S>(lengths.iter().copied());
@@ -103,7 +103,7 @@ fn work_is_that_of_all_ots_and_of_elements_by_the_code() {
     }
 }
 
-/// One vector, with parties seeded as in [`run_vole`].
+/// Generates one vector, with parties seeded as in [`run_vole`].
 fn run_one(session: u8, purpose: &'static str, n: usize) -> (Received<Half>, SenderOutput) {
     run_vole(&SILENT, &SessionId::of([session; 32]), purpose, &[n]).0.remove(0)
 }
@@ -113,7 +113,7 @@ fn sessions_and_purposes_separate() {
     let run = |session, purpose| run_one(session, purpose, DIRECT + 1);
     let first: HashSet<Half> = [run(1, "a"), run(2, "a"), run(1, "b")].iter().map(|r| r.0.a[7]).collect();
     assert_eq!(first.len(), 3);
-    // The same randomness gives the same result, whatever the number of threads.
+    // The same randomness gives the same result for any number of threads.
     let (n, threads) = (DIRECT + 1, Threads::new(1).unwrap());
     let (one, _) = run_pair(
         &SessionId::of([1; 32]),
@@ -129,7 +129,7 @@ fn sessions_and_purposes_separate() {
     assert_eq!((&*one.0.c, &*one.1), (&*run(1, "a").0.c, &*run(1, "a").1.b));
 }
 
-/// A vector from parties with these seeds, in one session.
+/// Generates a vector from parties with these seeds, in one session.
 fn run_seeded(receiver: u8, sender: u8, n: usize) -> (Received<Half>, SenderOutput, Views) {
     let rng = |seed| Prng::from_seed(&[seed; 32]);
     let ((taken, sent), views) = run_pair(
@@ -152,7 +152,8 @@ fn disjoint<T: Eq + std::hash::Hash>(a: &[T], b: &[T]) -> bool {
     b.iter().all(|element| !a.contains(element))
 }
 
-/// A depends on the receiver's randomness, Delta and B on the sender's, and on nothing that the other knows.
+/// A depends on the receiver's randomness, Delta and B on the sender's; none depends on anything that the other party
+/// knows.
 #[test]
 fn each_partys_vectors_are_fresh_in_every_run() {
     for n in [100, DIRECT + 1] {
@@ -167,8 +168,8 @@ fn each_partys_vectors_are_fresh_in_every_run() {
     }
 }
 
-/// Under the same code and keys of trees, equal noise would give equal A, and equal roots equal B. The sender
-/// could solve for a noise that stands under two codes: there are as many equations as unknowns.
+/// With the same code and tree keys, equal noise would give equal A, and equal roots equal B. If noise were reused
+/// under two codes, the sender could solve for it, with equally many equations and unknowns.
 #[test]
 fn two_vectors_of_a_setup_share_neither_noise_nor_roots() {
     for n in [100, DIRECT + 1] {
@@ -177,7 +178,7 @@ fn two_vectors_of_a_setup_share_neither_noise_nor_roots() {
             |cx| {
                 let mut party = SILENT.receiver(cx, "a")?;
                 let first = received::<Half>(&mut party, cx, n)?;
-                // As if it were the first again.
+                // As if it were the first vector again.
                 party.0.vectors = 0;
                 Ok([first, received::<Half>(&mut party, cx, n)?])
             },
@@ -193,13 +194,13 @@ fn two_vectors_of_a_setup_share_neither_noise_nor_roots() {
     }
 }
 
-/// A generator that goes on gives other places and other values.
+/// Consecutive draws of one generator give other places and other values.
 #[test]
 fn noise_is_drawn_anew_each_time() {
     let (shape, mut rng) = (Shape::new(&SESSION, 0, 1 << 20), Prng::from_seed(&[1; 32]));
     let (places, values) = shape.noise::<Half>(&mut rng);
     let (other_places, other_values) = shape.noise::<Half>(&mut rng);
-    // Of 546 places, one in 3841 is equal.
+    // One in 3841 of 546 places is equal.
     let equal = places.iter().zip(other_places.iter()).filter(|(a, b)| a == b).count();
     assert!(equal < 6, "{equal} places");
     assert!(disjoint(&values, &other_values));
@@ -213,7 +214,7 @@ fn sums_of_levels_and_of_ends_are_sent_encrypted() {
         let body = |views: &Views| split_frames(&views.0[0]).into_iter().find(|f| f.0 == tag).unwrap().1;
         let [one, other] = [&one, &other].map(body);
         assert!(disjoint(one.as_chunks::<16>().0, other.as_chunks::<16>().0), "{tag:#x}");
-        // No two of them in one run are equal.
+        // No two sums in one run are equal.
         assert_eq!(one.as_chunks::<16>().0.iter().collect::<HashSet<_>>().len(), one.len() / 16);
     }
 }
@@ -222,7 +223,7 @@ fn sums_of_levels_and_of_ends_are_sent_encrypted() {
 fn masks_of_levels_are_numbered_over_all_vectors() {
     let mut setup = Setup::new(&SESSION, "a", ());
     assert_eq!([5, 7, 1].map(|levels| setup.number(levels)), [0, 5, 12]);
-    // All else being equal, a setup that has masked other levels before uses different masks.
+    // With all other inputs equal, a setup that has already masked other levels uses different masks.
     let sums = |before: usize| {
         let (_, views) = run_pair(
             &SESSION,
@@ -243,7 +244,7 @@ fn masks_of_levels_are_numbered_over_all_vectors() {
     assert!(first.iter().zip(&later).all(|(a, b)| a != b));
 }
 
-/// All randomness being equal, another session or purpose has other base OTs and other pads.
+/// With equal randomness, another session or purpose has other base OTs and other pads.
 #[test]
 fn what_is_sent_belongs_to_one_session_and_purpose() {
     let sent = |session: u8, purpose| {
@@ -271,7 +272,7 @@ fn places_of_the_noise_are_anywhere_in_their_blocks() {
     let chi2: f64 = counts.iter().map(|count| (count - mean).powi(2) / mean).sum();
     // With 15 degrees of freedom, a value above 60 has probability 2e-7.
     assert!(chi2 < 60.0, "{counts:?}");
-    // Of 546 places in two runs, or in neighbouring trees, one in 3841 is equal.
+    // One in 3841 of 546 places is equal in two runs, or in neighbouring trees.
     let equal = |a: &[u32], b: &[u32]| a.iter().zip(b).filter(|(a, b)| a == b).count();
     assert!(equal(&runs[0], &runs[1]) < 6);
     assert!(equal(&runs[0], &runs[0][1..]) < 6);
@@ -372,8 +373,8 @@ fn messages_of_another_length_or_kind_are_refused() {
     }
 }
 
-/// Bits flipped in transit cause neither an error (nothing checks them: the protocol is semi-honest) nor a
-/// panic, but the result is not a VOLE.
+/// Bits flipped in transit cause neither a panic nor an error, as the semi-honest protocol does not check them, but the
+/// result is not a VOLE.
 #[test]
 fn wrong_bits_spoil_the_result_and_nothing_else() {
     let honest = receiver_against(0, |_| ()).unwrap();
@@ -385,7 +386,7 @@ fn wrong_bits_spoil_the_result_and_nothing_else() {
     }
 }
 
-/// The receiver's only messages are those of the OTs, which are checked.
+/// The receiver's only messages belong to the OTs, which are checked.
 #[test]
 fn wrong_corrections_are_found_out() {
     let (a, b) = Channel::pair();
@@ -393,7 +394,7 @@ fn wrong_corrections_are_found_out() {
     let mut b = Channel::from_halves(Box::new(Garble { sink, tag: 0x34, at: Some(5) }), source);
     let sent = std::thread::scope(|s| {
         s.spawn(move || {
-            // It is told nothing: it only sees that the other side has left.
+            // The receiver gets no reason: it only sees that the other side has left.
             let rng = &mut Prng::from_seed(&[2; 32]);
             let mut cx = Context::new(&mut b, &SESSION, rng);
             received::<Half>(&mut SILENT.receiver(&mut cx, "a")?, &mut cx, 5000).map(|_| ())
@@ -410,7 +411,7 @@ fn wrong_corrections_are_found_out() {
     );
 }
 
-/// The sender does not wait for the receiver to read its sums, which may wait for the sender to read.
+/// The sender does not wait for the receiver to read its sums, as the receiver may be waiting for the sender to read.
 #[test]
 fn what_the_sender_says_fits_the_channel() {
     for n in [DIRECT + 1, 1 << 21, 1 << 28] {

@@ -1,20 +1,19 @@
-//! Punctured trees (GGM84: Goldreich, Goldwasser and Micali; as in BCGI18, "Compressing Vector OLE"). One party
-//! knows all leaves; the other knows all except one, whose place the first does not learn.
+//! Punctured trees (GGM84: Goldreich, Goldwasser and Micali; as in BCGI18, "Compressing Vector OLE"). One party knows
+//! all leaves; the other knows all leaves except one, whose place the first party does not learn.
 //!
-//! The children of a node s are pi(s) + s under two public keys, which differ for each tree and level. With AES
-//! as an ideal cipher, a search for an unknown node has one target under each key, not the nodes of all trees at
-//! once. GKWWY20 ("Better Concrete Security for Half-Gates Garbling", CRYPTO 2020) has the loss for a single
-//! key.
+//! The children of a node s are pi(s) + s under two public keys, which differ for each tree and level. With AES as an
+//! ideal cipher, a search for an unknown node has one target under each key, not the nodes of all trees at once.
+//! GKWWY20 ("Better Concrete Security for Half-Gates Garbling", CRYPTO 2020) gives the loss for a single key.
 //!
-//! For each level, the owner of the whole tree offers by OT the sum of the left nodes and the sum of the right
-//! nodes. The other party takes the side that is off its path.
+//! For each level, the owner of the whole tree offers the sum of the left nodes and the sum of the right nodes with an
+//! OT. The other party takes the side that is off its path.
 //!
-//! A tree may have any number of leaves: each level has the nodes that lead to a leaf, and their siblings. The
-//! *ends* are the leaves and the siblings that lead to no leaf. The owner must reveal the sum of all ends, not
-//! that of the leaves: a path to an end that is not a leaf gives all leaves, but never all ends.
+//! A tree may have any number of leaves: each level has the nodes that lead to a leaf, and their siblings. The *ends*
+//! are the leaves and the siblings that lead to no leaf. The owner must reveal the sum of all ends, not the sum of the
+//! leaves: a path to an end that is not a leaf gives all leaves, but never all ends.
 //!
-//! On each level, two addresses depend on the path, in memory that has just been written. No branch does. Nor
-//! does the time, except that of these accesses, which the peer sees only as part of the time of all trees.
+//! On each level, two addresses depend on the path, in memory that has just been written. No branch does, nor does the
+//! time, except for these accesses, which the peer sees only within the time of all trees.
 
 use super::{Element, add};
 use crate::params::ceil_log2;
@@ -27,12 +26,12 @@ pub(super) struct Tree<'a> {
     /// The cipher that generates the keys, and the number of the tree.
     pub(super) keys: &'a Aes128,
     pub(super) index: usize,
-    /// Levels below the root; the same for all trees.
+    /// Number of levels below the root; the same for all trees.
     pub(super) depth: usize,
     pub(super) leaves: usize,
 }
 
-/// Levels of a tree with this many leaves; at least 1.
+/// The number of levels of a tree with this many leaves; at least 1.
 pub(super) fn depth(leaves: usize) -> usize {
     ceil_log2(leaves).max(1) as usize
 }
@@ -41,7 +40,7 @@ fn sum(nodes: &[Element]) -> u128 {
     nodes.iter().fold(0, |sum, node| sum ^ u128::from_le_bytes(*node))
 }
 
-/// The sums of the left and of the right nodes of a level.
+/// The sums of the left and the right nodes of a level.
 fn sums(level: &[Element]) -> [Element; 2] {
     level.as_chunks::<2>().0.iter().fold([[0; 16]; 2], |mut sums, pair| {
         sums.iter_mut().zip(pair).for_each(|(sum, node)| add(sum, node));
@@ -50,7 +49,7 @@ fn sums(level: &[Element]) -> [Element; 2] {
 }
 
 impl Tree<'_> {
-    /// The children of all nodes of a level that is `level` below the root.
+    /// The children of all nodes of the level `level` below the root.
     fn children(&self, nodes: &[Element], level: usize) -> Secrets<Element> {
         let mut keys = [[0; 16]; 2];
         self.keys.ctr((2 * (self.index * self.depth + level)) as u128, keys.as_flattened_mut());
@@ -69,12 +68,12 @@ impl Tree<'_> {
         below
     }
 
-    /// The number of nodes on the level below that lead to leaves.
+    /// The number of nodes on the next level that lead to leaves.
     fn needed(&self, level: usize) -> usize {
         self.leaves.div_ceil(1 << (self.depth - 1 - level))
     }
 
-    /// Keeps the nodes of the level below that lead to leaves. Returns the sum of the others.
+    /// Keeps the nodes of the next level that lead to leaves. Returns the sum of the others.
     fn cut(&self, nodes: &mut Secrets<Element>, level: usize) -> u128 {
         let needed = self.needed(level);
         let ends = sum(&nodes[needed..]);
@@ -99,7 +98,7 @@ impl Tree<'_> {
     pub(super) fn regrow(&self, place: u32, taken: &[Element]) -> (Secrets<Element>, u128) {
         let (mut nodes, mut ends) = (Secrets::zeros(1), 0);
         for (level, taken) in taken.iter().enumerate() {
-            // The unknown node is 0, and its two children are garbage. One of them follows from the sum of its
+            // The unknown node is 0, and its two children are garbage. One of them is computed from the sum of its
             // side.
             let unknown = (place >> (self.depth - level)) as usize;
             let side = (place >> (self.depth - 1 - level) & 1) as u8;
@@ -131,7 +130,7 @@ mod tests {
         let keys = Aes128::new(&[7; 16]);
         let mut all = HashSet::new();
         for (index, leaves) in [1, 2, 3, 4, 5, 8, 31, 32, 33].into_iter().enumerate() {
-            // Exactly as deep as needed, and deeper.
+            // At the minimum depth, and deeper.
             for depth in [depth(leaves), depth(leaves) + 2] {
                 let tree = Tree { keys: &keys, index, depth, leaves };
                 let mut offered = vec![[[0; 16]; 2]; depth];
@@ -182,8 +181,8 @@ mod tests {
         }
     }
 
-    /// A path to an end that is not a leaf gives all leaves, so their sum would hide nothing. The sum of all
-    /// ends does.
+    /// A path to an end that is not a leaf gives all leaves, so their sum would hide nothing. The sum of all ends
+    /// remains unknown.
     #[test]
     fn no_path_gives_all_ends() {
         let keys = Aes128::new(&[7; 16]);
