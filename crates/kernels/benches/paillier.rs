@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use veilset_kernels::paillier::{PublicKey, SecretKey};
 
-/// Least milliseconds of one call, of at least three calls and half a second.
+/// Minimum time of one call in milliseconds, over at least three calls and half a second.
 fn time(mut f: impl FnMut()) -> f64 {
     let start = Instant::now();
     let (mut best, mut calls) = (f64::INFINITY, 0);
@@ -18,7 +18,7 @@ fn time(mut f: impl FnMut()) -> f64 {
     best
 }
 
-/// Bytes of SplitMix64: for times, not for keys.
+/// Bytes of SplitMix64, for timing only, not for keys.
 fn random(seed: u64) -> impl FnMut(&mut [u8]) {
     let mut state = seed << 32;
     move |out| {
@@ -31,7 +31,7 @@ fn random(seed: u64) -> impl FnMut(&mut [u8]) {
     }
 }
 
-/// Ciphertexts of one call.
+/// Number of ciphertexts of one call.
 const CELLS: usize = 128;
 
 fn main() {

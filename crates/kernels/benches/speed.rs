@@ -1,5 +1,4 @@
-//! Times every kernel on every path that this processor has:
-//! `cargo bench -p veilset-kernels --bench speed`.
+//! Times every kernel on every path that this processor supports: `cargo bench -p veilset-kernels --bench speed`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -7,7 +6,7 @@ use std::time::Instant;
 use veilset_kernels::ristretto255::{self, Element, Table};
 use veilset_kernels::{Backend, aes, band, curve25519, gf64, gf128, hash, p256, polynomial, transpose};
 
-/// Least nanoseconds of one call, of at least five calls and 0.2 seconds.
+/// Minimum time of one call in nanoseconds, over at least five calls and 0.2 seconds.
 fn time(mut f: impl FnMut()) -> f64 {
     let start = Instant::now();
     let (mut best, mut calls) = (f64::INFINITY, 0);
@@ -159,8 +158,8 @@ fn main() {
     }
 
     for b in paths(band::BACKENDS) {
-        // As many rows as there are elements, sorted by their starts or not, in a vector that fits into the second-level
-        // cache and in one that does not fit into the third.
+        // One row per element, sorted by start or not, in a vector that fits into the second-level cache and in one
+        // that exceeds the third-level cache.
         for n in [1 << 14, 1 << 21] {
             let bits: Vec<u128> =
                 (1..=n as u128).map(|i| i.wrapping_mul(u128::MAX / 0x1_2345_6789)).collect();
@@ -179,7 +178,7 @@ fn main() {
         }
     }
 
-    // A bin of KRTW19 at 2^20 items: 62 instances of 62 coefficients, 18 points each.
+    // A bin of KRTW19 at 2^20 items: 62 instances of 62 coefficients, with 18 points each.
     for b in paths(polynomial::BACKENDS) {
         for field in polynomial::Field::ALL {
             let shape = polynomial::Shape { instances: 62, points: 18, free: 44 };
@@ -210,7 +209,7 @@ fn main() {
     }
 
     for b in paths(transpose::BACKENDS) {
-        // A stride that is a power of two puts all columns of a square into one cache set; 64 more do not.
+        // A stride that is a power of two puts all columns of a square into one cache set; adding 64 avoids this.
         for (rows, gap) in [(8192, 0), (8192, 64), (1 << 18, 0), (1 << 18, 64)] {
             let stride = rows / 8 + gap;
             let columns = vec![0x35; 128 * stride];

@@ -1,23 +1,23 @@
-//! Whether the time of the map and of the ladder depends on secrets, by statistics (Reparaz, Balasch and Verbauwhede,
-//! "Dude, is my code constant time?"): `cargo bench -p veilset-kernels --bench timing -- [SECONDS]`.
+//! Statistical test of whether the time of the map and of the ladder depends on secrets (Reparaz, Balasch and
+//! Verbauwhede, "Dude, is my code constant time?"): `cargo bench -p veilset-kernels --bench timing -- [SECONDS]`.
 //!
-//! Inputs of two classes, fixed and random, are timed in random order. Welch's t says by how many standard errors the
-//! means of the classes differ; a difference above 4.5 is hardly chance. Too few measurements hide a small
-//! difference: t grows with the square root of their number. The tests of constant time (`tests/constant_time`) look
-//! at the code instead.
+//! Inputs of two classes, fixed and random, are timed in random order. Welch's t is the number of standard errors by
+//! which the means of the classes differ; a value above 4.5 is unlikely to be chance. Too few measurements hide a small
+//! difference: t grows with the square root of their number. The tests of constant time (`tests/constant_time`) look at
+//! the code instead.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use veilset_kernels::{Backend, curve25519};
 
-/// A difference above this is hardly chance.
+/// The value of t above which a difference is unlikely to be chance.
 const THRESHOLD: f64 = 4.5;
 
-/// Measurements whose inputs are made at once.
+/// Number of measurements whose inputs are made at once.
 const BLOCK: usize = 256;
 
-/// Points of one measurement: at least a vector of every path.
+/// Number of points of one measurement: at least a vector of every path.
 const POINTS: usize = 8;
 
 #[derive(Clone)]
@@ -26,7 +26,7 @@ struct Input {
     points: [[u8; 32]; POINTS],
 }
 
-/// SplitMix64.
+/// The generator SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -51,7 +51,7 @@ impl Random {
     }
 }
 
-/// Nanoseconds of random and of fixed inputs.
+/// Times of random and of fixed inputs in nanoseconds.
 type Times = [Vec<f64>; 2];
 
 /// Times `f` for this long. `fix` turns a random input into one of the fixed class.
@@ -60,7 +60,7 @@ fn measure(time: Duration, fix: impl Fn(&mut Input), mut f: impl FnMut(&mut Inpu
     let (mut times, start) = (Times::default(), Instant::now());
     let mut work = random.input();
     while start.elapsed() < time {
-        // All inputs are made in advance, one after the other in memory, so neither class is favoured by the cache.
+        // All inputs are made in advance, contiguous in memory, so that the cache favours neither class.
         let block: Vec<(bool, Input)> = (0..BLOCK)
             .map(|_| {
                 let (fixed, mut input) = (random.word() & 1 == 1, random.input());
@@ -80,7 +80,7 @@ fn measure(time: Duration, fix: impl Fn(&mut Input), mut f: impl FnMut(&mut Inpu
     times
 }
 
-/// Welch's t.
+/// Computes Welch's t.
 fn welch(times: &[&[f64]; 2]) -> f64 {
     let [(m0, e0), (m1, e1)] = times.map(|x| {
         let n = x.len() as f64;
@@ -91,7 +91,7 @@ fn welch(times: &[&[f64]; 2]) -> f64 {
     if e0 + e1 == 0.0 { 0.0 } else { (m1 - m0) / (e0 + e1).sqrt() }
 }
 
-/// Prints t for all measurements, and without the slowest, which are interruptions.
+/// Prints t for all measurements, and without the slowest ones, which are interruptions.
 fn report(name: &str, mut times: Times) {
     times.iter_mut().for_each(|x| x.sort_by(f64::total_cmp));
     let mut all = times.concat();
@@ -117,7 +117,7 @@ fn main() {
         "", "measured", "median ns", "t, all", "99%", "90%", "50%"
     );
 
-    // 0, 1, p - 1, p, p + 1, all ones, a point of order 8, and a number that is only small.
+    // 0, 1, p - 1, p, p + 1, all ones, a point of order 8, and a small number.
     let mut points = [[0; 32]; POINTS];
     points[1][0] = 1;
     for (point, low) in points[2..].iter_mut().zip([0xec, 0xed, 0xee]) {
@@ -133,7 +133,7 @@ fn main() {
     let mut out = [[0; 32]; POINTS];
 
     for backend in curve25519::BACKENDS.iter().copied().filter(|b| b.is_available()) {
-        // Exactly one vector, so that everything else takes as little time as possible.
+        // Exactly one vector, to minimise the time of everything else.
         let n = match backend {
             Backend::Portable => 1,
             Backend::Fma => 4,
@@ -156,7 +156,7 @@ fn main() {
         }
     }
 
-    // A comparison that ends at the first difference: fixed inputs are equal to what they are compared to.
+    // A comparison that stops at the first difference, where fixed inputs are equal to the secret.
     let secret = Random(7).input();
     let times = measure(
         time,

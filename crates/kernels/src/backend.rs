@@ -1,8 +1,8 @@
-//! The one place that looks at the processor.
+//! Detection of processor features, which is confined to this file.
 //!
-//! `RUSTFLAGS="--cfg veilset_without_avx512"` builds a program that takes no path with AVX-512, as on a processor that
-//! has none. So whole runs can be measured on the other paths. The crates `aes` and `blake3` and the library aws-lc are
-//! not told: they look at the processor themselves.
+//! `RUSTFLAGS="--cfg veilset_without_avx512"` builds a program that takes no AVX-512 path, as on a processor without
+//! AVX-512, so that whole runs can be measured on the other paths. It does not affect the crates `aes` and `blake3` and
+//! the library aws-lc, which detect processor features themselves.
 
 /// A code path of a kernel.
 ///
@@ -37,7 +37,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Whether the path has instructions of AVX-512.
+    /// Returns whether the path uses AVX-512 instructions.
     pub fn needs_avx512(self) -> bool {
         match self {
             Backend::Vaes512 | Backend::Clmul512 | Backend::Avx512 | Backend::Ifma512 => true,
@@ -51,8 +51,8 @@ impl Backend {
         }
     }
 
-    /// Whether this processor can run the path. A build with `--cfg veilset_without_avx512` denies every path that needs
-    /// AVX-512.
+    /// Returns whether this processor can run the path. A build with `--cfg veilset_without_avx512` denies every path
+    /// that needs AVX-512.
     pub fn is_available(self) -> bool {
         if cfg!(veilset_without_avx512) && self.needs_avx512() {
             return false;
@@ -102,7 +102,7 @@ impl Backend {
         }
     }
 
-    /// The first path of `list` that this processor can run.
+    /// Returns the first path of `list` that this processor can run.
     pub(crate) fn best(list: &[Backend]) -> Backend {
         list.iter().copied().find(|b| b.is_available()).unwrap_or(Backend::Portable)
     }

@@ -1,8 +1,8 @@
-//! Sums in GF(2) of strings of bytes.
+//! Sums of byte strings in GF(2).
 
-/// Adds `b` to `a`, byte by byte, as far as both go.
+/// Adds `b` to `a`, byte by byte, over the length of the shorter.
 ///
-/// It is here, and not where it is used, so that programs that are not optimised otherwise do not spend their time in it.
+/// It is in this crate so that otherwise unoptimised programs do not spend their time in it.
 pub fn xor(a: &mut [u8], b: &[u8]) {
     a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b);
 }

@@ -4,37 +4,38 @@
 //!
 //! * [`curve25519`]: x-only Elligator2 and the Montgomery ladder, in batches.
 //! * [`ristretto255`]: the group of RFC 9496, in batches.
-//! * `p256`: the map of RFC 9380 to P-256, and multiplication by aws-lc, in batches.
-//! * `paillier`: the encryption of Paillier on aws-lc's big integers, in batches.
+//! * `p256`: the map of RFC 9380 to P-256, and multiplication with aws-lc, in batches.
+//! * `paillier`: Paillier's encryption with aws-lc's big integers, in batches.
 //! * [`aes`]: AES-128 under one key: blocks, counter mode, and a tweakable correlation-robust hash.
 //! * [`gf128`]: products in GF(2^128).
-//! * [`bytes`]: sums of strings of bytes.
+//! * [`bytes`]: sums of byte strings.
 //! * [`band`]: sums over rows of a band matrix, for oblivious key-value stores.
 //! * [`hash`]: BLAKE3 of many short messages.
 //! * [`polynomial`]: interpolation and evaluation of polynomials over GF(2^64), GF(2^72) and GF(2^80), in batches.
 //! * [`transpose`]: transposition of a 128-column bit matrix, for oblivious-transfer extension.
-//! * [`memory`]: not a kernel, but `unsafe` too: how a program ends that runs out of memory.
-//! * [`Backend`]: which code path runs, and how a test forces one.
+//! * [`memory`]: termination of a program that runs out of memory. Not a kernel, but it needs `unsafe` too.
+//! * [`Backend`]: the code path that runs, and its selection in tests.
 //!
 //! Every function works on slices on the calling thread; callers split their batches over threads. Each kernel, or
 //! its field, has a `portable` module as its specification, and paths for x86-64 that are tested against it. This is
 //! the only crate of the workspace with `unsafe` code.
 //!
-//! The features `p256` and `paillier`, which are on by default, link aws-lc. Without them nothing but Rust is compiled.
+//! The features `p256` and `paillier`, which are on by default, link aws-lc. Without them only Rust is compiled.
 //!
 //! # Constant time
 //!
 //! No branch and no memory address depends on a scalar, a point, a field element, a message, an AES key or the data
-//! under it; only lengths show. `paillier` lists what else shows when a key is made. Multiplication of words, and of
-//! doubles that are 0 or at least 1 in size, is assumed to be constant-time, as it is on the processors in use. The
-//! tests in `tests/constant_time` look for secret-dependent branches and addresses in the compiled code, also in what
-//! aws-lc does for P-256 and for Paillier's encryption.
+//! under it; only lengths are revealed. `paillier` lists what key generation reveals. Multiplication of words, and of
+//! doubles that are 0 or have an absolute value of at least 1, is assumed to be constant-time, as it is on current
+//! processors. The tests in `tests/constant_time` look for secret-dependent branches and addresses in the compiled
+//! code, including aws-lc's code for P-256 and for Paillier's encryption.
 //!
-//! # What is not protected
+//! # Limitations
 //!
-//! * Copies that the compiler leaves in registers and in stack slots. Scalars and key schedules are wiped; points and
-//!   intermediate field elements are not.
-//! * Power, radiation and fault attacks, and processors that speculate past a wiped value.
+//! * Copies that the compiler leaves in registers and in stack slots are not wiped. Scalars and key schedules are
+//!   wiped; points and intermediate field elements are not.
+//! * There is no protection from power, radiation and fault attacks, or from processors that speculate past a wiped
+//!   value.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

@@ -1,11 +1,11 @@
-//! How a program ends when memory runs out, and how much of it a test takes.
+//! Termination of a program that runs out of memory, and the memory use of a test.
 //!
-//! Rust aborts. SIGABRT tells the user nothing and may leave a core dump with the data in it, and stable Rust has no
-//! hook for it. So this is the system's allocator, with a message and an exit code where it fails. It is in this
-//! crate because an allocator is `unsafe`.
+//! Rust aborts by default. SIGABRT gives the user no reason and may leave a core dump with the data in it, and stable
+//! Rust has no hook for it. So this module wraps the system's allocator with a message and an exit code for failures.
+//! It is in this crate because an allocator is `unsafe`.
 //!
-//! The process ends within the allocation. Nothing is unwound, and no destructor or exit handler runs: each could ask
-//! for memory, or for a lock that this thread holds. So files must not depend on destructors.
+//! The process ends within the allocation. It does not unwind, and runs no destructor or exit handler, as each could
+//! need memory, or a lock that this thread holds. So files must not depend on destructors.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -17,16 +17,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The exit code of a process that runs out of memory: `EX_OSERR` of `sysexits.h`.
 pub const EXIT_CODE: u8 = 71;
 
-/// The system's allocator. Where it fails, the process writes a line to standard error and exits with [`EXIT_CODE`].
-/// For a program's `#[global_allocator]`.
+/// The system's allocator, for a program's `#[global_allocator]`. If it fails, the process writes a line to standard
+/// error and exits with [`EXIT_CODE`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemOrExit;
 
-// SAFETY: every call goes to `System` with the same arguments, and its result is returned. A call that neither
-// returns nor unwinds promises nothing.
+// SAFETY: every call goes to `System` with the same arguments, and its result is returned. A call that neither returns
+// nor unwinds has no postcondition.
 unsafe impl GlobalAlloc for SystemOrExit {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: what the caller promises is what `System` asks for.
+        // SAFETY: the caller upholds the conditions of `System`.
         or_exit(unsafe { System.alloc(layout) }, layout.size())
     }
 
@@ -46,12 +46,12 @@ unsafe impl GlobalAlloc for SystemOrExit {
     }
 }
 
-/// From now on, blocks of 4 MiB and more go back to the system as soon as they are freed, where the system's allocator is
-/// glibc's. It raises that bound as such blocks are freed, up to 32 MiB, and keeps what is below it: a run over a million
-/// items then holds 60 MB that nothing uses.
+/// Makes blocks of 4 MiB and more return to the system as soon as they are freed, if the system's allocator is glibc's.
+/// By default, glibc raises this threshold as such blocks are freed, up to 32 MiB, and keeps smaller blocks: a run over
+/// a million items then holds 60 MB of unused memory.
 ///
-/// Up to 8 MiB that are free at the end of a heap stay with the process. Where the first bound is fixed, glibc takes 128
-/// KiB for this one, and gives back each frame to be fetched again, page by page.
+/// Up to 8 MiB of free memory at the end of a heap stay with the process. If only the first threshold is fixed, glibc
+/// uses 128 KiB for this one, and each frame's memory is returned and fetched again, page by page.
 pub fn return_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -61,14 +61,14 @@ pub fn return_large_blocks() {
             fn mallopt(parameter: c_int, value: c_int) -> c_int;
         }
         for (parameter, bytes) in [(M_MMAP_THRESHOLD, 4 << 20), (M_TRIM_THRESHOLD, 8 << 20)] {
-            // SAFETY: the prototype is that of `malloc.h`; the call may be made at any time, and it has no pointers. It
-            // returns 0 if it refuses, and then nothing has changed.
+            // SAFETY: the prototype matches `malloc.h`; the call may be made at any time, and takes no pointers. It
+            // returns 0 if it refuses, and then has no effect.
             unsafe { mallopt(parameter, bytes) };
         }
     }
 }
 
-/// The system's allocator, which counts the bytes that it has given out. For the `#[global_allocator]` of a test.
+/// The system's allocator with a count of the allocated bytes, for the `#[global_allocator]` of a test.
 #[derive(Debug, Default)]
 pub struct Counting {
     now: AtomicUsize,
@@ -76,19 +76,19 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Nothing is given out yet.
+    /// Returns an allocator with a count of 0.
     pub const fn new() -> Counting {
         Counting { now: AtomicUsize::new(0), most: AtomicUsize::new(0) }
     }
 
-    /// Bytes that are given out now, from which [`Counting::most`] starts anew.
+    /// Returns the number of bytes allocated now, and resets [`Counting::most`] to it.
     pub fn restart(&self) -> usize {
         let now = self.now.load(Ordering::SeqCst);
         self.most.store(now, Ordering::SeqCst);
         now
     }
 
-    /// The most bytes given out at any time since the last [`Counting::restart`].
+    /// Returns the maximum number of bytes allocated at any time since the last [`Counting::restart`].
     pub fn most(&self) -> usize {
         self.most.load(Ordering::SeqCst)
     }
@@ -99,11 +99,11 @@ impl Counting {
     }
 }
 
-// SAFETY: as for `SystemOrExit`; a block that is null ends the test all the same.
+// SAFETY: as for `SystemOrExit`; a null block ends the test anyway.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.grow(layout.size());
-        // SAFETY: what the caller promises is what `System` asks for.
+        // SAFETY: the caller upholds the conditions of `System`.
         unsafe { System.alloc(layout) }
     }
 
@@ -142,17 +142,17 @@ fn exhausted(size: usize) -> ! {
     exit_with(format_args!("{size} more bytes cannot be had"))
 }
 
-/// Ends the process like a failed allocation, for something else that takes memory.
+/// Ends the process as a failed allocation does, for other failures to obtain memory.
 pub fn exit(what: &str) -> ! {
     exit_with(format_args!("{what}"))
 }
 
-/// Neither allocates nor locks.
+/// Ends the process without allocating or locking.
 fn exit_with(what: Arguments) -> ! {
     let mut line = [0; 256];
     let room = line.len();
     let mut rest = &mut line[..];
-    // A line that is too long is truncated.
+    // An overlong line is truncated.
     let _ = rest.write_fmt(format_args!(
         "veilset: not enough memory: {what}. Free memory, raise the limit (ulimit -v) or split the input, and run again\n"
     ));
@@ -162,7 +162,7 @@ fn exit_with(what: Arguments) -> ! {
 
 #[cfg(unix)]
 fn exit_saying(message: &[u8]) -> ! {
-    // SAFETY: `message` is initialised for its length, and both calls may be made at any time, from any thread.
+    // SAFETY: `message` is initialised over its length, and both calls may be made at any time, from any thread.
     unsafe {
         libc::write(2, message.as_ptr().cast(), message.len());
         libc::_exit(i32::from(EXIT_CODE))
@@ -182,7 +182,7 @@ mod tests {
     fn what_is_allocated_is_what_was_asked_for() {
         let layout = Layout::from_size_align(100, 16).unwrap();
         let bigger = Layout::from_size_align(1000, 16).unwrap();
-        // SAFETY: the layouts are not empty, blocks are read within them and freed once, with their own.
+        // SAFETY: the layouts are not empty, blocks are read within their bounds, and freed once with their own layout.
         unsafe {
             let block = SystemOrExit.alloc_zeroed(layout);
             assert!(std::slice::from_raw_parts(block, 100).iter().all(|&byte| byte == 0));

@@ -1,4 +1,4 @@
-//! The field by big integers, for tests.
+//! The field computed with big integers, for tests.
 
 use num_bigint::BigUint;
 use sha2::{Digest, Sha512};
@@ -26,7 +26,7 @@ pub(crate) fn euler(a: &BigUint) -> BigUint {
 
 /// A square root of a square.
 pub(crate) fn sqrt(a: &BigUint) -> BigUint {
-    // p = 5 (mod 8): a^((p+3)/8), or that times the square root 2^((p-1)/4) of -1.
+    // p = 5 (mod 8): a^((p+3)/8), or its product with the square root 2^((p-1)/4) of -1.
     let root = a.modpow(&((p() + 3u8) >> 3), &p());
     let i = int(2).modpow(&((p() - 1u8) >> 2), &p());
     [root.clone(), root * i % p()].into_iter().find(|r| r * r % p() == *a).expect("a square")

@@ -1,5 +1,5 @@
-//! AES-128 under one expanded key: blocks, counter mode, and a tweakable correlation-robust hash; and blocks under a
-//! key each.
+//! AES-128 under one expanded key: blocks, counter mode, and a tweakable correlation-robust hash; and blocks with a
+//! separate key each.
 //!
 //! Blocks are 16 bytes; counters and tweaks are little-endian 128-bit numbers that wrap around. Every path is
 //! constant-time in all of them.
@@ -18,13 +18,13 @@ use crate::Backend;
 /// The paths of this kernel, best first.
 pub const BACKENDS: &[Backend] = &[Backend::Vaes512, Backend::Vaes256, Backend::AesNi, Backend::Portable];
 
-/// AES-128 with its key schedule, which is wiped when dropped.
+/// AES-128 with its key schedule, which is wiped on drop.
 pub struct Aes128(Schedule);
 
-/// The key schedule of the paths that run here.
+/// The key schedule of the path that runs here.
 enum Schedule {
     Portable(portable::Cipher),
-    /// Only where the processor can run the path of AES-NI.
+    /// Used only if the processor can run the AES-NI path.
     #[cfg(target_arch = "x86_64")]
     Own(x86::RoundKeys),
 }
@@ -40,13 +40,13 @@ impl Aes128 {
     pub fn new(key: &[u8; 16]) -> Self {
         #[cfg(target_arch = "x86_64")]
         if Backend::AesNi.is_available() {
-            // SAFETY: is_available has said that the processor has all that `expand` uses.
+            // SAFETY: is_available has confirmed that the processor supports the instructions of `expand`.
             return Aes128(Schedule::Own(unsafe { x86::expand(key) }));
         }
         Aes128(Schedule::Portable(portable::Cipher::new(key)))
     }
 
-    /// Runs the portable path; a key schedule of the other path is expanded again for it.
+    /// Runs the portable path, for which the key schedule of another path is expanded again.
     fn portable(&self, run: impl FnOnce(&portable::Cipher)) -> Backend {
         match &self.0 {
             Schedule::Portable(cipher) => run(cipher),
@@ -56,43 +56,43 @@ impl Aes128 {
         Backend::Portable
     }
 
-    /// Replaces each block by its encryption.
+    /// Replaces each block with its encryption.
     pub fn encrypt(&self, blocks: &mut [[u8; 16]]) {
         self.encrypt_with(Backend::best(BACKENDS), blocks);
     }
 
-    /// Counter mode: the encryptions of `first`, `first + 1`, …, the last truncated to fit.
+    /// Writes the key stream of counter mode: the encryptions of `first`, `first + 1`, …, the last truncated to fit.
     pub fn ctr(&self, first: u128, out: &mut [u8]) {
         self.ctr_with(Backend::best(BACKENDS), first, out);
     }
 
-    /// The tweakable correlation-robust hash TMMO of Guo, Katz, Wang and Yu (S&P 2020, section 7.4): with
-    /// pi this cipher and t = `first_tweak` + i, block i becomes pi(pi(x) ^ t) ^ pi(x).
+    /// Applies the tweakable correlation-robust hash TMMO of Guo, Katz, Wang and Yu (S&P 2020, section 7.4): where pi
+    /// is this cipher and t = `first_tweak` + i, block i becomes pi(pi(x) ^ t) ^ pi(x).
     ///
     /// The key may be public. Under one key, tweaks must not repeat for related inputs. pi is modelled as a random
-    /// permutation. It is not a substitute for a hash function under a key that the peer chose.
+    /// permutation. It is not a substitute for a hash function if the peer chooses the key.
     pub fn tcr_hash(&self, first_tweak: u128, x: &mut [[u8; 16]]) {
         self.tcr_hash_with(Backend::best(BACKENDS), first_tweak, x);
     }
 
-    /// [`Aes128::encrypt`] on the path asked for; returns the path that ran.
+    /// [`Aes128::encrypt`] on the requested path; returns the path that ran.
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
     pub fn encrypt_with(&self, backend: Backend, blocks: &mut [[u8; 16]]) -> Backend {
         #[cfg(target_arch = "x86_64")]
         if let (true, Schedule::Own(keys)) = (backend.is_available(), &self.0) {
             match backend {
                 Backend::Vaes512 => {
-                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    // SAFETY: is_available has just confirmed that the processor supports this path.
                     unsafe { x86::four::encrypt(keys, blocks) };
                     return backend;
                 }
                 Backend::Vaes256 => {
-                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    // SAFETY: is_available has just confirmed that the processor supports this path.
                     unsafe { x86::two::encrypt(keys, blocks) };
                     return backend;
                 }
                 Backend::AesNi => {
-                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    // SAFETY: is_available has just confirmed that the processor supports this path.
                     unsafe { x86::one::encrypt(keys, blocks) };
                     return backend;
                 }
@@ -102,24 +102,24 @@ impl Aes128 {
         self.portable(|cipher| cipher.encrypt(blocks))
     }
 
-    /// [`Aes128::ctr`] on the path asked for; returns the path that ran.
+    /// [`Aes128::ctr`] on the requested path; returns the path that ran.
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
     pub fn ctr_with(&self, backend: Backend, first: u128, out: &mut [u8]) -> Backend {
         #[cfg(target_arch = "x86_64")]
         if let (true, Schedule::Own(keys)) = (backend.is_available(), &self.0) {
             match backend {
                 Backend::Vaes512 => {
-                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    // SAFETY: is_available has just confirmed that the processor supports this path.
                     unsafe { x86::four::ctr(keys, first, out) };
                     return backend;
                 }
                 Backend::Vaes256 => {
-                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    // SAFETY: is_available has just confirmed that the processor supports this path.
                     unsafe { x86::two::ctr(keys, first, out) };
                     return backend;
                 }
                 Backend::AesNi => {
-                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    // SAFETY: is_available has just confirmed that the processor supports this path.
                     unsafe { x86::one::ctr(keys, first, out) };
                     return backend;
                 }
@@ -129,24 +129,24 @@ impl Aes128 {
         self.portable(|cipher| cipher.ctr(first, out))
     }
 
-    /// [`Aes128::tcr_hash`] on the path asked for; returns the path that ran.
+    /// [`Aes128::tcr_hash`] on the requested path; returns the path that ran.
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
     pub fn tcr_hash_with(&self, backend: Backend, first_tweak: u128, x: &mut [[u8; 16]]) -> Backend {
         #[cfg(target_arch = "x86_64")]
         if let (true, Schedule::Own(keys)) = (backend.is_available(), &self.0) {
             match backend {
                 Backend::Vaes512 => {
-                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    // SAFETY: is_available has just confirmed that the processor supports this path.
                     unsafe { x86::four::tcr_hash(keys, first_tweak, x) };
                     return backend;
                 }
                 Backend::Vaes256 => {
-                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    // SAFETY: is_available has just confirmed that the processor supports this path.
                     unsafe { x86::two::tcr_hash(keys, first_tweak, x) };
                     return backend;
                 }
                 Backend::AesNi => {
-                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    // SAFETY: is_available has just confirmed that the processor supports this path.
                     unsafe { x86::one::tcr_hash(keys, first_tweak, x) };
                     return backend;
                 }
@@ -157,39 +157,38 @@ impl Aes128 {
     }
 }
 
-/// Encrypts each block under the key of its own. Many key schedules are made at once, as they are used, and stored
-/// nowhere.
+/// Encrypts each block under its own key. Many key schedules are computed at once, on the fly, and not stored.
 ///
 /// # Panics
 ///
-/// If there are not as many blocks as keys. This is an error of the caller.
+/// If the numbers of blocks and keys differ, which is an error of the caller.
 pub fn encrypt_each(keys: &[[u8; 16]], blocks: &mut [[u8; 16]]) {
     encrypt_each_with(Backend::best(BACKENDS), keys, blocks);
 }
 
-/// [`encrypt_each`] on the path asked for; returns the path that ran.
+/// [`encrypt_each`] on the requested path; returns the path that ran.
 ///
 /// # Panics
 ///
-/// As [`encrypt_each`].
+/// Panics as [`encrypt_each`] does.
 pub fn encrypt_each_with(backend: Backend, keys: &[[u8; 16]], blocks: &mut [[u8; 16]]) -> Backend {
     assert_eq!(keys.len(), blocks.len(), "encrypt_each: as many blocks as keys");
     match backend {
         #[cfg(target_arch = "x86_64")]
         Backend::Vaes512 if backend.is_available() => {
-            // SAFETY: the processor has what the path needs, as is_available has just said.
+            // SAFETY: is_available has just confirmed that the processor supports this path.
             unsafe { x86::four::encrypt_each(keys, blocks) };
             backend
         }
         #[cfg(target_arch = "x86_64")]
         Backend::Vaes256 if backend.is_available() => {
-            // SAFETY: the processor has what the path needs, as is_available has just said.
+            // SAFETY: is_available has just confirmed that the processor supports this path.
             unsafe { x86::two::encrypt_each(keys, blocks) };
             backend
         }
         #[cfg(target_arch = "x86_64")]
         Backend::AesNi if backend.is_available() => {
-            // SAFETY: the processor has what the path needs, as is_available has just said.
+            // SAFETY: is_available has just confirmed that the processor supports this path.
             unsafe { x86::one::encrypt_each(keys, blocks) };
             backend
         }

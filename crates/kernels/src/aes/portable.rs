@@ -1,13 +1,13 @@
-//! The specification of the kernel, on the `aes` crate.
+//! The specification of the kernel, based on the `aes` crate.
 //!
-//! That crate is constant-time: it uses the processor's AES instructions, or else a bitsliced implementation.
+//! The crate is constant-time: it uses the processor's AES instructions, or else a bitsliced implementation.
 
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 
-/// Blocks processed together: 2 KiB, which stays in the first-level cache.
+/// Number of blocks processed together: 2 KiB, which fits in the first-level cache.
 const CHUNK: usize = 128;
 
-/// The cipher of the `aes` crate, which wipes its keys when dropped.
+/// The cipher of the `aes` crate, which wipes its keys on drop.
 pub(super) struct Cipher(aes::Aes128Enc);
 
 impl Cipher {
@@ -57,7 +57,7 @@ impl Cipher {
     }
 }
 
-/// Encrypts each block under the key of its own.
+/// Encrypts each block under its own key.
 pub(super) fn encrypt_each(keys: &[[u8; 16]], blocks: &mut [[u8; 16]]) {
     for (key, block) in keys.iter().zip(blocks) {
         Cipher::new(key).encrypt(std::slice::from_mut(block));

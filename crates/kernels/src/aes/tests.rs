@@ -1,17 +1,17 @@
-//! FIPS 197, and every path against formulas that are written out block by block.
+//! Compares every path with FIPS 197, and with formulas that are written out block by block.
 
 use super::*;
 
-/// Lengths in blocks around the group of the vector path (32) and the portable chunk (128), and several
-/// of each with a rest.
+/// Lengths in blocks around the group of the vector path (32) and the portable chunk (128), and several of each with a
+/// remainder.
 const LENGTHS: [usize; 11] = [0, 1, 2, 31, 32, 33, 127, 128, 129, 160, 300];
 
-/// The paths that can run here. A path that is asked for and does not run fails the test.
+/// The paths that can run here. A requested path that does not run fails the test.
 fn paths() -> impl Iterator<Item = Backend> {
     BACKENDS.iter().copied().filter(|b| b.is_available())
 }
 
-/// One block by the `aes` crate alone.
+/// One block, computed with the `aes` crate alone.
 fn pi(key: &[u8; 16], x: u128) -> u128 {
     use ::aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
     let mut block = Array(x.to_le_bytes());
@@ -31,7 +31,7 @@ fn hex(s: &str) -> [u8; 16] {
     std::array::from_fn(|i| u8::from_str_radix(&s[2 * i..2 * i + 2], 16).unwrap())
 }
 
-/// First counters: small, a carry into the high word in the first group and after it, and the wrap.
+/// First counters: small, a carry into the high word in the first group and after it, and wrapping around.
 const FIRST: [u128; 5] =
     [0, (1 << 64) - 20, (1 << 64) - 32, (7 << 64) | 0xffff_ffff_ffff_ff00, u128::MAX - 40];
 
@@ -53,7 +53,7 @@ fn fips_197() {
     ];
     for b in paths() {
         for (key, plain, cipher) in vectors {
-            // 33 blocks, so that both the groups and the rest of the vector path see the vector.
+            // 33 blocks, so that both the groups and the remainder of the vector path contain the vector.
             let mut x = [hex(plain); 33];
             assert_eq!(Aes128::new(&hex(key)).encrypt_with(b, &mut x), b);
             assert_eq!(x, [hex(cipher); 33]);
@@ -82,7 +82,7 @@ fn counter_mode_agrees() {
             for n in LENGTHS {
                 let expected: Vec<u8> =
                     (0..=n as u128).flat_map(|i| pi(&key, first.wrapping_add(i)).to_le_bytes()).collect();
-                // A rest of no byte, one, and all but one.
+                // A remainder of zero bytes, one byte, and all but one.
                 for rest in [0, 1, 15] {
                     let mut out = vec![0; 16 * n + rest];
                     assert_eq!(Aes128::new(&key).ctr_with(b, first, &mut out), b);
@@ -114,7 +114,7 @@ fn hash_agrees_with_the_formula() {
     }
 }
 
-/// Keys and blocks that all differ, and the vector of appendix B, which takes all round constants.
+/// Distinct keys and blocks, and the vector of appendix B, which uses all round constants.
 #[test]
 fn blocks_under_keys_of_their_own_agree() {
     for b in paths() {
@@ -152,17 +152,17 @@ fn default_path_gives_the_same() {
     assert_eq!(a, b);
 }
 
-/// The schedules of both paths.
+/// The key schedules of both paths.
 #[test]
 fn a_key_schedule_is_wiped_when_it_is_dropped() {
     fn on_drop<T: zeroize::ZeroizeOnDrop>() {}
     on_drop::<::aes::Aes128Enc>();
     #[cfg(target_arch = "x86_64")]
     if Backend::AesNi.is_available() {
-        // SAFETY: is_available has said that the processor has all that `expand` uses.
+        // SAFETY: is_available has confirmed that the processor supports the instructions of `expand`.
         let mut keys = std::mem::ManuallyDrop::new(unsafe { x86::expand(&[0x41; 16]) });
         let place = (&raw mut *keys).cast::<[[u8; 16]; 11]>();
-        // SAFETY: round keys are these bytes and nothing more; where they were stays ours after the drop, which frees
+        // SAFETY: round keys consist of exactly these bytes; their memory remains ours after the drop, which frees
         // nothing.
         let [before, after] = unsafe {
             let before = place.read_volatile();

@@ -1,29 +1,29 @@
-//! AES rounds on registers of four blocks (VAES with AVX-512), two (VAES with AVX2) or one (AES-NI), the rounds of a hash
-//! fused.
+//! AES rounds on registers of four blocks (VAES with AVX-512), two (VAES with AVX2) or one (AES-NI), with the rounds of
+//! a hash fused.
 //!
-//! Eight registers, a group, are in flight to cover the latency of the round instruction. The rest at the end is processed
-//! as a whole group in a buffer, which is faster than one call of the `aes` crate for one block.
+//! Eight registers, a group, are in flight to cover the latency of the round instruction. The remainder is processed as
+//! a whole group in a buffer, which is faster than one call of the `aes` crate for one block.
 //!
-//! The portable path uses the processor's AES instructions too. On a Zen 4 processor, in batches of 1024, the widest path is
-//! 1.5 to 2.5 times as fast in counter mode and 2 to 3 times for the hash. Counters and tweaks are made in registers, and
-//! memory is passed over once. For blocks the gain is between nothing and 2.5 times: the speed of the portable path depends
-//! on how the compiler inlines it. For blocks under a key each, all paths are many times as fast.
+//! The portable path uses the processor's AES instructions too. On a Zen 4 processor, in batches of 1024, the widest
+//! path is 1.5 to 2.5 times as fast in counter mode and 2 to 3 times for the hash. Counters and tweaks are computed in
+//! registers, in one pass over memory. For blocks the speed-up is 1 to 2.5, as the speed of the portable path depends
+//! on how the compiler inlines it. For blocks with a separate key each, all paths are many times as fast.
 
 use std::arch::x86_64::*;
 
 use zeroize::optimization_barrier;
 
-/// Registers in flight.
+/// Number of registers in flight.
 const WIDTH: usize = 8;
 
 /// The constants of the key schedule of FIPS 197, section 5.2.
 const CONSTANTS: [i32; 10] = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36];
 
-/// Round keys of AES-128; wiped when dropped.
+/// Round keys of AES-128, wiped on drop.
 pub(super) struct RoundKeys([[u8; 16]; 11]);
 
 impl RoundKeys {
-    /// The key; it is the first round key.
+    /// Returns the key, which is the first round key.
     pub(super) fn key(&self) -> &[u8; 16] {
         &self.0[0]
     }
@@ -31,7 +31,7 @@ impl RoundKeys {
 
 impl Drop for RoundKeys {
     fn drop(&mut self) {
-        // `zeroize` writes byte by byte, which takes longer than to expand the key of one row.
+        // `zeroize` writes byte by byte, which takes longer than expanding the key of one row.
         self.0 = [[0; 16]; 11];
         optimization_barrier(&self.0);
     }
@@ -74,7 +74,7 @@ macro_rules! path {
             use std::arch::x86_64::*;
             use zeroize::optimization_barrier;
 
-            /// Blocks of one group.
+            /// Number of blocks in a group.
             const GROUP: usize = $lanes * WIDTH;
 
             #[target_feature(enable = $features)]
@@ -121,7 +121,7 @@ macro_rules! path {
                 });
             }
 
-            /// Encrypts each block under the key of its own.
+            /// Encrypts each block under its own key.
             #[target_feature(enable = $features)]
             pub(in super::super) fn encrypt_each(keys: &[[u8; 16]], blocks: &mut [[u8; 16]]) {
                 let (key_groups, keys) = keys.as_flattened().as_chunks();
@@ -141,7 +141,7 @@ macro_rules! path {
                 }
             }
 
-            /// AES-128 on a group of blocks under a key each. Each round key takes the place of the one before it.
+            /// AES-128 on a group of blocks with a separate key each. Each round key replaces the previous one.
             #[inline]
             #[target_feature(enable = $features)]
             fn each(keys: &[u8; 16 * GROUP], group: &mut [u8; 16 * GROUP]) {
@@ -159,7 +159,7 @@ macro_rules! path {
                 store(group, &b);
             }
 
-            /// Calls `work` on each group of `bytes`, and on a copy of the rest padded with zeros.
+            /// Calls `work` on each group of `bytes`, and on a copy of the remainder padded with zeros.
             #[inline]
             #[target_feature(enable = $features)]
             fn in_groups(bytes: &mut [u8], mut work: impl FnMut(&mut [u8; 16 * GROUP])) {
@@ -190,7 +190,7 @@ macro_rules! path {
                 }
             }
 
-            /// Registers of these bytes, as many as there are.
+            /// Loads the bytes into `N` registers.
             #[inline]
             #[target_feature(enable = $features)]
             fn load<const N: usize>(group: &[u8]) -> [$register; N] {
@@ -268,7 +268,7 @@ mod ops512 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn counters(first: u128) -> [__m512i; WIDTH] {
-        #[allow(clippy::cast_possible_truncation)] // Meant: the two words of the number.
+        #[allow(clippy::cast_possible_truncation)] // Intended: the two words of the number.
         let (low, high) = (first as i64, (first >> 64) as i64);
         let base = _mm512_broadcast_i32x4(_mm_set_epi64x(high, low));
         let four = _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4);
@@ -276,7 +276,7 @@ mod ops512 {
         let mut out = [base; WIDTH];
         for out in &mut out {
             let sum = _mm512_add_epi64(base, offset);
-            // A low word that wrapped around has become smaller; the high word, one lane up, gets the carry.
+            // A low word that wrapped around is smaller than before; the high word, one lane up, gets the carry.
             let carry = _mm512_cmplt_epu64_mask(sum, base) << 1;
             *out = _mm512_mask_add_epi64(sum, carry, sum, _mm512_set1_epi64(1));
             offset = _mm512_add_epi64(offset, four);
@@ -298,14 +298,14 @@ mod ops512 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn load(bytes: &[u8; 64]) -> __m512i {
-        // SAFETY: 64 bytes are read from an array of 64; the load asks for no alignment.
+        // SAFETY: 64 bytes are read from an array of 64; the load requires no alignment.
         unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
     }
 
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn store(bytes: &mut [u8; 64], value: __m512i) {
-        // SAFETY: 64 bytes are written to an array of 64; the store asks for no alignment.
+        // SAFETY: 64 bytes are written to an array of 64; the store requires no alignment.
         unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), value) };
     }
 }
@@ -320,7 +320,7 @@ mod ops256 {
         _mm256_setzero_si256()
     }
 
-    /// As [`super::ops512::next_round_key`], on two keys.
+    /// One step of [`super::ops512::next_round_key`] on two keys.
     #[inline]
     #[target_feature(enable = "avx2,vaes")]
     pub(super) fn next_round_key(key: __m256i, constant: i32) -> __m256i {
@@ -359,14 +359,14 @@ mod ops256 {
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(super) fn load(bytes: &[u8; 32]) -> __m256i {
-        // SAFETY: 32 bytes are read from an array of 32; the load asks for no alignment.
+        // SAFETY: 32 bytes are read from an array of 32; the load requires no alignment.
         unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
     pub(super) fn store(bytes: &mut [u8; 32], value: __m256i) {
-        // SAFETY: 32 bytes are written to an array of 32; the store asks for no alignment.
+        // SAFETY: 32 bytes are written to an array of 32; the store requires no alignment.
         unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), value) };
     }
 }
@@ -382,7 +382,7 @@ mod ops128 {
         _mm_setzero_si128()
     }
 
-    /// As [`super::ops512::next_round_key`], on one key.
+    /// One step of [`super::ops512::next_round_key`] on one key.
     #[inline]
     #[target_feature(enable = "ssse3,aes")]
     pub(super) fn next_round_key(key: __m128i, constant: i32) -> __m128i {
@@ -420,7 +420,7 @@ mod ops128 {
 
 /// The two words of a number, the lower one first.
 #[inline]
-#[allow(clippy::cast_possible_truncation)] // Meant.
+#[allow(clippy::cast_possible_truncation)] // Intended.
 fn words(number: u128) -> [i64; 2] {
     [number as i64, (number >> 64) as i64]
 }
@@ -428,13 +428,13 @@ fn words(number: u128) -> [i64; 2] {
 #[inline]
 #[target_feature(enable = "sse2")]
 fn load128(block: &[u8; 16]) -> __m128i {
-    // SAFETY: 16 bytes are read from an array of 16; the load asks for no alignment.
+    // SAFETY: 16 bytes are read from an array of 16; the load requires no alignment.
     unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "sse2")]
 fn store128(block: &mut [u8; 16], value: __m128i) {
-    // SAFETY: 16 bytes are written to an array of 16; the store asks for no alignment.
+    // SAFETY: 16 bytes are written to an array of 16; the store requires no alignment.
     unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), value) }
 }

@@ -1,8 +1,8 @@
-//! Rows of 128 bits, each somewhere in a long vector of elements of 16 bytes: the inner loops of an oblivious
+//! Rows of 128 bits, each at some position in a long vector of 16-byte elements: the inner loops of an oblivious
 //! key-value store over a random band matrix.
 //!
-//! A row is a start s and 128 bits; bit j stands for element s + j. Constant-time in the bits and in the elements,
-//! not in the starts, which are addresses.
+//! A row is a start s and 128 bits, of which bit j selects element s + j. Constant-time in the bits and in the
+//! elements, but not in the starts, which are addresses.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -16,7 +16,7 @@ use crate::Backend;
 /// The paths of this kernel, best first.
 pub const BACKENDS: &[Backend] = &[Backend::Avx512, Backend::Avx2, Backend::Portable];
 
-/// Bits of a row.
+/// Number of bits in a row.
 pub const WIDTH: usize = 128;
 
 /// Writes to `sums[i]` the sum (exclusive-or) of the elements `vector[starts[i] + j]` over the bits j that are set in
@@ -30,21 +30,21 @@ pub fn select(starts: &[u32], bits: &[u128], vector: &[[u8; 16]], sums: &mut [[u
     select_with(Backend::best(BACKENDS), starts, bits, vector, sums);
 }
 
-/// From the last row to the first: adds to `vector[i]` the sum of the elements `vector[i + j]` over the bits j that are
-/// set in `bits[i]`, of which bit 0 does not count.
+/// Adds, from the last row to the first, the sum of the elements `vector[i + j]` over the bits j that are set in
+/// `bits[i]` to `vector[i]`. Bit 0 is ignored.
 ///
 /// # Panics
 ///
-/// Unless the vector has 127 elements more than there are rows, which is an error of the caller, not of a peer.
+/// If the vector does not have 127 elements more than there are rows, which is an error of the caller, not of a peer.
 pub fn substitute(bits: &[u128], vector: &mut [[u8; 16]]) {
     substitute_with(Backend::best(BACKENDS), bits, vector);
 }
 
-/// [`select`] on the path asked for; returns the path that ran.
+/// [`select`] on the requested path; returns the path that ran.
 ///
 /// # Panics
 ///
-/// As [`select`].
+/// Panics as [`select`] does.
 pub fn select_with(
     backend: Backend,
     starts: &[u32],
@@ -56,13 +56,13 @@ pub fn select_with(
     match backend {
         #[cfg(target_arch = "x86_64")]
         Backend::Avx512 if backend.is_available() => {
-            // SAFETY: the processor has what the path needs, as is_available has just said.
+            // SAFETY: is_available has just confirmed that the processor supports this path.
             unsafe { x86::wide::select(starts, bits, vector, sums) };
             backend
         }
         #[cfg(target_arch = "x86_64")]
         Backend::Avx2 if backend.is_available() => {
-            // SAFETY: the processor has what the path needs, as is_available has just said.
+            // SAFETY: is_available has just confirmed that the processor supports this path.
             unsafe { x86::narrow::select(starts, bits, vector, sums) };
             backend
         }
@@ -73,23 +73,23 @@ pub fn select_with(
     }
 }
 
-/// [`substitute`] on the path asked for; returns the path that ran.
+/// [`substitute`] on the requested path; returns the path that ran.
 ///
 /// # Panics
 ///
-/// As [`substitute`].
+/// Panics as [`substitute`] does.
 pub fn substitute_with(backend: Backend, bits: &[u128], vector: &mut [[u8; 16]]) -> Backend {
     assert_eq!(vector.len(), bits.len() + WIDTH - 1, "substitute: 127 elements behind the last row");
     match backend {
         #[cfg(target_arch = "x86_64")]
         Backend::Avx512 if backend.is_available() => {
-            // SAFETY: the processor has what the path needs, as is_available has just said.
+            // SAFETY: is_available has just confirmed that the processor supports this path.
             unsafe { x86::wide::substitute(bits, vector) };
             backend
         }
         #[cfg(target_arch = "x86_64")]
         Backend::Avx2 if backend.is_available() => {
-            // SAFETY: the processor has what the path needs, as is_available has just said.
+            // SAFETY: is_available has just confirmed that the processor supports this path.
             unsafe { x86::narrow::substitute(bits, vector) };
             backend
         }

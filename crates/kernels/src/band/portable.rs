@@ -1,4 +1,4 @@
-//! The specification of the kernel: sums under masks, element by element.
+//! The specification of the kernel: masked sums, element by element.
 
 use super::{WIDTH, window};
 

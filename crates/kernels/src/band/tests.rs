@@ -1,15 +1,15 @@
-//! Every path against sums element by element.
+//! Compares every path with sums computed element by element.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The paths that can run here. A path that is asked for and does not run fails the test.
+/// The paths that can run here. A requested path that does not run fails the test.
 fn paths() -> impl Iterator<Item = Backend> {
     BACKENDS.iter().copied().filter(|b| b.is_available())
 }
 
-/// The definition.
+/// A sum computed from the definition.
 fn sum(bits: u128, vector: &[[u8; 16]], start: usize) -> [u8; 16] {
     let mut sum = [0; 16];
     for j in (0..WIDTH).filter(|j| bits >> j & 1 == 1) {
@@ -41,7 +41,7 @@ fn check(starts: &[u32], bits: &[u128], vector: &[[u8; 16]]) {
     }
 }
 
-/// Each bit alone, so that an error cannot be hidden by another one; none and all.
+/// Each bit alone, so that an error cannot be hidden by another one; no bits and all bits.
 #[test]
 fn single_bits() {
     let bits: Vec<u128> = (0..128).map(|j| 1 << j).chain([0, u128::MAX]).collect();

@@ -1,13 +1,13 @@
-//! Curve25519 by abscissa alone: v^2 = u^3 + 486662 u^2 + u over GF(2^255 - 19).
+//! Curve25519 on abscissae alone: v^2 = u^3 + 486662 u^2 + u over GF(2^255 - 19).
 //!
-//! A point is the 32-byte little-endian number u. [`elligator2`] always lands on the curve, never on its twist. Half
-//! of all numbers belong to the twist, and multiplication keeps a point on its curve. Otherwise a masked item would
-//! show one bit: which of the two it is on.
+//! A point is the 32-byte little-endian number u. [`elligator2`] always lands on the curve, never on its twist. Half of
+//! all numbers belong to the twist, and multiplication keeps a point on its curve, so a masked item would otherwise
+//! reveal one bit: which of the two it is on.
 //!
-//! [`ladder`] clamps its scalar to a multiple of 8, so that the first multiplication lands in the
-//! subgroup of prime order (or at infinity, which reads as 0) and later ones stay there.
+//! [`ladder`] clamps its scalar to a multiple of 8, so that the first multiplication lands in the subgroup of prime
+//! order (or at infinity, encoded as 0) and later ones stay there.
 //!
-//! All functions here are constant-time in values; only the number of items shows.
+//! All functions here are constant-time in values; they reveal only the number of items.
 
 mod montgomery;
 
@@ -24,7 +24,7 @@ pub const BACKENDS: &[Backend] = crate::field::BACKENDS;
 /// p = 2^255 - 19 as little-endian words.
 const P: [u64; 4] = [u64::MAX - 18, u64::MAX, u64::MAX, u64::MAX >> 1];
 
-/// Whether a number is a canonical abscissa: below p, so the top bit is 0. Constant-time.
+/// Returns whether a number is a canonical abscissa: below p, so that the top bit is 0. Constant-time.
 ///
 /// ```
 /// let mut u = [0xff; 32];
@@ -34,7 +34,7 @@ const P: [u64; 4] = [u64::MAX - 18, u64::MAX, u64::MAX, u64::MAX >> 1];
 /// assert!(veilset_kernels::curve25519::is_canonical(&u));
 /// ```
 pub fn is_canonical(u: &[u8; 32]) -> bool {
-    // u < p exactly when u - p borrows.
+    // u < p if and only if u - p borrows.
     let mut borrow = false;
     for (a, b) in words(u).into_iter().zip(P) {
         let (difference, first) = a.overflowing_sub(b);
@@ -44,8 +44,8 @@ pub fn is_canonical(u: &[u8; 32]) -> bool {
     borrow
 }
 
-/// The scalar that [`ladder`] multiplies by (RFC 7748, `decodeScalar25519`): a multiple of 8, at least
-/// 2^254 and below 2^255.
+/// Returns the scalar by which [`ladder`] multiplies (RFC 7748, `decodeScalar25519`): a multiple of 8, at least 2^254
+/// and below 2^255.
 pub fn clamp(mut scalar: [u8; 32]) -> [u8; 32] {
     scalar[0] &= 0xf8;
     scalar[31] &= 0x7f;
@@ -53,7 +53,7 @@ pub fn clamp(mut scalar: [u8; 32]) -> [u8; 32] {
     scalar
 }
 
-/// Maps each r to an abscissa on the curve: x-only Elligator2, the map of RFC 9380, section 6.7.1.
+/// Maps each r to an abscissa on the curve with x-only Elligator2, the map of RFC 9380, section 6.7.1.
 ///
 /// r is the little-endian number in all 256 bits, taken modulo p. Every output is canonical and on the curve. It may
 /// have a component of small order, which [`ladder`] removes. Only r = 0 gives 0, the point of order 2. Every other
@@ -67,7 +67,7 @@ pub fn elligator2(r: &[[u8; 32]], out: &mut [[u8; 32]]) {
     elligator2_with(Backend::best(BACKENDS), r, out);
 }
 
-/// [`elligator2`] on the path asked for; returns the path that ran.
+/// [`elligator2`] on the requested path; returns the path that ran.
 ///
 /// # Panics
 ///
@@ -89,17 +89,17 @@ impl Kernel for Map<'_> {
     }
 }
 
-/// Replaces each point by its multiple by [`clamp`]`(scalar)`.
+/// Replaces each point with its multiple by [`clamp`]`(scalar)`.
 ///
-/// This is X25519 (RFC 7748) in batches, except that all 256 bits of a point count, modulo p, where X25519 ignores
-/// bit 255: callers refuse points that are not [`is_canonical`]. Outputs are canonical. The output is 0 exactly where
-/// the input has order 1, 2, 4 or 8 on the curve or its twist, 0 itself included; callers that need a contribution
-/// from the peer refuse a 0.
+/// This is X25519 (RFC 7748) in batches, except that all 256 bits of a point are used, modulo p, where X25519 ignores
+/// bit 255: callers refuse points that are not [`is_canonical`]. Outputs are canonical. The output is 0 if and only if
+/// the input has order 1, 2, 4 or 8 on the curve or its twist, including 0 itself; callers that need a contribution
+/// from the peer refuse 0.
 pub fn ladder(scalar: &[u8; 32], points: &mut [[u8; 32]]) {
     ladder_with(Backend::best(BACKENDS), scalar, points);
 }
 
-/// [`ladder`] on the path asked for; returns the path that ran.
+/// [`ladder`] on the requested path; returns the path that ran.
 pub fn ladder_with(backend: Backend, scalar: &[u8; 32], points: &mut [[u8; 32]]) -> Backend {
     run_on(backend, Ladder { scalar, points })
 }

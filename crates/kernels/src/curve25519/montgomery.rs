@@ -1,4 +1,4 @@
-//! The map and the ladder, over any implementation of the field.
+//! The map and the ladder, generic over the field.
 
 use zeroize::Zeroize;
 
@@ -16,8 +16,8 @@ pub(super) fn elligator2<F: Field>(r: &[[u8; 32]], out: &mut [[u8; 32]]) {
         let mut d = [one; VECTORS];
         let d = &mut d[..r.len().div_ceil(F::LANES)];
         for (d, r) in d.iter_mut().zip(r.chunks(F::LANES)) {
-            // 1 + 2 r^2 is never 0: -1 is a square modulo p (p = 1 mod 4) and 2 is not (p = 5 mod 8),
-            // so -1/2 is no square.
+            // 1 + 2 r^2 is never 0: -1 is a square modulo p (p = 1 mod 4) and 2 is not (p = 5 mod 8), so -1/2 is not a
+            // square.
             let square = decode::<F>(r).square();
             *d = F::carry(F::add(F::add(square, square), one.widen()));
         }
@@ -38,8 +38,8 @@ fn from_inverse<F: Field>(d: F) -> F {
     let u = F::carry(F::sub(zero, au));
     // 2. g = u^3 + A u^2 + u = u (u (u + A) + 1).
     let g = product(F::carry(F::add(u.mul(F::carry(F::sub(a, au))), one)), u);
-    // 3. If g is not a square, u = -u - A. g is not 0: u is not, and u^2 + A u + 1 has no root because
-    //    A^2 - 4 is no square. The character is then 1 or p - 1, of which only the first is odd.
+    // 3. If g is not a square, u = -u - A. g is not 0: u is not 0, and u^2 + A u + 1 has no root because A^2 - 4 is not
+    //    a square. So the character is 1 or p - 1, of which only the first is odd.
     let mut characters = [Fe::ZERO; MAX_LANES];
     character(g).store(&mut characters);
     let even = characters.map(|c| mask(u64::from(c.to_bytes()[0] & 1) ^ 1));
@@ -73,7 +73,7 @@ pub(super) fn ladder<F: Field>(scalar: &[u8; 32], points: &mut [[u8; 32]]) {
 
 /// The abscissae of k times the points with abscissae `u`, as x / z (RFC 7748, section 5).
 ///
-/// The loop keeps x2 + z2, x2 - z2, x3 + z3 and x3 - z3, with which a step begins: they are sums of raw products.
+/// The loop keeps x2 + z2, x2 - z2, x3 + z3 and x3 - z3, with which a step begins, as sums of raw products.
 #[inline(always)]
 fn multiply<F: Field>(k: &[u8; 32], u: F) -> (F, F) {
     let one = F::splat(&Fe::ONE);
@@ -88,7 +88,7 @@ fn multiply<F: Field>(k: &[u8; 32], u: F) -> (F, F) {
         swapped = bit;
 
         // (x2 : z2) doubled, (x3 : z3) replaced by the sum, whose difference from (x2 : z2) is always u. The sum does
-        // not depend on the order of the two: D A and C B change places, so their sum is the same and their
+        // not depend on the order of the two: swapping exchanges D A and C B, so their sum is the same and their
         // difference, which is squared, changes its sign. So only the doubling selects.
         let (a2, b2) = (a.select(c, swap), b.select(d, swap));
         let (da, cb) = (d.mul(a), c.mul(b));
@@ -104,12 +104,12 @@ fn multiply<F: Field>(k: &[u8; 32], u: F) -> (F, F) {
     }
     let swap = F::mask_all(mask(swapped));
     swapped.zeroize();
-    // x2 + z2 and x2 - z2, or the same of x3 and z3; twice x and twice z.
+    // x2 + z2 and x2 - z2, or x3 + z3 and x3 - z3; then twice x and twice z.
     let (a, b) = (a.select(c, swap).widen(), b.select(d, swap).widen());
     (F::carry(F::add(a, b)), F::carry(F::sub(a, b)))
 }
 
-/// Elements from their encodings, all 256 bits of them.
+/// Decodes elements from all 256 bits of their encodings.
 #[inline(always)]
 fn decode<F: Field>(bytes: &[[u8; 32]]) -> F {
     let mut elements = [Fe::ZERO; MAX_LANES];

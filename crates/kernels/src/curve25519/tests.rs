@@ -1,4 +1,4 @@
-//! The kernel against the RFCs' vectors and against a slow oracle of big integers.
+//! Compares the kernel with the RFCs' vectors and with a slow big-integer oracle.
 
 use num_bigint::BigUint;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::*;
 use crate::field::VECTORS;
 use crate::oracle::*;
 
-// ---- The oracle: affine arithmetic on v^2 = u^3 + A u^2 + u and on its twist 2 v^2 = the same. ----
+// ---- The oracle: affine arithmetic on v^2 = u^3 + A u^2 + u and on its twist 2 v^2 = u^3 + A u^2 + u. ----
 
 /// u^3 + A u^2 + u.
 fn curve(u: &BigUint) -> BigUint {
@@ -49,7 +49,7 @@ fn multiply(k: &BigUint, u: &BigUint) -> BigUint {
     sum.map_or(int(0), |(u, _)| u)
 }
 
-/// Elligator2 as RFC 9380, section 6.7.1, writes it, abscissa only.
+/// Elligator2 as in RFC 9380, section 6.7.1, abscissa only.
 fn elligator2_oracle(r: &BigUint) -> BigUint {
     let x1 = sub(&int(0), &(int(486_662) * inv(&((int(1) + int(2) * r * r) % p())) % p()));
     if euler(&curve(&x1)) == p() - 1u8 { sub(&sub(&int(0), &x1), &int(486_662)) } else { x1 }
@@ -57,7 +57,7 @@ fn elligator2_oracle(r: &BigUint) -> BigUint {
 
 // ---- Helpers. ----
 
-/// The paths that can run here. A path that is asked for and does not run fails the test.
+/// The paths that can run here. A requested path that does not run fails the test.
 fn paths() -> impl Iterator<Item = Backend> {
     BACKENDS.iter().copied().filter(|b| b.is_available())
 }
@@ -74,11 +74,11 @@ fn elligator2_on(b: Backend, r: &[[u8; 32]]) -> Vec<[u8; 32]> {
     out
 }
 
-/// The abscissae of small order: 0, and order 4 and 8 on the curve and its twist, as far as they exist.
+/// The abscissae of small order: 0, and the existing abscissae of order 4 and 8 on the curve and its twist.
 fn small_order() -> Vec<BigUint> {
-    // Order 4: u = 1 on the curve, u = -1 on the twist. A doubling goes to (u^2 - 1)^2 / (4 (u^3 + A u^2 +
-    // u)), which is 1 or -1 for order 8: (u^2 - 1)^2 = s 4 (u^3 + A u^2 + u). With w = u + 1/u that is
-    // w^2 - 4 s w - 4 s A - 4 = 0.
+    // Order 4: u = 1 on the curve, u = -1 on the twist. A doubling goes to (u^2 - 1)^2 / (4 (u^3 + A u^2 + u)), which
+    // is 1 or -1 for order 8: (u^2 - 1)^2 = s 4 (u^3 + A u^2 + u). With w = u + 1/u this is w^2 - 4 s w - 4 s A - 4 =
+    // 0.
     let mut all = vec![int(0), int(1), p() - 1u8];
     for s in [int(1), p() - 1u8] {
         for w in roots(&sub(&int(0), &(int(4) * &s)), &sub(&int(0), &(int(4 * 486_662) * &s + 4u8))) {
@@ -98,7 +98,7 @@ fn roots(b: &BigUint, c: &BigUint) -> Vec<BigUint> {
     vec![sub(&s, b) * &half % p(), sub(&sub(&int(0), &s), b) * &half % p()]
 }
 
-/// The facts that make exceptions unnecessary in the map.
+/// The facts by which the map has no exceptions.
 #[test]
 fn elligator2_has_no_exceptions() {
     let minus = |n: BigUint| sub(&int(0), &n);
@@ -148,7 +148,7 @@ fn rfc_7748_iterated() {
         let mut u = k;
         for i in 1..=1000 {
             (k, u) = (ladder_on(b, &k, &[u])[0], k);
-            // X25519 ignores bit 255 of a point; k comes from an output, and has none.
+            // X25519 ignores bit 255 of a point; k is an earlier output, in which it is 0.
             assert!(is_canonical(&u));
             match i {
                 1 => assert_eq!(k, hex("422c8e7a6227d7bca1350b3e2bb7279f7897b87bb6854b783c60e80311ae3079")),
@@ -212,11 +212,11 @@ fn rfc_9380_appendix_j_4() {
     assert_eq!(found, 15, "five messages: one element each for NU, two for RO");
 }
 
-// ---- Against the oracle, and path against path. ----
+// ---- Comparison with the oracle, and between paths. ----
 
 #[test]
 fn ladder_agrees_with_the_oracle() {
-    // Samples are on the curve and on the twist, half each.
+    // Half of the samples are on the curve, half on the twist.
     let mut points: Vec<[u8; 32]> = edges().iter().map(bytes).collect();
     points.extend(small_order().iter().map(bytes));
     points.extend(samples(8));
@@ -236,7 +236,7 @@ fn small_order_gives_zero_and_leaves_its_neighbours_alone() {
     let small: Vec<_> = small_order().iter().map(bytes).collect();
     assert_eq!(small.len(), 5, "order 2; order 4 on curve and twist; order 8, twice, on the curve alone");
     let scalar = [0x42; 32];
-    // Every third one, so that all lanes of a vector meet both; a lane shares one inversion.
+    // Every third point, so that all lanes of a vector get both kinds; the vectors of a lane share one inversion.
     let good = samples(51);
     let at = |i: usize| if i.is_multiple_of(3) { small[i / 3 % small.len()] } else { good[i] };
     let mixed: Vec<_> = (0..good.len()).map(at).collect();
@@ -265,7 +265,7 @@ fn elligator2_agrees_with_the_oracle() {
     }
 }
 
-/// Every output but 0 has four preimages, and the equation for them has no more roots.
+/// Every output but 0 has four preimages, and their equation has no further roots.
 #[test]
 fn elligator2_outputs_have_four_preimages() {
     for r in samples(20) {
@@ -289,7 +289,7 @@ fn elligator2_outputs_have_four_preimages() {
     }
 }
 
-/// Lengths around a vector, around the chunk that shares an inversion, and several chunks with a rest.
+/// Lengths around a vector, around the chunk that shares an inversion, and several chunks with a remainder.
 #[test]
 fn every_length_agrees_with_single_items() {
     // 4 and 8 lanes, twice as many where they are paired.

@@ -1,5 +1,5 @@
-//! Four elements in vectors of 256 bits, multiplied by fused multiply-adds. These are the widest multipliers of AVX2
-//! processors: 53 bits by 53 bits, two vectors a cycle.
+//! Four elements in vectors of 256 bits, multiplied with fused multiply-adds. These are the widest multipliers of AVX2
+//! processors: 53 bits by 53 bits, two vectors per cycle.
 //!
 //! # Representation
 //!
@@ -8,18 +8,18 @@
 //!
 //! # A product of limbs, exactly
 //!
-//! Doubles from 2^103 to 2^104 are the multiples of 2^51, those from 2^52 to 2^53 are the integers. Let C = 3 * 2^102
-//! and M = 3 * 2^51, in the middle of each. For |a b| <= 2^102,
+//! Doubles from 2^103 to 2^104 are the multiples of 2^51, and doubles from 2^52 to 2^53 are the integers. Let C = 3 *
+//! 2^102 and M = 3 * 2^51, in the middle of each. For |a b| <= 2^102,
 //!
 //! * h = fma(a, b, C) is C + hi, where hi is a b rounded to a multiple of 2^51;
 //! * (C + M) - h = M - hi is exact: a multiple of 2^51, and below 2^103;
 //! * l = fma(a, b, M - hi) is M + lo, where lo = a b - hi, at most 2^50 in size, so that l is an integer between 2^52
 //!   and 2^53, and exact too.
 //!
-//! Within these binades, the bit patterns of consecutive doubles differ by one. So the pattern of h, as an integer,
-//! is that of C plus hi / 2^51, and that of l is that of M plus lo. Columns are therefore sums of patterns, of 64-bit
-//! integers: l goes to column i + j, h to column i + j + 1. The patterns of C and M are known constants,
-//! [`Raw::offset`], subtracted when the column is carried.
+//! Within these binades, the bit patterns of consecutive doubles differ by one. So the pattern of h, as an integer, is
+//! the pattern of C plus hi / 2^51, and the pattern of l is the pattern of M plus lo. Columns are therefore sums of
+//! patterns, as 64-bit integers: l goes to column i + j, h to column i + j + 1. The patterns of C and M are known
+//! constants, [`Raw::offset`], which are subtracted when the column is carried.
 //!
 //! Two products at once save an addition. h2 = fma(c, d, h) is C plus the rounded hi + c d, if |a b| + |c d| <=
 //! 2^102. h - h2 is exact, and lo2 = fma(c, d, h - h2) is at most 2^50. l + lo2 is M plus at most 2^51, an integer
@@ -27,43 +27,44 @@
 //!
 //! # Bounds
 //!
-//! Let e = 2^-33, so that (2^50 + 2^15)^2 < (1 + e) 2^100. Two products of operands are below 2^102, so are a product
-//! of which one limb is doubled and a square, 3 (1 + e) 2^100. Of all columns the largest is column 0: one lo, and
-//! 19-fold four lo and five hi / 2^51, that is below 2^50 + 19 (4 * 2^50 + 5 (1 + e) 2^49) < 125 * 2^50. That is a
-//! *unit*; elements and products with a constant below 2^20 are less. Three units minus three units are less than
-//! 750 * 2^50 in size, and with 2^9 p + 2^50 added, whose limbs are 2^60 + 2^50 less a few thousand, between 0 and 2^61.
+//! Let e = 2^-33, so that (2^50 + 2^15)^2 < (1 + e) 2^100. Two products of operands are below 2^102, and so is the sum
+//! of a square and a product with one limb doubled, 3 (1 + e) 2^100. The largest column is column 0: one lo, plus 19
+//! times four lo and five hi / 2^51, in total below 2^50 + 19 (4 * 2^50 + 5 (1 + e) 2^49) < 125 * 2^50. This bounds a
+//! *unit*; elements and products with a constant below 2^20 are smaller. Three units minus three units are less than
+//! 750 * 2^50 in size, and between 0 and 2^61 after adding 2^9 p + 2^50, whose limbs are a few thousand less than 2^60
+//! + 2^50.
 //!
-//! A carry moves the bits above 51 to the next limb, in all limbs at once: from 0 to 2^10, and 19-fold, less than
-//! 2^15, from the last limb to the first. What stays is less than 2^51. The 2^50 added to each limb is subtracted
-//! again, so a limb lies between -2^50 and 2^50 + 2^15.
+//! A carry moves the bits above 51 to the next limb, in all limbs at once: from 0 to 2^10, and from the last limb to
+//! the first 19 times as much, less than 2^15. The remainder is less than 2^51. The 2^50 added to each limb is
+//! subtracted again, so a limb is between -2^50 and 2^50 + 2^15.
 //!
 //! # The processor's modes
 //!
 //! Rounding must be to nearest; [`is_usual_mode`] checks it. Flushing of subnormal numbers does not matter: every
-//! number is 0 or at least 1 in size.
+//! number is 0 or has an absolute value of at least 1.
 //!
 //! # Why assembly
 //!
 //! The compiler reorders integer additions until the registers do not suffice: with intrinsics, a step of the ladder
 //! takes nearly twice as long. Blocks of assembly stay in order.
 
-// Nearly every line is an instruction. One reason, stated once below, makes all of them sound.
+// Nearly every line is an instruction. One SAFETY comment below covers all of them.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
 use super::{Fe, Field};
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-/// Four elements; see the module for the bounds on the limbs.
+/// Four elements. The module documents the bounds on the limbs.
 #[derive(Clone, Copy)]
 pub(crate) struct Fma([__m256d; 5]);
 
-/// Columns that are not carried.
+/// Uncarried columns.
 #[derive(Clone, Copy)]
 pub(crate) struct Raw {
     columns: [__m256i; 5],
-    /// The constant to subtract from each column: the patterns of C and M, as often as they went in. It is known at
-    /// compile time.
+    /// The constant to subtract from each column: the patterns of C and M, each as many times as it was added. It is
+    /// known at compile time.
     offset: [u64; 5],
 }
 
@@ -73,8 +74,8 @@ const M: f64 = (3u64 << 51) as f64;
 /// The largest absolute value of a limb of an operand.
 const LIMB: f64 = ((1u64 << 50) + (1 << 15)) as f64;
 
-/// Whether doubles are rounded to nearest, without an exception, as everywhere in Rust. Code in other languages may
-/// have changed that.
+/// Returns whether doubles are rounded to nearest, without exceptions, as everywhere in Rust. Code in other languages
+/// may have changed this.
 pub(crate) fn is_usual_mode() -> bool {
     let mut mxcsr = 0u32;
     // SAFETY: stores the control register of this thread, which every x86-64 processor has, in the four bytes given.
@@ -88,7 +89,7 @@ fn is_usual(mxcsr: u32) -> bool {
 }
 
 // SAFETY, for all that follows: values of these types exist only in functions compiled for the instructions, see
-// `super`. Arrays that are loaded and stored are as long as a vector, which may lie anywhere. The assembly only does
+// `super`. Arrays that are loaded and stored have the length of a vector, at any alignment. The assembly only does
 // arithmetic on registers, and sets the flag for inexact results.
 
 #[inline(always)]
@@ -106,7 +107,7 @@ fn add(a: __m256i, b: __m256i) -> __m256i {
     unsafe { _mm256_add_epi64(a, b) }
 }
 
-/// Whether these are limbs of an operand.
+/// Whether these are valid limbs of an operand.
 #[inline(always)]
 fn is_bounded(a: [__m256d; 5]) -> bool {
     unsafe {
@@ -116,7 +117,7 @@ fn is_bounded(a: [__m256d; 5]) -> bool {
     }
 }
 
-/// l and h of a product.
+/// The values l and h of a product.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn split(a: __m256d, b: __m256d, constants: [__m256d; 2]) -> (__m256i, __m256i) {
@@ -135,7 +136,7 @@ fn split(a: __m256d, b: __m256d, constants: [__m256d; 2]) -> (__m256i, __m256i) 
     (l, h)
 }
 
-/// A column, with the l of a product added, and the h.
+/// A column plus the l of a product, and the product's h.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn one(mut sum: __m256i, a: __m256d, b: __m256d, constants: [__m256d; 2]) -> (__m256i, __m256i) {
@@ -155,7 +156,7 @@ fn one(mut sum: __m256i, a: __m256d, b: __m256d, constants: [__m256d; 2]) -> (__
     (sum, h)
 }
 
-/// A column, with the l of two products added, and their h.
+/// A column plus the l of two products, and the products' h.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn two(mut sum: __m256i, [a, b, c, d]: [__m256d; 4], constants: [__m256d; 2]) -> (__m256i, __m256i) {
@@ -200,7 +201,7 @@ fn fold(mut x: __m256i, mut y: __m256i) -> __m256i {
     x
 }
 
-/// The offset of columns with this many l, and of the next columns with as many h.
+/// The offset of columns with these numbers of l, and equal numbers of h in the next columns.
 const fn offset(l: [u64; 9]) -> [u64; 5] {
     let mut columns = [0u64; 10];
     let mut k = 0;
@@ -246,7 +247,7 @@ impl Field for Fma {
         let mut limbs = [[0u64; 4]; 5];
         let Raw { columns, offset } = self.widen();
         for k in 0..5 {
-            // 2^2 p, so that no limb is below 0.
+            // 2^2 p, so that no limb is negative.
             let bias = ((1 << 51) - if k == 0 { 19 } else { 1 }) << 2;
             let limb = add(columns[k], splat(u64::wrapping_sub(bias, offset[k])));
             unsafe { _mm256_storeu_si256(limbs[k].as_mut_ptr().cast(), limb) };
@@ -294,7 +295,7 @@ impl Field for Fma {
         let a = self.0;
         debug_assert!(is_bounded(a));
         let c = [splat_double(C), splat_double(C + M)];
-        // Products of two different limbs come twice: one factor is doubled. Two of these are too much for one
+        // Products of two different limbs occur twice, so one factor is doubled. Two of these are too large for one
         // rounding.
         unsafe {
             let d = each!(K => _mm256_add_pd(a[K], a[K]));
@@ -367,7 +368,7 @@ impl Field for Fma {
             });
             let c = each!(K => _mm256_srli_epi64::<51>(t[K]));
             let c = [_mm256_mul_epu32(c[4], splat(19)), c[0], c[1], c[2], c[3]];
-            // Below 2^52. With the exponent of 2^52 in front, these bits are the number plus 2^52.
+            // Below 2^52. Preceded by the exponent of 2^52, these bits are the number plus 2^52.
             let (low, exponent) = (splat((1 << 51) - 1), splat(((1u64 << 52) as f64).to_bits()));
             let unbias = splat_double(((1u64 << 52) + (1 << 50)) as f64);
             Fma(each!(K => {
@@ -396,7 +397,7 @@ impl Field for Fma {
         Fma(each!(K => unsafe { _mm256_blendv_pd(self.0[K], b.0[K], mask) }))
     }
 
-    /// Selects among the words of the limbs, then makes doubles of the selected one.
+    /// Selects among the words of the limbs, then converts the selected one to doubles.
     #[inline(always)]
     fn choose<const N: usize>(none: &Fe, table: &[Fe; N], masks: &[__m256d; N]) -> Self {
         let mut columns = each!(K => splat(none.0[K]));
@@ -445,7 +446,7 @@ impl Field for Fma {
 mod tests {
     use super::*;
 
-    /// Flushing subnormal numbers (0x8040) does not matter; rounding down, up or to zero does, and exceptions.
+    /// Flushing subnormal numbers (0x8040) does not matter; rounding down, up or to zero does, and so do exceptions.
     #[test]
     fn other_modes_are_noticed() {
         assert!(is_usual_mode());

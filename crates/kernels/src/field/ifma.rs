@@ -1,46 +1,46 @@
-//! Eight elements in vectors of 512 bits, multiplied by the 52-bit integer multipliers of AVX-512 IFMA.
+//! Eight elements in vectors of 512 bits, multiplied with the 52-bit integer multipliers of AVX-512 IFMA.
 //!
 //! # Representation
 //!
-//! Limb k of all eight elements, weight 2^(51 k), is one vector of unsigned 64-bit words. The multipliers take the
-//! low 52 bits of their operands, and give the low or the high 52 bits of the product of 104. So
+//! Limb k of all eight elements, weight 2^(51 k), is one vector of unsigned 64-bit words. The multipliers take the low
+//! 52 bits of their operands, and return the low or the high 52 bits of the 104-bit product. So
 //!
-//! * a limb of an operand is below 2^51 + 2^16. It is reduced further only where elements are encoded;
+//! * a limb of an operand is below 2^51 + 2^16. It is reduced further only for encoding;
 //! * with a b = l + 2^52 h, l goes to column i + j and 2 h to column i + j + 1;
-//! * column k + 5 comes back to column k 19-fold, as 2^255 = 19 (mod p).
+//! * column k + 5 is added to column k 19 times, as 2^255 = 19 (mod p).
 //!
 //! # Bounds
 //!
-//! An operand's limbs are below 2^51 + 2^16, so l < 2^52 and h < 2^(102.001 - 52) < 2^50.01. Column 0 of a product,
-//! the largest, is one l, and 19-fold four l and five 2 h: in all below 2^52 + 19 (4 * 2^52 + 5 * 2^51.01) < 125 *
-//! 2^52. That is a *unit*; elements and products with a constant below 2^20 are less. Three units are below 375 *
-//! 2^52 < 2^61 - 2^15, the least limb of 2^10 p, which is added before three are subtracted, so that nothing goes
-//! below 0. A raw value is then below 375 * 2^52 + 2^61 < 2^62.
+//! An operand's limbs are below 2^51 + 2^16, so l < 2^52 and h < 2^(102.001 - 52) < 2^50.01. The largest column of a
+//! product is column 0: one l, plus 19 times four l and five 2 h, in total below 2^52 + 19 (4 * 2^52 + 5 * 2^51.01) <
+//! 125 * 2^52. This bounds a *unit*; elements and products with a constant below 2^20 are smaller. Three units are
+//! below 375 * 2^52 < 2^61 - 2^15, the smallest limb of 2^10 p, which is added before three units are subtracted, so
+//! that no limb becomes negative. A raw value is then below 375 * 2^52 + 2^61 < 2^62.
 //!
 //! A carry moves the bits above 51 of every limb to the next one, in all limbs at once: less than 2^11, and 19 * 2^11
 //! from the last to the first. So the result's limbs are below 2^51 + 2^16.
 
-// Nearly every line is an instruction. One reason, stated once below, makes all of them sound.
+// Nearly every line is an instruction. One SAFETY comment below covers all of them.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
 use super::{Fe, Field};
 use std::arch::x86_64::*;
 
-/// Eight elements; see the module for the bounds on the limbs.
+/// Eight elements. The module documents the bounds on the limbs.
 #[derive(Clone, Copy)]
 pub(crate) struct Ifma([__m512i; 5]);
 
-/// Columns that are not carried; see the module for their bounds.
+/// Uncarried columns. The module documents their bounds.
 #[derive(Clone, Copy)]
 pub(crate) struct Raw([__m512i; 5]);
 
 const LOW: i64 = (1 << 51) - 1;
 
-/// Every limb of an operand is below this.
+/// Strict upper bound on every limb of an operand.
 const LIMB: u64 = (1 << 51) + (1 << 16);
 
 // SAFETY, for all that follows: values of these types exist only in functions compiled for the instructions, see
-// `super`. Arrays that are loaded and stored are as long as a vector, which may lie anywhere.
+// `super`. Arrays that are loaded and stored have the length of a vector, at any alignment.
 #[inline(always)]
 fn splat(word: i64) -> __m512i {
     unsafe { _mm512_set1_epi64(word) }
@@ -76,7 +76,7 @@ fn hi(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
     unsafe { _mm512_madd52hi_epu64(sum, a, b) }
 }
 
-/// Columns 5 to 9, worth 19 times columns 0 to 4, added to these.
+/// Adds 19 times columns 5 to 9 to columns 0 to 4.
 #[inline(always)]
 fn fold(c: [__m512i; 10]) -> Raw {
     Raw(each!(K => {
@@ -84,7 +84,7 @@ fn fold(c: [__m512i; 10]) -> Raw {
     }))
 }
 
-/// Whether these are limbs of an operand.
+/// Whether these are valid limbs of an operand.
 #[inline(always)]
 fn is_bounded(a: [__m512i; 5]) -> bool {
     let limit = splat(LIMB as i64);
@@ -128,7 +128,7 @@ impl Field for Ifma {
         let (a, b) = (self.0, b.0);
         debug_assert!(is_bounded(a) && is_bounded(b));
         let mut c = [splat(0); 10];
-        // High halves first, doubled and one column to the right; then the low halves on top.
+        // High halves first, doubled and one column to the right; then the low halves are added.
         for i in 0..5 {
             for j in 0..5 {
                 c[i + j + 1] = hi(c[i + j + 1], a[i], b[j]);
@@ -150,7 +150,7 @@ impl Field for Ifma {
         let a = self.0;
         debug_assert!(is_bounded(a));
         let mut c = [splat(0); 10];
-        // As above, but products of two different limbs come twice.
+        // High and low halves as in `mul`, but products of two different limbs occur twice.
         for i in 0..5 {
             for j in i + 1..5 {
                 c[i + j + 1] = hi(c[i + j + 1], a[i], a[j]);

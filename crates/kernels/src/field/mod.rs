@@ -1,27 +1,27 @@
 //! Arithmetic modulo p = 2^255 - 19, on one element or on the lanes of a vector.
 //!
 //! An element is five limbs of radix 2^51. [`portable::Fe`] is the specification, with one lane. The others hold the
-//! same limbs in vectors, and do to every lane what `Fe` does to its element. Points, maps and encodings are written
-//! once, over the trait [`Field`], and compiled for each.
+//! same limbs in vectors, and apply to every lane the operations of `Fe`. Points, maps and encodings are written once,
+//! over the trait [`Field`], and compiled for each.
 //!
 //! # Sums before carries
 //!
-//! A product of limbs is much wider than a limb, and carrying it takes a third as long as computing it. So a product
-//! is [`Field::Raw`] at first, sums and differences are taken of raw values, and [`Field::carry`] makes an operand of
-//! the whole. In every implementation:
+//! A product of limbs is much wider than a limb, and carrying it takes a third as long as computing it. So a product is
+//! initially a [`Field::Raw`], raw values are added and subtracted, and [`Field::carry`] turns the result into an
+//! operand. In every implementation:
 //!
-//! * a *unit* is what [`Field::mul`], [`Field::square`], [`Field::mul_small`] and [`Field::widen`] return;
+//! * a *unit* is a value returned by [`Field::mul`], [`Field::square`], [`Field::mul_small`] or [`Field::widen`];
 //! * a raw value is a sum of at most three units, or such a sum minus another.
 //!
-//! Each implementation shows at its top why its limbs can hold that.
+//! The documentation of each implementation proves that its limbs can hold raw values.
 //!
 //! # Inlining
 //!
-//! Vector instructions exist only in functions compiled for them. Everything over `Field` is therefore
-//! `inline(always)`, into functions compiled for the instructions, which the dispatcher calls after it has asked the
-//! processor. Values of a vector type are made nowhere else.
+//! Vector instructions exist only in functions compiled for them. So all functions over `Field` are `inline(always)`,
+//! into functions compiled for the instructions, which the dispatcher calls after feature detection. Values of a vector
+//! type are created only there.
 
-/// One expression for each of the limbs.
+/// Evaluates one expression for each limb.
 #[cfg(target_arch = "x86_64")]
 macro_rules! each {
     ($i:ident => $e:expr) => {
@@ -51,13 +51,13 @@ pub(crate) use portable::Fe;
 /// The implementations of the field, best first. Compiling the portable one for BMI2 gains nothing measurable.
 pub(crate) const BACKENDS: &[Backend] = &[Backend::Ifma512, Backend::Fma, Backend::Portable];
 
-/// An operation that is the same with every implementation.
+/// An operation that is generic over the implementation.
 pub(crate) trait Kernel {
-    /// Runs it. Must be `inline(always)`.
+    /// Runs the operation. Must be `inline(always)`.
     fn run<F: Field>(self);
 }
 
-/// Runs a kernel on the requested path, or on the portable one; returns the path that ran.
+/// Runs a kernel on the requested path, or else on the portable one; returns the path that ran.
 #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 pub(crate) fn run_on(backend: Backend, kernel: impl Kernel) -> Backend {
     #[cfg(target_arch = "x86_64")]
@@ -72,9 +72,9 @@ pub(crate) fn run_on(backend: Backend, kernel: impl Kernel) -> Backend {
         }
         if backend.is_available() {
             match backend {
-                // SAFETY: the processor has the instructions, as is_available has just said.
+                // SAFETY: is_available has just confirmed that the processor supports the instructions.
                 Backend::Ifma512 => unsafe { ifma(kernel) },
-                // SAFETY: as above.
+                // SAFETY: as for `ifma`.
                 Backend::Fma if fma::is_usual_mode() => unsafe { fma(kernel) },
                 _ => return run_portable(kernel),
             }
@@ -89,52 +89,52 @@ fn run_portable(kernel: impl Kernel) -> Backend {
     Backend::Portable
 }
 
-/// The most lanes of any implementation.
+/// Maximum number of lanes of any implementation.
 pub(crate) const MAX_LANES: usize = 16;
 
-/// Vectors that share an inversion. It then costs 4 multiplications a vector, in addition to the 3 of the trick; a
-/// ladder costs 2,500.
+/// Number of vectors that share an inversion. It then costs 4 multiplications per vector, in addition to the 3 of the
+/// trick; a ladder costs 2,500.
 pub(crate) const VECTORS: usize = 64;
 
-/// [`Field::LANES`] elements modulo p, one a lane; operations do the same in all lanes.
+/// [`Field::LANES`] elements modulo p, one per lane. Operations apply to all lanes.
 pub(crate) trait Field: Copy {
-    /// Elements in a value of this type.
+    /// Number of elements in a value of this type.
     const LANES: usize;
-    /// A sum or difference of products, see the module.
+    /// An uncarried sum or difference of products. The module defines its bounds.
     type Raw: Copy;
-    /// A condition for each lane.
+    /// A condition per lane.
     type Mask: Copy;
 
-    /// The same element in all lanes; its limbs are below 2^51 + 2^16.
+    /// Returns the same element in all lanes, with limbs below 2^51 + 2^16.
     fn splat(a: &Fe) -> Self;
-    /// One element for each lane, loose or not; a lane without one is 0.
+    /// Loads one element per lane, loose or not; a lane without an element is 0.
     fn load(from: &[Fe]) -> Self;
-    /// The element of each lane, loose, as many as fit.
+    /// Stores the elements of the first lanes, loose, to fill `to`.
     fn store(self, to: &mut [Fe]);
 
-    /// The product.
+    /// Returns the product.
     fn mul(self, b: Self) -> Self::Raw;
-    /// The square.
+    /// Returns the square.
     fn square(self) -> Self::Raw;
-    /// The product with a constant below 2^20.
+    /// Returns the product with a constant below 2^20.
     fn mul_small(self, k: u32) -> Self::Raw;
-    /// The element itself, for sums.
+    /// Returns the element itself as a raw value, for sums.
     fn widen(self) -> Self::Raw;
-    /// A sum of raw values.
+    /// Returns the sum of raw values.
     fn add(a: Self::Raw, b: Self::Raw) -> Self::Raw;
-    /// A difference of raw values.
+    /// Returns the difference of raw values.
     fn sub(a: Self::Raw, b: Self::Raw) -> Self::Raw;
-    /// The element that a raw value stands for.
+    /// Returns the element that a raw value represents.
     fn carry(a: Self::Raw) -> Self;
 
-    /// From all ones or all zeros for each lane; a lane without a word is zeros.
+    /// Makes a mask from all ones or all zeros for each lane; a lane without a word is zeros.
     fn mask(words: &[u64]) -> Self::Mask;
-    /// From all ones or all zeros for all lanes.
+    /// Makes a mask from all ones or all zeros for all lanes.
     fn mask_all(word: u64) -> Self::Mask;
-    /// `b` where the mask is ones, `self` where it is zeros.
+    /// Returns `b` where the mask is ones, `self` where it is zeros.
     fn select(self, b: Self, mask: Self::Mask) -> Self;
-    /// In each lane, the last element of the table whose mask is ones, or the first argument if there is none. Limbs
-    /// are as in [`Field::splat`].
+    /// Returns, in each lane, the last element of the table whose mask is ones, or the first argument if there is none.
+    /// Limbs are as in [`Field::splat`].
     #[inline(always)]
     fn choose<const N: usize>(none: &Fe, table: &[Fe; N], masks: &[Self::Mask; N]) -> Self {
         let mut chosen = Self::splat(none);
@@ -144,36 +144,36 @@ pub(crate) trait Field: Copy {
         chosen
     }
 
-    /// The least and the greatest limb of an operand.
+    /// The smallest and the largest limb of an operand.
     #[cfg(test)]
     const LIMB: (i64, i64);
     /// The largest absolute value of a column of a unit.
     #[cfg(test)]
     const UNIT: i64;
-    /// The element of these limbs in each lane.
+    /// Returns the element with these limbs in each lane.
     #[cfg(test)]
     fn from_limbs(lanes: &[[i64; 5]]) -> Self;
-    /// The limbs of each lane.
+    /// Returns the limbs of each lane.
     #[cfg(test)]
     fn limbs(self) -> Vec<[i64; 5]>;
-    /// The columns of each lane.
+    /// Returns the columns of each lane.
     #[cfg(test)]
     fn columns(a: Self::Raw) -> Vec<[i64; 5]>;
 }
 
-/// The product, carried.
+/// Returns the carried product.
 #[inline(always)]
 pub(crate) fn product<F: Field>(a: F, b: F) -> F {
     F::carry(a.mul(b))
 }
 
-/// The square, carried.
+/// Returns the carried square.
 #[inline(always)]
 pub(crate) fn squared<F: Field>(a: F) -> F {
     F::carry(a.square())
 }
 
-/// a^(2^n).
+/// Returns a^(2^n).
 #[inline(always)]
 fn square_n<F: Field>(mut a: F, n: u32) -> F {
     for _ in 0..n {
@@ -182,13 +182,13 @@ fn square_n<F: Field>(mut a: F, n: u32) -> F {
     a
 }
 
-/// a^(2^250 - 1) and a^11, which inversion, the quadratic character and square roots share.
+/// Returns a^(2^250 - 1) and a^11, shared by inversion, the quadratic character and square roots.
 #[inline(always)]
 fn pow_2_250_1<F: Field>(a: F) -> (F, F) {
     let x2 = squared(a);
     let x9 = product(square_n(x2, 2), a);
     let x11 = product(x9, x2);
-    // e(n) = a^(2^n - 1), and e(m + n) = e(m)^(2^n) e(n), where n is m or an exponent kept from before.
+    // e(n) = a^(2^n - 1), and e(m + n) = e(m)^(2^n) e(n), where n is m or an earlier exponent.
     let e5 = product(squared(x11), x9);
     let mut e = product(square_n(e5, 5), e5);
     let mut kept = e;
@@ -203,7 +203,7 @@ fn pow_2_250_1<F: Field>(a: F) -> (F, F) {
     (e, x11)
 }
 
-/// a^(p-2): the inverse, and 0 for 0.
+/// Returns a^(p-2): the inverse, and 0 for 0.
 #[inline(always)]
 pub(crate) fn inverse<F: Field>(a: F) -> F {
     // p - 2 = 2^255 - 21 = 2^5 (2^250 - 1) + 11.
@@ -211,7 +211,7 @@ pub(crate) fn inverse<F: Field>(a: F) -> F {
     product(square_n(e250, 5), x11)
 }
 
-/// a^((p-1)/2): 1 for a square, -1 for a non-square, 0 for 0.
+/// Returns a^((p-1)/2): 1 for a square, -1 for a non-square, 0 for 0.
 #[inline(always)]
 pub(crate) fn character<F: Field>(a: F) -> F {
     // (p - 1) / 2 = 2^254 - 10 = 2^4 (2^250 - 1) + 6.
@@ -220,7 +220,7 @@ pub(crate) fn character<F: Field>(a: F) -> F {
     product(square_n(e250, 4), x6)
 }
 
-/// a^((p-5)/8), from which square roots are made.
+/// Returns a^((p-5)/8), from which square roots are computed.
 #[inline(always)]
 pub(crate) fn pow_p58<F: Field>(a: F) -> F {
     // (p - 5) / 8 = 2^252 - 3 = 2^2 (2^250 - 1) + 1.
@@ -228,7 +228,7 @@ pub(crate) fn pow_p58<F: Field>(a: F) -> F {
     product(square_n(e250, 2), a)
 }
 
-/// Replaces the elements by their inverses with one inversion for each lane (Montgomery's trick). None may be 0, and
+/// Replaces the elements with their inverses, using one inversion per lane (Montgomery's trick). None may be 0, and
 /// there are at most [`VECTORS`].
 #[inline(always)]
 pub(crate) fn invert_all<F: Field>(elements: &mut [F]) {

@@ -1,14 +1,14 @@
-//! Two vectors side by side: twice the lanes, and twice the work between two dependent operations, which long chains
-//! of squarings need.
+//! Pairs of vectors: twice the lanes, and twice the work between two dependent operations, which long chains of
+//! squarings need.
 
 use super::{Fe, Field};
 
-/// Two values of an implementation.
+/// A pair of values of an implementation.
 #[derive(Clone, Copy)]
 pub(crate) struct Pair<F>(F, F);
 
 impl<F> Pair<F> {
-    /// These two, whose lanes come one behind the other.
+    /// Returns the pair, with the lanes of `first` before the lanes of `second`.
     #[inline(always)]
     pub(crate) fn of(first: F, second: F) -> Self {
         Pair(first, second)

@@ -1,31 +1,31 @@
-//! One element: the specification of the field, and its path on every processor.
+//! A single element: the specification of the field, and its path on every processor.
 //!
 //! # Bounds
 //!
 //! An element is five limbs of radix 2^51, which may grow between multiplications, so that sums and differences
 //! need no carries:
 //!
-//! * *reduced*, as multiplications return it: every limb below 2^51 + 2^18. That is a unit.
-//! * *loose*, as multiplications take it: every limb below 2^54. Three units plus 4p are less: 3 * 2^51 + 2^53 +
-//!   2^20. Three units are below every limb of 4p, so a difference does not go below 0.
+//! * *reduced*, as multiplications return it: every limb below 2^51 + 2^18. This bounds a unit.
+//! * *loose*, as multiplications take it: every limb below 2^54. Three units plus 4p are smaller: 3 * 2^51 + 2^53 +
+//!   2^20. Three units are below every limb of 4p, so a difference does not become negative.
 //!
 //! So a raw value is a loose element, and carrying it does nothing; [`Fe::widen`] carries instead.
 //!
-//! Loose is enough: a column of a product is at most 1 + 4*19 = 77 terms below 2^108, in all below 2^114.3 (u128).
-//! Its carry is below 2^63.3 (u64), and 19 times a loose limb is below 2^58.3 (u64).
+//! Loose limbs suffice: a column of a product is at most 1 + 4*19 = 77 terms below 2^108, in total below 2^114.3
+//! (u128). Its carry is below 2^63.3 (u64), and 19 times a loose limb is below 2^58.3 (u64).
 
 use super::Field;
 
-/// A field element; see the module for the bounds on its limbs.
+/// A field element. The module documents the bounds on its limbs.
 #[derive(Clone, Copy)]
 pub(crate) struct Fe(pub(crate) [u64; 5]);
 
 const LOW: u64 = (1 << 51) - 1;
 
-/// Every limb of an operand is below this.
+/// Strict upper bound on every limb of an operand.
 const LOOSE: u64 = 1 << 54;
 
-/// 4p, limb by limb: added before a subtraction so that no limb goes below zero.
+/// The limbs of 4p, added before a subtraction so that no limb becomes negative.
 const FOUR_P: [u64; 5] = [
     4 * ((1 << 51) - 19),
     4 * ((1 << 51) - 1),
@@ -44,7 +44,7 @@ impl Fe {
     pub(crate) const ZERO: Fe = Fe([0; 5]);
     pub(crate) const ONE: Fe = Fe([1, 0, 0, 0, 0]);
 
-    /// All 256 bits of a little-endian number, modulo p. Reduced.
+    /// Decodes all 256 bits of a little-endian number, modulo p. Reduced.
     #[inline(always)]
     pub(crate) fn from_bytes(bytes: &[u8; 32]) -> Fe {
         let [w0, w1, w2, w3] = words(bytes);
@@ -58,12 +58,12 @@ impl Fe {
         ])
     }
 
-    /// The canonical encoding of a loose element: below p, little-endian.
+    /// Returns the canonical encoding of a loose element: below p, little-endian.
     #[inline(always)]
     pub(crate) fn to_bytes(self) -> [u8; 32] {
         // After one pass of carries the value is below 2^255 + 2^10, so p is subtracted at most once.
         let mut l = self.narrow().0;
-        // q = 1 if the value is at least p, that is if value + 19 reaches 2^255.
+        // q = 1 if the value is at least p, which holds if value + 19 reaches 2^255.
         let mut q = (l[0] + 19) >> 51;
         for limb in &l[1..] {
             q = (limb + q) >> 51;
@@ -84,7 +84,7 @@ impl Fe {
         out
     }
 
-    /// The same value with limbs 1 to 4 below 2^51 and limb 0 below 2^51 + 2^10, for limbs below 2^54.
+    /// Returns the same value with limbs 1 to 4 below 2^51 and limb 0 below 2^51 + 2^10, for limbs below 2^54.
     #[inline(always)]
     pub(crate) fn narrow(self) -> Fe {
         let mut l = self.0;
@@ -97,11 +97,11 @@ impl Fe {
         Fe(l)
     }
 
-    /// All ones if the element is 0 modulo p, else all zeros.
+    /// Returns all ones if the element is 0 modulo p, else all zeros.
     #[inline(always)]
     pub(crate) fn zero_mask(self) -> u64 {
         let any = words(&self.to_bytes()).into_iter().fold(0, |acc, w| acc | w);
-        // The top bit of any | -any is set exactly when any is not 0.
+        // The top bit of any | -any is set if and only if any is not 0.
         mask(((any | any.wrapping_neg()) >> 63) ^ 1)
     }
 }
@@ -166,12 +166,12 @@ impl Field for Fe {
         word
     }
 
-    /// Product of loose elements; reduced.
+    /// Returns the product of loose elements, reduced.
     #[inline(always)]
     fn mul(self, b: Fe) -> Fe {
         let (a, b) = (self.0, b.0);
         debug_assert!(a.iter().chain(&b).all(|limb| *limb < LOOSE));
-        // 2^255 = 19: limb products of weight 5 and more come back 19-fold.
+        // 2^255 = 19: limb products of weight 5 and more are multiplied by 19.
         let (b1, b2, b3, b4) = (19 * b[1], 19 * b[2], 19 * b[3], 19 * b[4]);
         fold([
             m(a[0], b[0]) + m(a[4], b1) + m(a[3], b2) + m(a[2], b3) + m(a[1], b4),
@@ -182,7 +182,7 @@ impl Field for Fe {
         ])
     }
 
-    /// Square of a loose element; reduced. Fifteen products where a multiplication has twenty-five.
+    /// Returns the square of a loose element, reduced. Takes fifteen products where a multiplication takes twenty-five.
     #[inline(always)]
     fn square(self) -> Fe {
         let a = self.0;
@@ -198,7 +198,7 @@ impl Field for Fe {
         ])
     }
 
-    /// Product of a loose element and a constant below 2^20; reduced.
+    /// Returns the product of a loose element and a constant below 2^20, reduced.
     #[inline(always)]
     fn mul_small(self, k: u32) -> Fe {
         let (a, k) = (self.0, u64::from(k));
@@ -206,7 +206,7 @@ impl Field for Fe {
         fold([m(a[0], k), m(a[1], k), m(a[2], k), m(a[3], k), m(a[4], k)])
     }
 
-    /// `b` where the mask is all ones, `self` where it is all zeros.
+    /// Returns `b` where the mask is all ones, `self` where it is all zeros.
     #[inline(always)]
     fn select(self, b: Fe, mask: u64) -> Fe {
         let mut l = self.0;
@@ -234,7 +234,7 @@ impl Field for Fe {
     }
 }
 
-/// All ones for 1 and all zeros for 0, hidden from the optimiser so that it makes no branch.
+/// Returns all ones for 1 and all zeros for 0, hidden from the optimiser so that it makes no branch.
 #[inline(always)]
 pub(crate) fn mask(bit: u64) -> u64 {
     core::hint::black_box(bit).wrapping_neg()
@@ -252,17 +252,16 @@ pub(crate) fn words(bytes: &[u8; 32]) -> [u64; 4] {
 
 /// Carries the columns of a product; the result is reduced.
 ///
-/// Two rounds in which all limbs move at once, instead of one that ripples through them. There are no 128-bit
-/// additions, and the chain of dependent operations is short.
+/// Two rounds move all limbs at once, where a single one would ripple through them. They need no 128-bit additions, and
+/// the chain of dependent operations is short.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation)] // Intended: a column is split into its two words.
 fn fold(c: [u128; 5]) -> Fe {
     let lo = c.map(|c| c as u64);
     let hi = c.map(|c| (c >> 64) as u64);
-    // Round 1. A column is its low 51 bits, plus 2^51 times lo >> 51, plus 2^51 times hi << 13. Column 4
-    // has no 19-fold terms, so that its carry is below 2^59.4 and 19 times that is below 2^63.7.
-    // The two parts of a carry are added one after the other because together they would become a double
-    // shift, which is slow on AMD processors.
+    // Round 1. A column is its low 51 bits, plus 2^51 times lo >> 51, plus 2^51 times hi << 13. Column 4 has no terms
+    // multiplied by 19, so its carry is below 2^59.4, and 19 times this carry is below 2^63.7. The two parts of a carry
+    // are added separately because together they would become a double shift, which is slow on AMD processors.
     let l = [
         (lo[0] & LOW) + 19 * (lo[4] >> 51) + 19 * (hi[4] << 13),
         (lo[1] & LOW) + (lo[0] >> 51) + (hi[0] << 13),

@@ -1,4 +1,4 @@
-//! Every implementation against big integers, at the ends of its bounds.
+//! Compares every implementation with big integers, at the limits of its bounds.
 
 use num_bigint::{BigInt, BigUint};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use super::pair::Pair;
 use super::*;
 use crate::oracle::*;
 
-/// What a test does with each implementation, and with two of it side by side.
+/// A test that runs on each implementation, and on pairs of it.
 trait Check {
     fn check<F: Field>(&self);
 }
@@ -22,7 +22,7 @@ impl<C: Check> Kernel for Run<'_, C> {
     }
 }
 
-/// Checks every implementation that this processor has.
+/// Runs the test on every implementation that this processor supports.
 fn on_all(check: impl Check) {
     for b in BACKENDS.iter().copied().filter(|b| b.is_available()) {
         assert_eq!(run_on(b, Run(&check)), b, "the path that was forced is the one that ran");
@@ -45,7 +45,7 @@ fn raw_values<F: Field>(a: F::Raw) -> Vec<BigUint> {
     F::columns(a).iter().map(value).collect()
 }
 
-/// Carries, and looks that the limbs are within the bounds.
+/// Carries, and checks that the limbs are within the bounds.
 #[inline(always)]
 fn carried<F: Field>(a: F::Raw) -> Vec<BigUint> {
     let a = F::carry(a);
@@ -60,14 +60,14 @@ fn assert_unit<F: Field>(a: F::Raw) {
     assert!(F::columns(a).concat().iter().all(|c| c.abs() <= F::UNIT));
 }
 
-/// Elements of which every limb is one of 16 or, from 16 on, any within the bounds.
+/// Choices of limbs: 0 to 15 for the extreme values, larger ones for any value within the bounds.
 struct Arithmetic(Vec<[u64; 5]>);
 
 impl Check for Arithmetic {
     #[inline(always)]
     fn check<F: Field>(&self) {
-        // The ends of the bounds, the middle, numbers beside them, what rounds just so, and those of which products
-        // have the largest low and high halves of the same sign at once.
+        // The ends of the bounds, the middle, their neighbours, values at the edge of rounding, and limbs whose
+        // products have the largest low and high halves with the same sign.
         let (least, most) = F::LIMB;
         let near = [(1 << 50) - 1, (1 << 50) - (1 << 25) + 1, (1 << 51) - 49_672_048, (1 << 51) - 90_666_418];
         let mut limbs = vec![least, most, 0, 1, most - 1, least + 1, (1 << 50) + 1, (1 << 49) + 1];
@@ -76,13 +76,13 @@ impl Check for Arithmetic {
         let limb = |c: u64| limbs.get(c as usize).map_or_else(|| any(c), |limb| (*limb).clamp(least, most));
         let lane = |choice: &[u64; 5]| choice.map(limb);
         let n = self.0.len();
-        // Each with itself, with its neighbours and with what is far away.
+        // Each element with itself, with its neighbours and with distant elements.
         for (i, j) in (0..n).flat_map(|i| [(i, i), (i, i + 1), (i, i + 9), (i, 3 * i), (i, 5 * i + 2)]) {
             let lanes = |first: usize| -> Vec<[i64; 5]> {
                 (0..F::LANES).map(|l| lane(&self.0[(first + l * l) % n])).collect()
             };
             let (a, b) = (F::from_limbs(&lanes(i)), F::from_limbs(&lanes(j)));
-            // The other end of the bounds from b.
+            // The reflection of b within the bounds.
             let opposite =
                 lanes(j).iter().map(|lane| lane.map(|limb| least + most - limb)).collect::<Vec<_>>();
             let opposite = F::from_limbs(&opposite);
@@ -103,7 +103,7 @@ impl Check for Arithmetic {
             assert_eq!(carried::<F>(square), each(&|x, _| x * x));
             assert_eq!(carried::<F>(small), each(&|x, _| x * ((1u32 << 20) - 1)));
             assert_eq!(carried::<F>(a.widen()), x);
-            // Three units, less three.
+            // Three units minus three.
             let three = |unit| F::add(F::add(unit, unit), unit);
             assert_eq!(carried::<F>(three(product)), each(&|x, y| int(3) * x * y));
             let minus = each(&|x, y| sub(&(int(3) * x * x), &(int(3) * x * y)));
@@ -127,7 +127,7 @@ impl Check for Arithmetic {
 
 #[test]
 fn arithmetic_agrees_with_big_integers_at_the_bounds() {
-    // All limbs the same; one limb different; and a mixture.
+    // All limbs equal; one limb different; and mixtures.
     let mut choices: Vec<[u64; 5]> = (0..16).map(|c| [c; 5]).collect();
     for c in 0..16 {
         choices.extend((0..5).map(|k| std::array::from_fn(|i| if i == k { c } else { c / 2 })));
@@ -146,7 +146,7 @@ proptest! {
     }
 }
 
-/// What is in the lanes goes in and comes out, and functions of single elements.
+/// Tests loading and storing lanes, and functions of single elements.
 struct Elements(Vec<[u8; 32]>);
 
 impl Check for Elements {
@@ -171,7 +171,7 @@ impl Check for Elements {
             assert_eq!(stored(character(a)), each(&euler));
             assert_eq!(stored(F::splat(&elements[0])), vec![numbers[0].clone(); bytes.len()]);
 
-            // Which lane is taken from which.
+            // The lanes that `select` takes from each argument.
             let (zero, words) =
                 (F::splat(&Fe::ZERO), |l: usize| if l.is_multiple_of(3) { u64::MAX } else { 0 });
             let mask: Vec<u64> = (0..F::LANES).map(words).collect();
@@ -200,7 +200,7 @@ impl Check for Elements {
 #[test]
 fn elements_go_in_and_come_out() {
     let mut all: Vec<[u8; 32]> = edges().iter().map(bytes).collect();
-    // More than share an inversion.
+    // More elements than share an inversion.
     all.extend(samples(VECTORS + 5));
     on_all(Elements(all));
 }

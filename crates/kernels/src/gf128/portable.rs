@@ -1,6 +1,6 @@
-//! The specification of the kernel: products bit by bit.
+//! The specification of the kernel: products computed bit by bit.
 
-/// x^128 reduced.
+/// The reduction of x^128.
 const MODULUS: u128 = 0x87;
 
 pub(super) fn add_multiple(factor: &[u8; 16], x: &[[u8; 16]], sums: &mut [[u8; 16]]) {

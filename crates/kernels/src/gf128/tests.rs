@@ -1,10 +1,10 @@
-//! Every path against the portable one, and that one against numbers known from elsewhere.
+//! Compares every path with the portable one, and the portable one with known products.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The paths that can run here. A path that is asked for and does not run fails the test.
+/// The paths that can run here. A requested path that does not run fails the test.
 fn paths() -> impl Iterator<Item = Backend> {
     BACKENDS.iter().copied().filter(|b| b.is_available())
 }
@@ -38,8 +38,8 @@ fn products_known_by_hand() {
     }
 }
 
-/// The first product of the GHASH of test case 2 of the GCM specification (McGrew and Viega, 2004), in which the
-/// bits of an element stand in the other order.
+/// The first product of the GHASH of test case 2 of the GCM specification (McGrew and Viega, 2004), in which the bits
+/// of an element are in reverse order.
 #[test]
 fn a_product_of_the_gcm_specification() {
     let element = |n: u128| n.reverse_bits();
@@ -48,7 +48,7 @@ fn a_product_of_the_gcm_specification() {
     assert_eq!(product(h, x), element(0x5e2e_c746_9170_6288_2c85_b068_5353_deb7));
 }
 
-/// x^(2^128) = x, and not before: the modulus has no factor of a degree that divides 64.
+/// x^(2^128) = x, and for no smaller exponent 2^k: the modulus has no factor of a degree that divides 64.
 #[test]
 fn the_modulus_is_irreducible() {
     let mut power = 2;

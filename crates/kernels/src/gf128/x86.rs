@@ -1,8 +1,8 @@
-//! Carry-less multiplication of 64-bit halves, of one element (PCLMULQDQ), two (VPCLMULQDQ with AVX2) or four
-//! (with AVX-512).
+//! Carry-less multiplication of 64-bit halves, on one element (PCLMULQDQ), two (VPCLMULQDQ with AVX2) or four (with
+//! AVX-512).
 //!
-//! With a = a0 + a1 x^64 and b alike, a b = a0 b0 + (a0 b1 + a1 b0) x^64 + a1 b1 x^128. The three parts are
-//! summed over all products before they are put together and reduced.
+//! With a = a0 + a1 x^64 and b = b0 + b1 x^64, a b = a0 b0 + (a0 b1 + a1 b0) x^64 + a1 b1 x^128. The three parts are
+//! summed over all products before they are combined and reduced.
 
 macro_rules! path {
     (
@@ -12,7 +12,7 @@ macro_rules! path {
         pub(super) mod $path {
             use std::arch::x86_64::*;
 
-            /// Elements in a register.
+            /// Number of elements in a register.
             const LANES: usize = $lanes;
 
             #[target_feature(enable = $features)]
@@ -47,7 +47,7 @@ macro_rules! path {
                 sums.iter().fold(0, |sum, lane| sum ^ u128::from_le_bytes(*lane)).to_le_bytes()
             }
 
-            /// Adds the parts of the product: of x^0, of x^64 and of x^128.
+            /// Adds the parts of the product: the coefficients of x^0, x^64 and x^128.
             #[inline]
             #[target_feature(enable = $features)]
             fn multiply(parts: [$register; 3], a: $register, b: $register) -> [$register; 3] {
@@ -58,7 +58,7 @@ macro_rules! path {
                 ]
             }
 
-            /// The element that the parts add up to. The sum has 255 bits. The bits from x^192 on, and then those
+            /// Returns the sum of the parts, reduced. The sum has 255 bits. The bits from x^192 on, and then the bits
             /// from x^128 on, are multiplied by x^7 + x^2 + x + 1 and added 128 places lower.
             #[inline]
             #[target_feature(enable = $features)]
@@ -75,7 +75,7 @@ macro_rules! path {
             #[inline]
             #[target_feature(enable = $features)]
             fn broadcast(element: &[u8; 16]) -> $register {
-                // SAFETY: 16 bytes are read from an array of 16; the load asks for no alignment.
+                // SAFETY: 16 bytes are read from an array of 16; the load requires no alignment.
                 let element = unsafe { _mm_loadu_si128(element.as_ptr().cast()) };
                 $broadcast(element)
             }
@@ -83,18 +83,18 @@ macro_rules! path {
             #[inline]
             #[target_feature(enable = $features)]
             fn load(elements: &[[u8; 16]; LANES]) -> $register {
-                // SAFETY: a register is read from an array of its size; the load asks for no alignment.
+                // SAFETY: a register is read from an array of its size; the load requires no alignment.
                 unsafe { $load(elements.as_ptr().cast()) }
             }
 
             #[inline]
             #[target_feature(enable = $features)]
             fn store(elements: &mut [[u8; 16]; LANES], register: $register) {
-                // SAFETY: a register is written to an array of its size; the store asks for no alignment.
+                // SAFETY: a register is written to an array of its size; the store requires no alignment.
                 unsafe { $store(elements.as_mut_ptr().cast(), register) }
             }
 
-            /// Fewer elements than fit, padded with zeros.
+            /// Pads fewer elements than fit into a register with zeros.
             #[inline]
             fn padded(elements: &[[u8; 16]]) -> [[u8; 16]; LANES] {
                 let mut all = [[0; 16]; LANES];

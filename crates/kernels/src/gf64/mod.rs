@@ -1,8 +1,8 @@
 //! The field GF(2^64) of polynomials modulo x^64 + x^4 + x^3 + x + 1, on slices.
 //!
-//! An element is 8 bytes; bit i of them, as a little-endian number, is the coefficient of x^i. Sums are
-//! exclusive-ors. A *pair* is 16 bytes: two elements, which an element multiplies each by itself. Constant-time in all
-//! elements.
+//! An element is 8 bytes; bit i of this little-endian number is the coefficient of x^i. Sums are exclusive-ors. A
+//! *pair* is 16 bytes: two elements, each of which is multiplied when an element multiplies the pair. Constant-time in
+//! all elements.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -16,10 +16,10 @@ use crate::Backend;
 /// The paths of this kernel, best first.
 pub const BACKENDS: &[Backend] = &[Backend::Clmul512, Backend::Clmul256, Backend::Clmul, Backend::Portable];
 
-/// x^64 reduced.
+/// The reduction of x^64.
 pub const MODULUS: u64 = 0x1b;
 
-/// The product.
+/// Returns the product.
 pub fn multiply(a: &[u8; 8], b: &[u8; 8]) -> [u8; 8] {
     let mut pair = [0; 16];
     pair[..8].copy_from_slice(b);
@@ -35,7 +35,7 @@ pub fn add_multiple(factor: &[u8; 16], x: &[[u8; 8]], sums: &mut [[u8; 16]]) {
     add_multiple_with(Backend::best(BACKENDS), factor, x, sums);
 }
 
-/// The sum of the products of the elements `a[i]` and the pairs `b[i]`.
+/// Returns the sum of the products of the elements `a[i]` and the pairs `b[i]`.
 ///
 /// # Panics
 ///
@@ -44,11 +44,11 @@ pub fn sum_of_products(a: &[[u8; 8]], b: &[[u8; 16]]) -> [u8; 16] {
     sum_of_products_with(Backend::best(BACKENDS), a, b).1
 }
 
-/// [`add_multiple`] on the path asked for; returns the path that ran.
+/// [`add_multiple`] on the requested path; returns the path that ran.
 ///
 /// # Panics
 ///
-/// As [`add_multiple`].
+/// Panics as [`add_multiple`] does.
 pub fn add_multiple_with(
     backend: Backend,
     factor: &[u8; 16],
@@ -59,19 +59,19 @@ pub fn add_multiple_with(
     match backend {
         #[cfg(target_arch = "x86_64")]
         Backend::Clmul512 if backend.is_available() => {
-            // SAFETY: the processor has what the path needs, as is_available has just said.
+            // SAFETY: is_available has just confirmed that the processor supports this path.
             unsafe { x86::wide::add_multiple(factor, x, sums) };
             backend
         }
         #[cfg(target_arch = "x86_64")]
         Backend::Clmul256 if backend.is_available() => {
-            // SAFETY: the processor has what the path needs, as is_available has just said.
+            // SAFETY: is_available has just confirmed that the processor supports this path.
             unsafe { x86::middle::add_multiple(factor, x, sums) };
             backend
         }
         #[cfg(target_arch = "x86_64")]
         Backend::Clmul if backend.is_available() => {
-            // SAFETY: the processor has what the path needs, as is_available has just said.
+            // SAFETY: is_available has just confirmed that the processor supports this path.
             unsafe { x86::narrow::add_multiple(factor, x, sums) };
             backend
         }
@@ -82,27 +82,27 @@ pub fn add_multiple_with(
     }
 }
 
-/// [`sum_of_products`] on the path asked for; returns the path that ran, and the sum.
+/// [`sum_of_products`] on the requested path; returns the path that ran, and the sum.
 ///
 /// # Panics
 ///
-/// As [`sum_of_products`].
+/// Panics as [`sum_of_products`] does.
 pub fn sum_of_products_with(backend: Backend, a: &[[u8; 8]], b: &[[u8; 16]]) -> (Backend, [u8; 16]) {
     assert_eq!(a.len(), b.len(), "sum_of_products: as many of both factors");
     match backend {
         #[cfg(target_arch = "x86_64")]
         Backend::Clmul512 if backend.is_available() => {
-            // SAFETY: the processor has what the path needs, as is_available has just said.
+            // SAFETY: is_available has just confirmed that the processor supports this path.
             (backend, unsafe { x86::wide::sum_of_products(a, b) })
         }
         #[cfg(target_arch = "x86_64")]
         Backend::Clmul256 if backend.is_available() => {
-            // SAFETY: the processor has what the path needs, as is_available has just said.
+            // SAFETY: is_available has just confirmed that the processor supports this path.
             (backend, unsafe { x86::middle::sum_of_products(a, b) })
         }
         #[cfg(target_arch = "x86_64")]
         Backend::Clmul if backend.is_available() => {
-            // SAFETY: the processor has what the path needs, as is_available has just said.
+            // SAFETY: is_available has just confirmed that the processor supports this path.
             (backend, unsafe { x86::narrow::sum_of_products(a, b) })
         }
         _ => (Backend::Portable, portable::sum_of_products(a, b)),

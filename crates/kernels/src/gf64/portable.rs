@@ -1,4 +1,4 @@
-//! The specification of the kernel: products bit by bit.
+//! The specification of the kernel: products computed bit by bit.
 
 use super::MODULUS;
 
@@ -14,7 +14,7 @@ pub(super) fn sum_of_products(a: &[[u8; 8]], b: &[[u8; 16]]) -> [u8; 16] {
     products.fold(0, |sum, product| sum ^ product).to_le_bytes()
 }
 
-/// The element times both elements of the pair.
+/// Returns the product of the element and both elements of the pair.
 fn multiply(mut a: u64, pair: [u8; 16]) -> u128 {
     let mut pair = u128::from_le_bytes(pair);
     // Bit i of each element, in turn, selects x^i a.

@@ -1,10 +1,10 @@
-//! Every path against the portable one, and that one against numbers known by hand.
+//! Compares every path with the portable one, and the portable one with products computed by hand.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The paths that can run here. A path that is asked for and does not run fails the test.
+/// The paths that can run here. A requested path that does not run fails the test.
 fn paths() -> impl Iterator<Item = Backend> {
     BACKENDS.iter().copied().filter(|b| b.is_available())
 }
@@ -13,7 +13,7 @@ fn pair(low: u64, high: u64) -> [u8; 16] {
     (u128::from(high) << 64 | u128::from(low)).to_le_bytes()
 }
 
-/// The product, on all paths and in both elements of a pair.
+/// The product, computed on all paths and in both elements of a pair.
 fn product(a: u64, b: u64) -> u64 {
     let mut all = paths().flat_map(|path| {
         [(b, 0), (0, b)].map(|(low, high)| {
@@ -42,7 +42,7 @@ fn products_known_by_hand() {
     }
 }
 
-/// x^(2^64) = x, and not before: the modulus has no factor of a degree that divides 32.
+/// x^(2^64) = x, and for no smaller exponent 2^k: the modulus has no factor of a degree that divides 32.
 #[test]
 fn the_modulus_is_irreducible() {
     let mut power = 2;

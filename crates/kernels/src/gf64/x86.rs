@@ -1,7 +1,7 @@
 //! Carry-less multiplication: one element by a pair in a register of 128 bits (PCLMULQDQ), two by two pairs
 //! (VPCLMULQDQ, AVX2), or four by four (VPCLMULQDQ, AVX-512).
 //!
-//! The low and the high words of both products of a pair are put side by side, and reduced together by shifts.
+//! The low and the high words of both products of a pair are combined, and reduced together with shifts.
 
 macro_rules! path {
     (
@@ -12,12 +12,12 @@ macro_rules! path {
         pub(super) mod $path {
             use std::arch::x86_64::*;
 
-            /// Pairs in a register.
+            /// Number of pairs in a register.
             const LANES: usize = $lanes;
 
             #[target_feature(enable = $features)]
             pub(in super::super) fn add_multiple(factor: &[u8; 16], x: &[[u8; 8]], sums: &mut [[u8; 16]]) {
-                // SAFETY: 16 bytes are read from an array of 16; the load asks for no alignment.
+                // SAFETY: 16 bytes are read from an array of 16; the load requires no alignment.
                 let factor = $broadcast(unsafe { _mm_loadu_si128(factor.as_ptr().cast()) });
                 let (x, last) = x.as_chunks::<LANES>();
                 let (sums, last_sums) = sums.as_chunks_mut::<LANES>();
@@ -55,8 +55,8 @@ macro_rules! path {
                 [$xor(products[0], $clmul::<0x00>(b, a)), $xor(products[1], $clmul::<0x01>(b, a))]
             }
 
-            /// The pair that two sums of 127 bits are. The high word h stands for h (x^4 + x^3 + x + 1); of that, what
-            /// has degree 64 and more comes from the upper 4 bits of h, and is reduced with it.
+            /// Reduces two sums of 127 bits to a pair. The high word h represents h (x^4 + x^3 + x + 1). Its terms of
+            /// degree 64 and more come from the upper 4 bits of h, and are reduced with them.
             #[inline]
             #[target_feature(enable = $features)]
             fn reduce([first, second]: [$register; 2]) -> $register {
@@ -70,18 +70,18 @@ macro_rules! path {
             #[inline]
             #[target_feature(enable = $features)]
             fn load(pairs: &[[u8; 16]; LANES]) -> $register {
-                // SAFETY: a register is read from an array of its size; the load asks for no alignment.
+                // SAFETY: a register is read from an array of its size; the load requires no alignment.
                 unsafe { $load(pairs.as_ptr().cast()) }
             }
 
             #[inline]
             #[target_feature(enable = $features)]
             fn store(pairs: &mut [[u8; 16]; LANES], register: $register) {
-                // SAFETY: a register is written to an array of its size; the store asks for no alignment.
+                // SAFETY: a register is written to an array of its size; the store requires no alignment.
                 unsafe { $store(pairs.as_mut_ptr().cast(), register) }
             }
 
-            /// Fewer than fit, padded with zeros.
+            /// Pads fewer elements than fit into a register with zeros.
             #[inline]
             fn padded<const N: usize>(few: &[[u8; N]]) -> [[u8; N]; LANES] {
                 let mut all = [[0; N]; LANES];
@@ -89,7 +89,7 @@ macro_rules! path {
                 all
             }
 
-            /// Each element in the lower half of a lane.
+            /// Places each element in the lower half of a lane.
             #[inline]
             #[target_feature(enable = $features)]
             fn spread(elements: &[[u8; 8]; LANES]) -> $register {
@@ -132,7 +132,7 @@ path!(
     _mm256_unpackhi_epi64,
     _mm256_broadcastsi128_si256,
     |elements: &[[u8; 8]; 2]| {
-        // SAFETY: a register of 128 bits is read from an array of its size; the load asks for no alignment.
+        // SAFETY: a register of 128 bits is read from an array of its size; the load requires no alignment.
         let elements = unsafe { _mm_loadu_si128(elements.as_ptr().cast()) };
         _mm256_permute4x64_epi64::<0b01_01_00_00>(_mm256_castsi128_si256(elements))
     }
@@ -153,7 +153,7 @@ path!(
     _mm512_unpackhi_epi64,
     _mm512_broadcast_i32x4,
     |elements: &[[u8; 8]; 4]| {
-        // SAFETY: a register of 256 bits is read from an array of its size; the load asks for no alignment.
+        // SAFETY: a register of 256 bits is read from an array of its size; the load requires no alignment.
         let elements = unsafe { _mm256_loadu_si256(elements.as_ptr().cast()) };
         _mm512_maskz_expand_epi64(0b0101_0101, _mm512_castsi256_si512(elements))
     }

@@ -1,7 +1,7 @@
-//! BLAKE3, keyed, of many short messages at once.
+//! Keyed BLAKE3 of many short messages at once.
 //!
-//! Protocols hash tens of millions of messages of one block under one key. The crate `blake3` uses vectors within a
-//! long message; here each lane of a vector has its own message. Constant-time in key and messages.
+//! Protocols hash tens of millions of messages of one block under one key. The crate `blake3` vectorises within a long
+//! message; here each lane of a vector has its own message. Constant-time in key and messages.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -15,11 +15,11 @@ use crate::Backend;
 /// The paths of this kernel, best first.
 pub const BACKENDS: &[Backend] = &[Backend::Avx512, Backend::Avx2, Backend::Portable];
 
-/// Bytes of the longest message: a block.
+/// Maximum length of a message in bytes: one block.
 pub const BLOCK: usize = 64;
 
-/// Writes to `out[i]` the keyed hash of the first `lengths[i]` bytes of `messages[i]`. The bytes behind them must be
-/// zeros, or the hash is wrong.
+/// Writes the keyed hash of the first `lengths[i]` bytes of `messages[i]` to `out[i]`. The other bytes must be zeros,
+/// or the hash is wrong.
 ///
 /// # Panics
 ///
@@ -28,11 +28,11 @@ pub fn keyed_hash(key: &[u8; 32], lengths: &[u8], messages: &[[u8; BLOCK]], out:
     keyed_hash_with(Backend::best(BACKENDS), key, lengths, messages, out);
 }
 
-/// [`keyed_hash`] on the path asked for; returns the path that ran.
+/// [`keyed_hash`] on the requested path; returns the path that ran.
 ///
 /// # Panics
 ///
-/// As [`keyed_hash`].
+/// Panics as [`keyed_hash`] does.
 pub fn keyed_hash_with(
     backend: Backend,
     key: &[u8; 32],
@@ -47,13 +47,13 @@ pub fn keyed_hash_with(
     match backend {
         #[cfg(target_arch = "x86_64")]
         Backend::Avx512 if backend.is_available() => {
-            // SAFETY: the processor has what the path needs, as is_available has just said.
+            // SAFETY: is_available has just confirmed that the processor supports this path.
             unsafe { x86::wide::keyed_hash(key, lengths, messages, out) };
             backend
         }
         #[cfg(target_arch = "x86_64")]
         Backend::Avx2 if backend.is_available() => {
-            // SAFETY: the processor has what the path needs, as is_available has just said.
+            // SAFETY: is_available has just confirmed that the processor supports this path.
             unsafe { x86::narrow::keyed_hash(key, lengths, messages, out) };
             backend
         }

@@ -1,4 +1,4 @@
-//! The specification of the kernel: the crate `blake3`, one message after the other.
+//! The specification of the kernel: the crate `blake3`, one message at a time.
 
 use super::BLOCK;
 

@@ -1,15 +1,15 @@
-//! Every path against the crate `blake3`, which has the vectors of the specification as its own tests.
+//! Compares every path with the crate `blake3`, which is tested against the vectors of the specification.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The paths that can run here. A path that is asked for and does not run fails the test.
+/// The paths that can run here. A requested path that does not run fails the test.
 fn paths() -> impl Iterator<Item = Backend> {
     BACKENDS.iter().copied().filter(|b| b.is_available())
 }
 
-/// Messages of these bytes, cut to lengths that differ by `step`, the first of `length` bytes.
+/// Hashes prefixes of these messages, whose lengths begin with `length` and differ by `step`.
 fn check(key: &[u8; 32], length: usize, step: usize, messages: &[[u8; BLOCK]]) {
     let lengths: Vec<u8> = (0..messages.len()).map(|i| ((length + i * step) % (BLOCK + 1)) as u8).collect();
     let mut messages = messages.to_vec();

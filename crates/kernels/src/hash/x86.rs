@@ -1,4 +1,4 @@
-//! A message in each 32-bit lane of the vectors: 8 with AVX2, 16 with AVX-512.
+//! One message in each 32-bit lane of the vectors: 8 with AVX2, 16 with AVX-512.
 //!
 //! The compression function of BLAKE3 (O'Connor, Aumasson, Neves, Wilcox-O'Hearn, 2020, section 2.2), for the only
 //! block of the only chunk of a keyed hash.
@@ -8,10 +8,10 @@ use std::arch::x86_64::*;
 /// The first words of the initial value.
 const IV: [u32; 4] = [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a];
 
-/// CHUNK_START, CHUNK_END, ROOT and KEYED_HASH.
+/// The flags CHUNK_START, CHUNK_END, ROOT and KEYED_HASH.
 const FLAGS: u32 = 1 | 2 | 8 | 16;
 
-/// The word of the message that each place of a round takes; rounds permute them.
+/// The word of the message at each position of a round, permuted between rounds.
 const SCHEDULE: [[usize; 16]; 7] = {
     const PERMUTATION: [usize; 16] = [2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8];
     let mut schedule = [[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]; 7];
@@ -37,7 +37,7 @@ macro_rules! path {
             use super::{FLAGS, IV, SCHEDULE, $interleave, $rotate};
             use std::arch::x86_64::*;
 
-            /// Messages at once.
+            /// Number of messages processed at once.
             const LANES: usize = $lanes;
 
             #[target_feature(enable = $features)]
@@ -82,7 +82,7 @@ macro_rules! path {
                 }
                 // Words 12 and 13 are the number of the chunk, 0.
                 let lengths = lengths.map(u32::from);
-                // SAFETY: a register is read from an array of its size; the load asks for no alignment.
+                // SAFETY: a register is read from an array of its size; the load requires no alignment.
                 v[14] = unsafe { $load(lengths.as_ptr().cast()) };
                 v[15] = splat(FLAGS);
                 for s in &SCHEDULE {
@@ -96,12 +96,12 @@ macro_rules! path {
                     mix(&mut v, [3, 4, 9, 14], m[s[14]], m[s[15]]);
                 }
                 let mut hash: [$register; 8] = std::array::from_fn(|i| $xor(v[i], v[i + 8]));
-                // Word by message to message by word.
+                // From words of all messages to the words of each message.
                 (0..3).for_each(|_| turn(&mut hash));
                 for (out, hash) in
                     out.as_flattened_mut().as_chunks_mut::<{ 4 * LANES }>().0.iter_mut().zip(hash)
                 {
-                    // SAFETY: a register is written to an array of its size; the store asks for no alignment.
+                    // SAFETY: a register is written to an array of its size; the store requires no alignment.
                     unsafe { $store(out.as_mut_ptr().cast(), hash) };
                 }
             }
@@ -127,10 +127,10 @@ macro_rules! path {
                 let mut words = [$splat(0); 16];
                 let bytes = messages.as_flattened().as_chunks::<{ 4 * LANES }>().0;
                 for (words, bytes) in words.iter_mut().zip(bytes) {
-                    // SAFETY: a register is read from an array of its size; the load asks for no alignment.
+                    // SAFETY: a register is read from an array of its size; the load requires no alignment.
                     *words = unsafe { $load(bytes.as_ptr().cast()) };
                 }
-                // Message by word to word by message.
+                // From the words of each message to words of all messages.
                 (0..LANES.ilog2()).for_each(|_| turn(&mut words));
                 words
             }
@@ -162,7 +162,7 @@ fn rotate_512<const R: i32, const L: i32>(x: __m512i) -> __m512i {
     _mm512_ror_epi32::<R>(x)
 }
 
-/// The lanes of `a` and `b` in turn: those of the first halves, those of the second halves.
+/// Interleaves the lanes of `a` and `b`: first of the first halves, then of the second halves.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn interleave_256(a: __m256i, b: __m256i) -> [__m256i; 2] {
@@ -170,7 +170,7 @@ fn interleave_256(a: __m256i, b: __m256i) -> [__m256i; 2] {
     [_mm256_permute2x128_si256::<0x20>(low, high), _mm256_permute2x128_si256::<0x31>(low, high)]
 }
 
-/// The lanes of `a` and `b` in turn: those of the first halves, those of the second halves.
+/// Interleaves the lanes of `a` and `b`: first of the first halves, then of the second halves.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn interleave_512(a: __m512i, b: __m512i) -> [__m512i; 2] {

@@ -1,11 +1,11 @@
-//! Multiplication by aws-lc's arithmetic. All foreign calls of this kernel are in this file.
+//! Multiplication with aws-lc's arithmetic. All foreign calls of this kernel are in this file.
 //!
 //! `EC_POINT_mul` without a scalar for the generator is the function for a secret scalar and any point. It ends in
-//! `ec_point_mul_scalar`, whose implementations for P-256 take the same steps for all scalars: windows of fixed
-//! position, and tables that are read as a whole. (`ec_point_mul_scalar_public`, which is not constant-time, is what
-//! the library uses to verify signatures.)
+//! `ec_point_mul_scalar`, whose implementations for P-256 take the same steps for all scalars: windows at fixed
+//! positions, and tables that are read as a whole. (The library uses `ec_point_mul_scalar_public`, which is not
+//! constant-time, to verify signatures.)
 //!
-//! Three facts show by a branch: that the scalar is below the order, that the result is on the curve (a check for
+//! Branches reveal three facts: that the scalar is below the order, that the result is on the curve (a check for
 //! faults), and that it is not at infinity.
 
 use super::Point;
@@ -18,11 +18,11 @@ use aws_lc_sys::{
 use std::ptr::{null, null_mut};
 use zeroize::Zeroizing;
 
-/// Length of an uncompressed point in SEC 1, and its first byte.
+/// Length in bytes of an uncompressed point in SEC 1, including its first byte.
 const LENGTH: usize = 65;
 const UNCOMPRESSED: u8 = 4;
 
-/// A secret scalar in the form of the library, with room for a point and its multiple.
+/// A secret scalar in the library's form, with space for a point and its multiple.
 pub(super) struct Scalar {
     group: *const EC_GROUP,
     context: *mut BN_CTX,
@@ -32,10 +32,10 @@ pub(super) struct Scalar {
 }
 
 impl Scalar {
-    /// From a big-endian number below the order. Ends the process if there is no memory.
+    /// Makes a scalar from a big-endian number below the order. Ends the process if memory runs out.
     pub(super) fn new(scalar: &[u8; 32]) -> Scalar {
-        // SAFETY: the group is static; `scalar` is read for its length; the other functions have no conditions.
-        // `Drop` frees what is allocated, once.
+        // SAFETY: the group is static; `scalar` is read for its length; the other functions have no conditions. `Drop`
+        // frees each allocation once.
         let all = unsafe {
             let group = EC_group_p256();
             Scalar {
@@ -52,17 +52,17 @@ impl Scalar {
         all
     }
 
-    /// Replaces the point by its multiple. `false` if a coordinate is not below p, or the point is not on the curve;
-    /// then it is left as it is.
+    /// Replaces the point with its multiple. Returns `false`, and leaves the point unchanged, if a coordinate is not
+    /// below p, or the point is not on the curve.
     pub(super) fn multiply(&mut self, point: &mut Point) -> bool {
         let mut bytes = Zeroizing::new([0; LENGTH]);
         bytes[0] = UNCOMPRESSED;
         bytes[1..].copy_from_slice(point);
-        // SAFETY: all pointers are from `new`, of this group and not null; `bytes` is read and written within its
-        // length. We have them exclusively.
+        // SAFETY: all pointers are from `new`, belong to this group and are not null; `bytes` is read and written
+        // within its length. Our access is exclusive.
         let written = unsafe {
             if EC_POINT_oct2point(self.group, self.point, bytes.as_ptr(), LENGTH, self.context) != 1 {
-                // Otherwise a queue of this thread keeps it, and another function may report it.
+                // Otherwise the error stays in this thread's queue, and another function may report it.
                 ERR_clear_error();
                 return false;
             }
@@ -82,8 +82,8 @@ impl Scalar {
 
 impl Drop for Scalar {
     fn drop(&mut self) {
-        // SAFETY: each is from `new`, or null, and freed once. In this order the next scalar has the same memory, so that
-        // a trace of it has the same addresses.
+        // SAFETY: each pointer is from `new`, or null, and freed once. In this order the next scalar gets the same
+        // memory, so that its trace has the same addresses.
         unsafe {
             EC_POINT_clear_free(self.multiple);
             EC_POINT_clear_free(self.point);

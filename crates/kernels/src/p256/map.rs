@@ -5,22 +5,22 @@ use super::modular::{Prime, Residue};
 
 type Fe = Residue<Prime>;
 
-/// Elements whose powers are computed together. The processor overlaps their multiplications, of which each element
-/// alone needs one after the other.
+/// Number of elements whose powers are computed together, so that the processor overlaps multiplications which are
+/// sequential within each element.
 const TOGETHER: usize = 4;
-/// Points that share an inversion.
+/// Number of points that share an inversion.
 const BATCH: usize = 64;
 
-/// b of the curve y^2 = x^3 - 3 x + b.
+/// The coefficient b of the curve y^2 = x^3 - 3 x + b.
 const B: [u64; 4] =
     [0x3bce_3c3e_27d2_604b, 0x651d_06b0_cc53_b0f6, 0xb3eb_bd55_7698_86bc, 0x5ac6_35d8_aa3a_93e7];
 
 /// The constants of the map.
 struct Constants {
-    /// a and b of the curve.
+    /// The coefficients a and b of the curve.
     a: Fe,
     b: Fe,
-    /// Z = -10: no square, and g(b / (Z a)) is a square.
+    /// Z = -10: Z is not a square, and g(b / (Z a)) is.
     z: Fe,
     /// A square root of -Z.
     root: Fe,
@@ -35,7 +35,7 @@ impl Constants {
     }
 }
 
-/// The map; `uniform` and `out` have the same length.
+/// Maps numbers to points; `uniform` and `out` have the same length.
 pub(super) fn map(uniform: &[[u8; 48]], out: &mut [Point]) {
     let constants = Constants::new();
     for (uniform, out) in uniform.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
@@ -53,11 +53,11 @@ pub(super) fn map(uniform: &[[u8; 48]], out: &mut [Point]) {
     }
 }
 
-/// Numerator and denominator of the abscissa, and the ordinate. The steps are those of RFC 9380, appendix F.2.
+/// Returns numerator and denominator of the abscissa, and the ordinate, in the steps of RFC 9380, appendix F.2.
 #[inline(always)]
 fn map_together(constants: &Constants, u: [Fe; TOGETHER]) -> [[Fe; 3]; TOGETHER] {
     let Constants { a, b, z, root } = *constants;
-    // x1 = n / d = -b / a (1 + 1 / (Z^2 u^4 + Z u^2)), or b / (Z a) if that divides by 0, and g(x1) = v / w.
+    // x1 = n / d = -b / a (1 + 1 / (Z^2 u^4 + Z u^2)), or b / (Z a) if the division is by 0, and g(x1) = v / w.
     let zu2 = u.map(|u| z.mul(u.square()));
     let [mut n, mut d, mut v, mut w] = [[Fe::ONE; TOGETHER]; 4];
     for i in 0..TOGETHER {
@@ -82,8 +82,8 @@ fn map_together(constants: &Constants, u: [Fe; TOGETHER]) -> [[Fe; 3]; TOGETHER]
     })
 }
 
-/// Points from abscissae, whose ordinates are even. The position of the first number that is not below p, or not the
-/// abscissa of a point.
+/// Finds the points of abscissae, with even ordinates. The error is the position of the first number that is not below
+/// p, or not the abscissa of a point.
 pub(super) fn lift(x: &[[u8; 32]], out: &mut [Point]) -> Result<(), usize> {
     let Constants { a, b, .. } = Constants::new();
     let mut first = Ok(());
@@ -95,7 +95,7 @@ pub(super) fn lift(x: &[[u8; 32]], out: &mut [Point]) -> Result<(), usize> {
         let roots = times(powers(g), g);
         for (i, (out, bytes)) in out.iter_mut().zip(bytes).enumerate() {
             let valid = super::is_canonical(bytes) & (roots[i].square().equals(g[i]) == 1);
-            // Which are valid is public.
+            // The validity of each number is public.
             if !valid && first.is_ok() {
                 first = Err(chunk * TOGETHER + i);
             }
@@ -122,7 +122,7 @@ fn squares(a: [Fe; TOGETHER], n: usize) -> [Fe; TOGETHER] {
     (0..n).fold(a, |a, _| a.map(Fe::square))
 }
 
-/// a^((p-3)/4) for each. Since p = 3 modulo 4, a times that is a square root of a, if a is a square.
+/// Returns a^((p-3)/4) for each. Since p = 3 modulo 4, a times this power is a square root of a, if a is a square.
 fn powers(a: [Fe; TOGETHER]) -> [Fe; TOGETHER] {
     // (p - 3) / 4 = 2^254 - 2^222 + 2^190 + 2^94 - 1: 32 ones, 31 zeros, a one, 96 zeros and 94 ones.
     // e(n) = a^(2^n - 1), and e(m + n) = e(m)^(2^n) e(n).
@@ -139,7 +139,7 @@ fn powers(a: [Fe; TOGETHER]) -> [Fe; TOGETHER] {
     times(squares(power, 30), e30)
 }
 
-/// The inverses by one inversion (Montgomery's trick). None may be 0.
+/// Computes inverses with a single inversion (Montgomery's trick). None may be 0.
 fn inverses(elements: [Fe; BATCH]) -> [Fe; BATCH] {
     let (mut before, mut all) = ([Fe::ONE; BATCH], Fe::ONE);
     for (before, e) in before.iter_mut().zip(elements) {

@@ -1,7 +1,7 @@
 //! Arithmetic modulo the prime of P-256, and modulo the order of its group.
 //!
 //! A residue r is kept in Montgomery form: r 2^256 mod m, below m, in four words, least significant first. Every
-//! function takes and returns such residues. No branch and no address depends on them.
+//! function takes and returns such residues. No branch and no address depends on their values.
 
 use std::marker::PhantomData;
 use zeroize::Zeroize;
@@ -61,28 +61,28 @@ impl Modulus for Order {
     const M: [u64; 4] = [0xf3b9_cac2_fc63_2551, 0xbce6_faad_a717_9e84, u64::MAX, 0xffff_ffff_0000_0000];
 }
 
-/// a + b c + carry: the low and the high word.
+/// Returns the low and the high word of a + b c + carry.
 #[inline(always)]
 const fn mac(a: u64, b: u64, c: u64, carry: u64) -> (u64, u64) {
     let t = a as u128 + b as u128 * c as u128 + carry as u128;
     (t as u64, (t >> 64) as u64)
 }
 
-/// a + b + carry: the low word, and the carry.
+/// Returns the low word of a + b + carry, and the carry.
 #[inline(always)]
 const fn add(a: u64, b: u64, carry: u64) -> (u64, u64) {
     let t = a as u128 + b as u128 + carry as u128;
     (t as u64, (t >> 64) as u64)
 }
 
-/// a - b - borrow: the low word, and the borrow, 0 or 1.
+/// Returns the low word of a - b - borrow, and the borrow, 0 or 1.
 #[inline(always)]
 const fn sub(a: u64, b: u64, borrow: u64) -> (u64, u64) {
     let t = (a as u128).wrapping_sub(b as u128 + borrow as u128);
     (t as u64, (t >> 127) as u64)
 }
 
-/// a - b, and the borrow.
+/// Returns a - b, and the borrow.
 #[inline(always)]
 const fn subtract(a: [u64; 4], b: [u64; 4]) -> ([u64; 4], u64) {
     let (d0, borrow) = sub(a[0], b[0], 0);
@@ -92,20 +92,20 @@ const fn subtract(a: [u64; 4], b: [u64; 4]) -> ([u64; 4], u64) {
     ([d0, d1, d2, d3], borrow)
 }
 
-/// All ones for 1, zeros for 0, in a way that the compiler does not turn into a branch.
+/// Returns all ones for 1 and zeros for 0, in a form that the compiler does not turn into a branch.
 #[inline(always)]
 pub(super) fn mask(bit: u64) -> u64 {
     std::hint::black_box(bit).wrapping_neg()
 }
 
-/// `b` where the mask is ones, `a` where it is zeros.
+/// Returns `b` where the mask is ones, `a` where it is zeros.
 #[inline(always)]
 fn select(a: [u64; 4], b: [u64; 4], mask: u64) -> [u64; 4] {
     std::array::from_fn(|i| a[i] ^ (mask & (a[i] ^ b[i])))
 }
 
 const fn minus_inverse(m: u64) -> u64 {
-    // Each step doubles the number of bits that are right; m is its own inverse modulo 8.
+    // Each step doubles the number of correct bits; m is its own inverse modulo 8.
     let (mut inverse, mut i) = (m, 0);
     while i < 5 {
         inverse = inverse.wrapping_mul(2u64.wrapping_sub(m.wrapping_mul(inverse)));
@@ -114,7 +114,7 @@ const fn minus_inverse(m: u64) -> u64 {
     inverse.wrapping_neg()
 }
 
-/// 2^n modulo m, for constants.
+/// Returns 2^n modulo m, for constants.
 const fn power_of_two(n: u32, m: [u64; 4]) -> [u64; 4] {
     let (mut power, mut i) = ([1, 0, 0, 0], 0);
     while i < n {
@@ -132,7 +132,7 @@ const fn power_of_two(n: u32, m: [u64; 4]) -> [u64; 4] {
     power
 }
 
-/// The words of a big-endian number, least significant first.
+/// Returns the words of a big-endian number, least significant first.
 #[inline(always)]
 fn words(bytes: &[u8; 32]) -> [u64; 4] {
     let [w3, w2, w1, w0] =
@@ -140,7 +140,7 @@ fn words(bytes: &[u8; 32]) -> [u64; 4] {
     [w0, w1, w2, w3]
 }
 
-/// Whether a big-endian number is below the modulus. Constant-time.
+/// Returns whether a big-endian number is below the modulus. Constant-time.
 pub(super) fn is_below<M: Modulus>(bytes: &[u8; 32]) -> bool {
     subtract(words(bytes), M::M).1 == 1
 }
@@ -163,35 +163,35 @@ impl<M: Modulus> Residue<M> {
         Residue(words, PhantomData)
     }
 
-    /// A constant, from its words.
+    /// Returns the constant with these words.
     pub(super) fn constant(words: [u64; 4]) -> Self {
         Self::of(words).mul(Self::of(M::SQUARE))
     }
 
-    /// A big-endian number of 256 bits, reduced.
+    /// Reduces a big-endian number of 256 bits.
     #[inline(always)]
     pub(super) fn from_bytes(bytes: &[u8; 32]) -> Self {
         Self::of(words(bytes)).mul(Self::of(M::SQUARE))
     }
 
-    /// A big-endian number of 384 bits, reduced.
+    /// Reduces a big-endian number of 384 bits.
     #[inline(always)]
     pub(super) fn from_wide(bytes: &[u8; 48]) -> Self {
         let (mut high, mut low) = ([0; 32], [0; 32]);
         high[16..].copy_from_slice(&bytes[..16]);
         low.copy_from_slice(&bytes[16..]);
-        // The high part counts 2^256 times.
+        // The high part has weight 2^256.
         Self::of(words(&high)).mul(Self::of(M::CUBE)).add(Self::from_bytes(&low))
     }
 
-    /// The number below the modulus, in words.
+    /// Returns the number below the modulus, in words.
     #[inline(always)]
     fn number(self) -> [u64; 4] {
         let [w0, w1, w2, w3] = self.0;
         Self::reduce([w0, w1, w2, w3, 0, 0, 0, 0]).0
     }
 
-    /// The number below the modulus, big-endian.
+    /// Returns the number below the modulus, big-endian.
     #[inline(always)]
     pub(super) fn to_bytes(self) -> [u8; 32] {
         let mut out = [0; 32];
@@ -201,13 +201,13 @@ impl<M: Modulus> Residue<M> {
         out
     }
 
-    /// The lowest bit of the number, which RFC 9380 calls its sign.
+    /// Returns the lowest bit of the number, which RFC 9380 calls its sign.
     #[inline(always)]
     pub(super) fn sign(self) -> u64 {
         self.number()[0] & 1
     }
 
-    /// A number below 2^256 m, divided by 2^256.
+    /// Divides a number below 2^256 m by 2^256.
     #[inline(always)]
     fn reduce(t: [u64; 8]) -> Self {
         let [t0, t1, t2, t3, t4, t5, t6, t7] = t;
@@ -219,15 +219,15 @@ impl<M: Modulus> Residue<M> {
         Self::once(t, carry)
     }
 
-    /// A number below 2 m, of which `carry` is the fifth word, less m if it is not below m.
+    /// Subtracts m from a number below 2 m, with fifth word `carry`, unless it is below m.
     #[inline(always)]
     fn once(t: [u64; 4], carry: u64) -> Self {
         let (reduced, borrow) = subtract(t, M::M);
-        // It is below m if subtracting borrows what it does not have.
+        // The number is below m if the subtraction borrows more than the carry.
         Self::of(select(reduced, t, mask(borrow & (carry ^ 1))))
     }
 
-    /// The product. One factor may be any number of 256 bits.
+    /// Returns the product. One factor may be any number of 256 bits.
     #[inline(always)]
     pub(super) fn mul(self, other: Self) -> Self {
         let (a, b) = (self.0, other.0);
@@ -242,7 +242,7 @@ impl<M: Modulus> Residue<M> {
         Self::reduce(t)
     }
 
-    /// The square.
+    /// Returns the square.
     #[inline(always)]
     pub(super) fn square(self) -> Self {
         let a = self.0;
@@ -268,7 +268,7 @@ impl<M: Modulus> Residue<M> {
         Self::reduce([t0, t1, t2, t3, t4, t5, t6, t7])
     }
 
-    /// The sum.
+    /// Returns the sum.
     #[inline(always)]
     pub(super) fn add(self, other: Self) -> Self {
         let (a, b) = (self.0, other.0);
@@ -279,7 +279,7 @@ impl<M: Modulus> Residue<M> {
         Self::once([t0, t1, t2, t3], c)
     }
 
-    /// The negative.
+    /// Returns the negative.
     #[inline(always)]
     pub(super) fn negative(self) -> Self {
         let (negative, _) = subtract(M::M, self.0);
@@ -287,22 +287,23 @@ impl<M: Modulus> Residue<M> {
         Self::once(negative, 0)
     }
 
-    /// 1 if the two are equal, 0 otherwise.
+    /// Returns 1 if the two are equal, 0 otherwise.
     #[inline(always)]
     pub(super) fn equals(self, other: Self) -> u64 {
         let any = self.0.iter().zip(other.0).fold(0, |any, (a, b)| any | (a ^ b));
-        // The top bit of any | -any is set exactly if any is not 0.
+        // The top bit of any | -any is set if and only if any is not 0.
         ((any | any.wrapping_neg()) >> 63) ^ 1
     }
 
-    /// `other` if the bit is 1, `self` if it is 0.
+    /// Returns `other` if the bit is 1, `self` if it is 0.
     #[inline(always)]
     pub(super) fn or(self, other: Self, bit: u64) -> Self {
         Self::of(select(self.0, other.0, mask(bit)))
     }
 }
 
-/// The inverse modulo the order, by Fermat; 0 for 0. Slow: for a key, not for points.
+/// Returns the inverse modulo the order, computed with Fermat's theorem; 0 for 0. Slow: meant for a key, not for
+/// points.
 pub(super) fn inverse_of_scalar(scalar: &[u8; 32]) -> [u8; 32] {
     let mut base = Residue::<Order>::from_bytes(scalar);
     let mut power = Residue::<Order>::ONE;

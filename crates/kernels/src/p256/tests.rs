@@ -1,4 +1,4 @@
-//! The kernel against the RFC's vectors and against a slow oracle of big integers.
+//! Compares the kernel with the RFC's vectors and with a slow big-integer oracle.
 
 use num_bigint::BigUint;
 use proptest::prelude::*;
@@ -96,7 +96,7 @@ fn multiple(k: &BigUint, point: &Affine) -> Affine {
     sum
 }
 
-/// The map as RFC 9380, section 6.6.2, writes it.
+/// The map as in RFC 9380, section 6.6.2.
 fn sswu(u: &BigUint) -> (BigUint, BigUint) {
     let (a, z) = (neg(&int(3)), neg(&int(10)));
     let t = inv(&((&z * &z * u.pow(4) + &z * u.pow(2)) % p()));
@@ -233,7 +233,7 @@ fn rfc_9380_appendix_j_1() {
     assert_eq!(found, 15, "five messages: one element each for NU, two for RO");
 }
 
-/// The facts that make exceptions unnecessary in the map.
+/// The facts by which the map has a single exception.
 #[test]
 fn the_map_has_one_exception() {
     let z = neg(&int(10));
@@ -244,7 +244,7 @@ fn the_map_has_one_exception() {
     assert!(is_square(&g(&(b() * inv(&(z * neg(&int(3)) % p())) % p()))));
 }
 
-/// The exceptions, each way: u = 0, and the roots of -1/Z.
+/// The exceptions of either kind: u = 0, and the roots of -1/Z.
 #[test]
 fn the_map_agrees_with_the_oracle() {
     let root = sqrt(&inv(&int(10)));
@@ -259,7 +259,8 @@ fn the_map_agrees_with_the_oracle() {
     }
 }
 
-/// A point has at most four numbers: the equations for t = Z u^2 are two quadratic ones, and the sign of u shows.
+/// At most four numbers map to a point: the equations for t = Z u^2 are two quadratic ones, and the point determines
+/// the sign of u.
 #[test]
 fn no_point_has_more_than_four_numbers() {
     for u in samples(20).iter().map(|s| s % p()) {
@@ -273,7 +274,8 @@ fn no_point_has_more_than_four_numbers() {
     }
 }
 
-/// Lengths around those computed together, around the batch that shares an inversion, and several batches with a rest.
+/// Lengths around the number computed together, around the batch that shares an inversion, and several batches with a
+/// remainder.
 #[test]
 fn every_length_agrees_with_single_items() {
     let all: Vec<[u8; 48]> = samples(3 * 64 + 3).iter().map(|s| bytes(&(s >> 128u32))).collect();
@@ -303,7 +305,7 @@ fn every_length_agrees_with_single_items() {
 fn numbers_without_a_point_are_refused_wherever_they_stand() {
     let good: Vec<[u8; 32]> = points(9).iter().map(|p| *p.first_chunk().unwrap()).collect();
     let on_twist = samples(40).into_iter().map(|s| s % p()).find(|x| !is_square(&g(x))).unwrap();
-    // Some number below 2^224 is an abscissa, and so is that number plus p, but for its encoding.
+    // Some number below 2^224 is an abscissa; adding p to it gives a non-canonical encoding of it.
     let small = (0..100).map(int).find(|x| is_square(&g(x))).unwrap();
     let not_reduced = &small + p();
     let mut out = [[0; 64]];
@@ -333,7 +335,7 @@ fn multiples_agree_with_the_oracle() {
     }
 }
 
-/// The order of the group is a prime, so no point but the identity has a low order.
+/// The order of the group is prime, so no point but the identity has a low order.
 #[test]
 fn every_point_has_the_order_of_the_group() {
     for point in points(3).iter().chain([&generator()]) {
@@ -343,7 +345,7 @@ fn every_point_has_the_order_of_the_group() {
     for base in [2u32, 3, 5, 7, 11, 13] {
         assert_eq!(int(base).modpow(&(order() - 1u8), &order()), int(1));
     }
-    // By Hasse, the number of points is within 2 sqrt(p) of p + 1: it is the order itself, once.
+    // By Hasse's theorem, the number of points is within 2 sqrt(p) of p + 1, and the order is its only multiple there.
     let distance = p() + 1u8 - order();
     assert!(&distance * &distance <= int(4) * p() && order() * 2u8 > p() + 1u8 + (int(1) << 129u32));
 }
@@ -354,7 +356,7 @@ fn what_is_not_a_point_is_refused_wherever_it_stands() {
     let (x, y) = decoded(&good[0]).unwrap();
     let small = (0..100).map(int).find(|x| is_square(&g(x))).unwrap();
     let root = sqrt(&g(&small));
-    // An abscissa below 2^224 has a second encoding.
+    // An abscissa below 2^224 has a second, non-canonical encoding.
     let forged = [
         [x.clone(), neg(&y) + 1u8],
         [x.clone(), y.clone() ^ int(1)],
@@ -374,7 +376,7 @@ fn what_is_not_a_point_is_refused_wherever_it_stands() {
             assert_eq!(multiply(&[1; 32], &mut all), Err(at), "{x} {y}");
         }
     }
-    // A refusal leaves nothing behind: neither in the scalar nor in the library.
+    // A refusal leaves no trace, neither in the scalar nor in the library.
     let mut again = good.clone();
     assert_eq!(multiply(&[1; 32], &mut again), Ok(()));
     assert!(zip(&good, &again).all(|(before, after)| before != after));
@@ -406,7 +408,7 @@ proptest! {
         prop_assert_eq!(&ab, &multiplied(&points, [&b, &a]));
         prop_assert!(ab != Ok(points.clone()));
         prop_assert_eq!(multiplied(&points, [&a, &inverse(&a)]), Ok(points.clone()));
-        // The sign of a point is immaterial to the abscissae of its multiples.
+        // The sign of a point does not affect the abscissae of its multiples.
         let negative = |point: &Point| encoded(&decoded(point).map(|(x, y)| (x, neg(&y))).unwrap());
         let negatives: Vec<Point> = points.iter().map(negative).collect();
         let [plus, minus] = [points, negatives].map(|points| multiplied(&points, [&a, &b]).unwrap());

@@ -1,9 +1,9 @@
-//! Numbers, moduli and tests of primality by aws-lc's arithmetic. All foreign calls of this kernel are in this file.
+//! Numbers, moduli and primality tests with aws-lc's arithmetic. All foreign calls of this kernel are in this file.
 //!
-//! A number has the width that it was set with, or that of the modulus that it was last reduced by, whatever its value:
-//! the library keeps leading zeros. `BN_mod_mul_montgomery` takes the same steps for all values where both factors have
-//! the width of the modulus, and `BN_mod_exp_mont_consttime` reads all words of an exponent, in windows of fixed
-//! position, and all of its table for each. Freed memory is wiped, also that of a context.
+//! A number has the width with which it was set, or the width of the modulus by which it was last reduced, for any
+//! value: the library keeps leading zeros. `BN_mod_mul_montgomery` takes the same steps for all values if both factors
+//! have the width of the modulus, and `BN_mod_exp_mont_consttime` reads all words of an exponent, in windows at fixed
+//! positions, and all of its table for each. Freed memory is wiped, including a context's.
 
 use crate::memory;
 use aws_lc_sys::{
@@ -17,23 +17,23 @@ use std::ffi::c_int;
 use std::ptr::null_mut;
 use zeroize::Zeroizing;
 
-/// Ends the process: with the arguments that this file gives, the library fails only where memory runs out.
+/// Ends the process on failure: with the arguments used in this file, the library fails only if memory runs out.
 fn require(done: bool) {
     if !done {
         memory::exit("a number for Paillier's encryption cannot be had");
     }
 }
 
-/// A number. Its memory is wiped when it is dropped.
+/// A number, whose memory is wiped on drop.
 pub(super) struct Number(*mut BIGNUM);
 
-// SAFETY: a number is memory of its own, which the library changes only through a pointer that is not const.
+// SAFETY: a number is its own allocation, which the library changes only through a pointer that is not const.
 unsafe impl Send for Number {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Number {}
 
 impl Number {
-    /// Zero.
+    /// Returns zero.
     pub(super) fn zero() -> Number {
         // SAFETY: no conditions.
         let number = unsafe { BN_new() };
@@ -41,42 +41,42 @@ impl Number {
         Number(number)
     }
 
-    /// From bytes, the least significant first.
+    /// Makes a number from bytes, the least significant first.
     pub(super) fn new(bytes: &[u8]) -> Number {
         let mut number = Number::zero();
         number.set(bytes);
         number
     }
 
-    /// Replaces the number, and its width by the length of the bytes.
+    /// Sets the number to these bytes, and its width to their length.
     pub(super) fn set(&mut self, bytes: &[u8]) {
-        // SAFETY: `bytes` is read for its length; the number is ours exclusively.
+        // SAFETY: `bytes` is read for its length; our access to the number is exclusive.
         require(unsafe { !BN_le2bn(bytes.as_ptr(), bytes.len(), self.0).is_null() });
     }
 
-    /// Writes the number, with zeros up to the length of `out`, in which it must fit.
+    /// Writes the number to `out`, with zeros up to its length, in which it must fit.
     pub(super) fn get(&self, out: &mut [u8]) {
         // SAFETY: `out` is written within its length.
         let fits = unsafe { BN_bn2le_padded(out.as_mut_ptr(), out.len(), self.0) } == 1;
         assert!(fits, "a number is read in its width");
     }
 
-    /// Replaces the number by its greatest common divisor with another, and says whether that is 1. Only the widths
-    /// and the result show.
+    /// Returns whether the greatest common divisor with another number is 1. Only the widths and the result are
+    /// revealed.
     pub(super) fn is_coprime_to(&self, other: &Number, scratch: &mut Scratch) -> bool {
         let divisor = Number::zero();
-        // SAFETY: all pointers are valid, and what is written is ours exclusively.
+        // SAFETY: all pointers are valid, and our access to written numbers is exclusive.
         unsafe {
             require(BN_gcd(divisor.0, self.0, other.0, scratch.0) == 1);
             BN_is_one(divisor.0) == 1
         }
     }
 
-    /// Whether it is prime, by the test of Miller and Rabin with witnesses from the library's generator. A composite
-    /// number shows; of a prime only the width does, and sometimes that a witness was drawn once more.
+    /// Returns whether the number is prime, with the Miller-Rabin test and witnesses from the library's generator. A
+    /// composite number is revealed; a prime reveals only its width, and sometimes that a witness was drawn again.
     ///
-    /// `random`: whether it was drawn at random. Then fewer rounds make an error as unlikely, 2^-128; a number that
-    /// someone chose passes with 2^-128 too.
+    /// `random` states whether it was drawn at random. In that case fewer rounds give the same error probability,
+    /// 2^-128; a maliciously chosen number also passes with probability 2^-128.
     pub(super) fn is_prime(&self, random: bool, scratch: &mut Scratch) -> bool {
         let rounds = if random { BN_prime_checks_for_generation } else { BN_prime_checks_for_validation };
         let mut prime: c_int = 0;
@@ -85,13 +85,13 @@ impl Number {
         prime == 1
     }
 
-    /// Whether a number of this many bits is the power of an integer with this exponent. Not constant-time.
+    /// Returns whether a number of this many bits is a power of an integer with this exponent. Not constant-time.
     pub(super) fn vartime_is_power(&self, exponent: u32, bits: u32, scratch: &mut Scratch) -> bool {
         let (root, power, times) = (Number::zero(), Number::zero(), Number::zero());
-        // SAFETY: all pointers are valid, and what is written is ours exclusively.
+        // SAFETY: all pointers are valid, and our access to written numbers is exclusive.
         unsafe {
             require(BN_set_word(times.0, exponent.into()) == 1);
-            // The greatest root whose power is not above the number, from its top bit down.
+            // The greatest root whose power does not exceed the number, from its top bit down.
             for bit in (0..=bits / exponent).rev() {
                 let bit = bit as c_int;
                 require(BN_set_bit(root.0, bit) == 1);
@@ -109,12 +109,12 @@ impl Number {
 
 impl Drop for Number {
     fn drop(&mut self) {
-        // SAFETY: it is from `zero`, and freed once.
+        // SAFETY: the pointer is from `zero`, and freed once.
         unsafe { BN_clear_free(self.0) }
     }
 }
 
-/// Room for what the library computes on the way. Each call or batch has its own.
+/// Scratch space for the library's intermediate results. Each call or batch has its own.
 pub(super) struct Scratch(*mut BN_CTX);
 
 impl Scratch {
@@ -128,7 +128,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // SAFETY: it is from `new`, and freed once.
+        // SAFETY: the pointer is from `new`, and freed once.
         unsafe { BN_CTX_free(self.0) }
     }
 }
@@ -139,13 +139,14 @@ pub(super) struct Modulus {
     number: Number,
 }
 
-// SAFETY: the library only reads a context of Montgomery's multiplication once it is made.
+// SAFETY: the library only reads a Montgomery context after its creation.
 unsafe impl Send for Modulus {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Modulus {}
 
 impl Modulus {
-    /// From bytes, the least significant first, in whole words of which the last is not 0. Only the length shows.
+    /// Makes a modulus from bytes, the least significant first, in whole words of which the last is not 0. Only the
+    /// length is revealed.
     pub(super) fn new(bytes: &[u8], scratch: &mut Scratch) -> Modulus {
         let number = Number::new(bytes);
         // SAFETY: both pointers are valid.
@@ -154,12 +155,12 @@ impl Modulus {
         Modulus { montgomery, number }
     }
 
-    /// The modulus itself.
+    /// Returns the modulus itself.
     pub(super) fn number(&self) -> &Number {
         &self.number
     }
 
-    /// 1 in Montgomery's representation, in as many bytes as the modulus has.
+    /// Returns 1 in Montgomery's representation, with the length of the modulus in bytes.
     pub(super) fn one(&self, scratch: &mut Scratch, width: usize) -> Zeroizing<Vec<u8>> {
         let mut bytes = Zeroizing::new(vec![0; width]);
         bytes[0] = 1;
@@ -169,33 +170,34 @@ impl Modulus {
         bytes
     }
 
-    /// a b / R, in place of a. One of the two must be below m, the other below R; both of the width of m.
+    /// Replaces a with a b / R. One of the two must be below m, the other below R; both have the width of m.
     pub(super) fn multiply(&self, a: &mut Number, b: &Number, scratch: &mut Scratch) {
-        // SAFETY: all pointers are valid, `a` is ours exclusively, and the library allows it as input and output.
+        // SAFETY: all pointers are valid, our access to `a` is exclusive, and the library allows it as input and
+        // output.
         require(unsafe { BN_mod_mul_montgomery(a.0, a.0, b.0, self.montgomery, scratch.0) } == 1);
     }
 
-    /// a a / R, in place, for a below m.
+    /// Replaces a with a a / R, for a below m.
     pub(super) fn square(&self, a: &mut Number, scratch: &mut Scratch) {
         // SAFETY: as in `multiply`.
         require(unsafe { BN_mod_mul_montgomery(a.0, a.0, a.0, self.montgomery, scratch.0) } == 1);
     }
 
-    /// a R mod m, in place, for any a of the width of m.
+    /// Replaces a with a R mod m, for any a of the width of m.
     pub(super) fn enter(&self, a: &mut Number, scratch: &mut Scratch) {
         // SAFETY: as in `multiply`.
         require(unsafe { BN_to_montgomery(a.0, a.0, self.montgomery, scratch.0) } == 1);
     }
 
-    /// a / R mod m, in place, for any a below m R of at most twice the width.
+    /// Replaces a with a / R mod m, for any a below m R of at most twice the width.
     pub(super) fn leave(&self, a: &mut Number, scratch: &mut Scratch) {
         // SAFETY: as in `multiply`.
         require(unsafe { BN_from_montgomery(a.0, a.0, self.montgomery, scratch.0) } == 1);
     }
 
-    /// base^exponent, in place of the base, not in Montgomery's representation. The base is below m.
+    /// Replaces the base with base^exponent, not in Montgomery's representation. The base is below m.
     pub(super) fn power(&self, base: &mut Number, exponent: &Number, scratch: &mut Scratch) {
-        // SAFETY: as in `multiply`; the context is that of the modulus.
+        // SAFETY: as in `multiply`; the context belongs to the modulus.
         let done = unsafe {
             BN_mod_exp_mont_consttime(base.0, base.0, exponent.0, self.number.0, scratch.0, self.montgomery)
         };
@@ -205,7 +207,7 @@ impl Modulus {
 
 impl Drop for Modulus {
     fn drop(&mut self) {
-        // SAFETY: it is from `new`, and freed once.
+        // SAFETY: the pointer is from `new`, and freed once.
         unsafe { BN_MONT_CTX_free(self.montgomery) }
     }
 }

@@ -1,23 +1,23 @@
-//! (1 + k N) c^w s^N modulo N^2. Both powers share their squarings, as Straus has it: so the randomness of a result
-//! costs a fifth of it.
+//! (1 + k N) c^w s^N modulo N^2. Both powers share their squarings (Straus's trick), so the randomness of a result
+//! takes a fifth of its cost.
 
 use super::aws_lc::{Number, Scratch};
 use super::table::{Masks, Row, digit, digits};
 use super::{PublicKey, words};
 use zeroize::Zeroizing;
 
-/// Bits of a window of the exponents.
+/// Length of a window of the exponents in bits.
 const BITS: usize = 5;
 
-/// Room for the calculation, used again for each result.
+/// Scratch space for the calculation, reused for each result.
 pub(super) struct Combiner<'a> {
     key: &'a PublicKey,
     scratch: Scratch,
-    /// The exponent of the randomness.
+    /// The exponent N of the randomness.
     n: words::Words,
     /// 1 in Montgomery's representation.
     one: Zeroizing<Vec<u8>>,
-    /// Of the ciphertext and of the randomness.
+    /// Powers of the ciphertext and of the randomness.
     powers: [Row; 2],
     product: Number,
     factor: Number,
@@ -47,7 +47,8 @@ impl Combiner<'_> {
     pub(super) fn combine(&mut self, [constant, weight, ciphertext, random]: [&[u8]; 4], out: &mut [u8]) {
         let (square, scratch) = (&self.key.square, &mut self.scratch);
         let weight = words::load(weight);
-        // below N^2 with its EXCESS bytes, and s^N depends on s modulo N only: it need not be reduced.
+        // The number is below N^2 even with its EXCESS bytes, and s^N depends only on s modulo N, so s need not be
+        // reduced.
         let mut random = words::load(random);
         words::zero_to_one(&mut random);
         let bases = [Zeroizing::new(ciphertext.to_vec()), words::bytes(&random)];
@@ -64,7 +65,7 @@ impl Combiner<'_> {
             self.powers[0].choose(&[digit::<BITS>(&weight, place)], &mut self.masks, &mut self.chosen);
             self.factor.set(&self.chosen);
             square.multiply(&mut self.product, &self.factor, scratch);
-            // The exponent is public here, the base is not.
+            // The exponent is public here, but the base is not.
             let digit = digit::<BITS>(&self.n, place);
             if digit != 0 {
                 self.powers[1].get(digit, &mut self.chosen);
@@ -80,13 +81,13 @@ impl Combiner<'_> {
         words::increment(&mut factor);
         words::store(&factor, &mut self.chosen);
         self.factor.set(&self.chosen);
-        // Takes the product out of Montgomery's representation.
+        // Also converts the product out of Montgomery's representation.
         square.multiply(&mut self.product, &self.factor, scratch);
         self.product.get(out);
     }
 }
 
-/// Sets a number to the bytes, with leading zeros up to the length of the room.
+/// Sets a number to the bytes, with leading zeros up to the length of `room`.
 fn widen(number: &mut Number, bytes: &[u8], room: &mut [u8]) {
     let (low, high) = room.split_at_mut(bytes.len());
     low.copy_from_slice(bytes);

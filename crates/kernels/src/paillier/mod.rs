@@ -1,37 +1,36 @@
 //! Paillier's encryption, in batches (P. Paillier, "Public-key cryptosystems based on composite degree residuosity
-//! classes", EUROCRYPT 1999), as operations on encrypted Bloom filters need it (A. Davidson and C. Cid, "An efficient
-//! toolkit for computing private set operations", ACISP 2017).
+//! classes", EUROCRYPT 1999), as needed for operations on encrypted Bloom filters (A. Davidson and C. Cid, "An
+//! efficient toolkit for computing private set operations", ACISP 2017).
 //!
 //! N = p q is the public key. An encryption of m modulo N is (1 + m N) s^N modulo N^2 for a random s. The product of
-//! two ciphertexts is an encryption of the sum of their messages, and a power is one of a multiple.
+//! two ciphertexts is an encryption of the sum of their messages, and a power encrypts a multiple.
 //!
 //! Numbers are bytes, the least significant first, of fixed width: a number modulo N has as many bits as N, a
-//! ciphertext twice as many. Modular multiplication is aws-lc's, which TLS links anyway.
+//! ciphertext twice as many. Modular multiplication uses aws-lc, which TLS links anyway.
 //!
 //! # Constant time
 //!
 //! No branch and no address depends on a message, a weight, randomness or the secret key in [`PublicKey::combine`],
 //! [`PublicKey::multiply`], [`SecretKey::encrypt`], [`SecretKey::decrypt`] and [`SecretKey::prove`]. The library's
-//! division branches, so remainders of secrets are taken by Montgomery's reduction, or bit by bit. Exponents have fixed
-//! width, so leading zeros do not show. What shows:
+//! division branches, so remainders of secrets are computed with Montgomery reduction, or bit by bit. Exponents have
+//! fixed width, so leading zeros are not revealed. The following is revealed:
 //!
 //! * [`PublicKey::new`], [`PublicKey::proven`] and [`PublicKey::check`] branch on their inputs, which are public.
-//! * How a key came about: how many candidates were drawn before a prime was found, and in which step each of the
-//!   others was refused.
-//! * Of [`SecretKey::prove`], what the proof says, and how many numbers were drawn before one had the Jacobi symbol -1.
+//! * Key generation reveals how many candidates were drawn before a prime was found, and at which step each of the
+//!   others was rejected.
+//! * [`SecretKey::prove`] reveals the proof, and how many numbers were drawn before one had the Jacobi symbol -1.
 //! * When a key first encrypts: how many primes below 2^16 divide p - 1 and q - 1, and how many small numbers do not
-//!   generate the group. That is a few bits, once.
-//! * That a number is below its modulus and fits its width, which the library checks by branches. It always is and
-//!   does.
+//!   generate the group. These are a few bits, revealed once.
+//! * The library checks with branches that a number is below its modulus and fits its width, which always holds.
 //!
-//! # What is not protected
+//! # Limitations
 //!
-//! * [`PublicKey::new`] does not know whether N is the product of two primes, nor whether gcd(N, phi(N)) = 1. That
-//!   takes a proof, and [`PublicKey::proven`].
-//! * The owner of a sound modulus may encrypt any number modulo N. One that is 0 modulo p and 1 modulo q is two messages
-//!   in one ciphertext, and no proof of N rules it out.
+//! * [`PublicKey::new`] does not check that N is the product of two primes and that gcd(N, phi(N)) = 1. That takes a
+//!   proof, and [`PublicKey::proven`].
+//! * The owner of a sound modulus may encrypt any number modulo N. A number that is 0 modulo p and 1 modulo q puts two
+//!   messages into one ciphertext, and no proof of N excludes it.
 //! * Ciphertexts are not authenticated: anyone can change their messages.
-//! * Faults: a decryption that is wrong modulo one prime is not noticed.
+//! * A fault that makes a decryption wrong modulo one prime is not detected.
 
 mod aws_lc;
 mod combine;
@@ -56,47 +55,47 @@ use std::sync::OnceLock;
 use words::Divisor;
 use zeroize::Zeroizing;
 
-/// Bytes of randomness above the width of the modulus, so that a number of that many bytes is nearly uniform modulo it.
+/// Number of bytes of randomness in excess of the modulus, so that the number is nearly uniform modulo it.
 const EXCESS: usize = 16;
 
-/// The least and the greatest number of bits of a modulus. The least is for tests.
+/// The minimum and maximum length of a modulus in bits. The minimum is for tests.
 const BITS: std::ops::RangeInclusive<usize> = 256..=8192;
 
-/// What is wrong with a modulus that was received.
+/// The reason why a received modulus is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unsound {
-    /// Its length is not a multiple of 128 bits from 256 to 8192, or its top bit is not set.
+    /// The length is not a multiple of 128 bits from 256 to 8192, or the top bit is not set.
     Length,
-    /// It is even.
+    /// The modulus is even.
     Even,
-    /// A prime below 2^16 divides it.
+    /// A prime below 2^16 divides the modulus.
     SmallFactor,
-    /// It is prime.
+    /// The modulus is prime.
     Prime,
-    /// It is the power of another integer.
+    /// The modulus is a power of another integer.
     Power,
-    /// It is not proven that it has two prime factors and that gcd(N, phi(N)) = 1.
+    /// The proof that the modulus has two prime factors and that gcd(N, phi(N)) = 1 is invalid.
     Proof,
 }
 
-/// A modulus N, for those who know N only.
+/// A modulus N without its factors.
 pub struct PublicKey {
     n: Vec<u8>,
     modulus: Modulus,
     square: Modulus,
-    /// N R modulo N^2, for products by N.
+    /// N R modulo N^2, for multiplying by N.
     n_in_square: Number,
 }
 
 impl PublicKey {
-    /// From a modulus that was received without a proof; [`PublicKey::proven`] takes one.
+    /// Makes a key from a received modulus without a proof; [`PublicKey::proven`] verifies one.
     ///
     /// Not constant-time.
     ///
     /// # Errors
     ///
-    /// What is wrong with it. A modulus without an error need not have two prime factors.
+    /// The defect of the modulus. A modulus without a detected defect may still not have two prime factors.
     pub fn new(n: &[u8]) -> Result<PublicKey, Unsound> {
         if !BITS.contains(&(8 * n.len())) || !n.len().is_multiple_of(16) || n[n.len() - 1] < 0x80 {
             return Err(Unsound::Length);
@@ -112,7 +111,7 @@ impl PublicKey {
         if number.is_prime(false, &mut scratch) {
             return Err(Unsound::Prime);
         }
-        // A root is above 2^16, and an exponent that is not prime has a prime divisor.
+        // A root is above 2^16, and it suffices to test prime exponents.
         let primes = small_primes().iter().map(|prime| prime.value.into());
         let mut exponents = primes.take_while(|prime| 16 * prime <= bits);
         if exponents.any(|exponent| number.vartime_is_power(exponent, bits, &mut scratch)) {
@@ -121,7 +120,7 @@ impl PublicKey {
         Ok(PublicKey::unchecked(n, &mut scratch))
     }
 
-    /// From a modulus that is sound.
+    /// Makes a key from a sound modulus.
     fn unchecked(n: &[u8], scratch: &mut Scratch) -> PublicKey {
         let words = words::load(n);
         let square = words::bytes(&words::multiply_add(&[], &words, &words));
@@ -131,33 +130,33 @@ impl PublicKey {
         PublicKey { n: n.to_vec(), modulus: Modulus::new(n, scratch), square, n_in_square }
     }
 
-    /// The modulus.
+    /// Returns the modulus, the least significant byte first.
     pub fn n(&self) -> &[u8] {
         &self.n
     }
 
-    /// Bits of the modulus.
+    /// Returns the length of the modulus in bits.
     pub fn bits(&self) -> usize {
         8 * self.n.len()
     }
 
-    /// Bytes of a ciphertext.
+    /// Returns the length of a ciphertext in bytes.
     pub fn width(&self) -> usize {
         2 * self.n.len()
     }
 
-    /// Bytes of randomness for each result of [`PublicKey::combine`].
+    /// Returns the number of random bytes for each result of [`PublicKey::combine`].
     pub fn randomness(&self) -> usize {
         self.n.len() + EXCESS
     }
 
-    /// Whether these are ciphertexts: below N^2 and coprime to N. One greatest common divisor serves all of them.
+    /// Checks that these are ciphertexts: below N^2 and coprime to N. One greatest common divisor serves all of them.
     ///
     /// Not constant-time: ciphertexts are public.
     ///
     /// # Errors
     ///
-    /// The position of the first that is not.
+    /// The position of the first number that is not a ciphertext.
     ///
     /// # Panics
     ///
@@ -173,7 +172,7 @@ impl PublicKey {
         if self.are_units(reduced, &mut scratch) {
             return if reduced.len() == all.len() { Ok(()) } else { Err(reduced.len()) };
         }
-        // The first that is not a unit is in here.
+        // Bisects for the first number that is not a unit.
         let (mut start, mut end) = (0, reduced.len());
         while end - start > 1 {
             let middle = start.midpoint(end);
@@ -182,9 +181,9 @@ impl PublicKey {
         Err(start)
     }
 
-    /// Whether numbers below N^2 are all coprime to N.
+    /// Returns whether numbers below N^2 are all coprime to N.
     fn are_units(&self, numbers: &[&[u8]], scratch: &mut Scratch) -> bool {
-        // Powers of R do not matter: R is a unit.
+        // Powers of R do not matter, because R is a unit.
         let (mut product, mut factor) = (widened(&[1], self.n.len()), Number::zero());
         for number in numbers {
             factor.set(number);
@@ -194,7 +193,7 @@ impl PublicKey {
         product.is_coprime_to(self.modulus.number(), scratch)
     }
 
-    /// Multiplies each ciphertext by another, modulo N^2: their messages add up.
+    /// Multiplies each ciphertext by another, modulo N^2, which adds their messages.
     ///
     /// # Panics
     ///
@@ -217,7 +216,7 @@ impl PublicKey {
     ///
     /// # Panics
     ///
-    /// If the slices differ in length, or the length is not a multiple of that width.
+    /// If the slices differ in length, or the length is not a multiple of this width.
     pub fn multiply_numbers(&self, products: &mut [u8], by: &[u8]) {
         assert_eq!(products.len(), by.len(), "multiply_numbers: as many factors as products");
         let (mut scratch, mut a, mut b, width) =
@@ -232,18 +231,18 @@ impl PublicKey {
         }
     }
 
-    /// Writes (1 + k N) c^w s^N modulo N^2 for each constant k, weight w, ciphertext c and random s: an encryption of
-    /// k + w m where c is one of m.
+    /// Writes (1 + k N) c^w s^N modulo N^2 for each constant k, weight w, ciphertext c and random s: an encryption of k
+    /// + w m if c encrypts m.
     ///
     /// Constants and weights have the width of N and may be any numbers. The random numbers have
-    /// [`PublicKey::randomness`] bytes each. If these are uniform, s is nearly uniform modulo N; that it is not coprime
-    /// to N is as likely as a factor of N is to be guessed. 0 counts as 1.
+    /// [`PublicKey::randomness`] bytes each. If these are uniform, s is nearly uniform modulo N; it is coprime to N
+    /// unless it happens to reveal a factor of N. A random number 0 is replaced with 1.
     ///
-    /// An encryption of k alone has the weight 0; the ciphertext does not matter then, if it is one.
+    /// For an encryption of k alone, set the weight to 0; any ciphertext then serves.
     ///
     /// # Panics
     ///
-    /// If the slices do not have a number each for as many results.
+    /// If the slices do not all have a number for each of the same number of results.
     pub fn combine(
         &self,
         constants: &[u8],
@@ -271,11 +270,12 @@ impl PublicKey {
     }
 }
 
-/// How many numbers of this width there are, without a division, which the tests of constant time do not allow.
+/// Returns the quotient of a length and a width, computed without a division, which the tests of constant time do not
+/// allow.
 ///
 /// # Panics
 ///
-/// If the last is not whole.
+/// If the length is not a multiple of the width.
 fn count(length: usize, width: usize) -> usize {
     let mut count = 0;
     while count * width < length {
@@ -285,12 +285,12 @@ fn count(length: usize, width: usize) -> usize {
     count
 }
 
-/// Whether a public number is below another of the same width.
+/// Returns whether a public number is below another of the same width.
 fn is_below(number: &[u8], other: &[u8]) -> bool {
     number.iter().rev().lt(other.iter().rev())
 }
 
-/// A number of this width, with leading zeros.
+/// Returns the number with leading zeros up to this width.
 fn widened(bytes: &[u8], width: usize) -> Number {
     let mut wide = Zeroizing::new(vec![0; width]);
     wide[..bytes.len()].copy_from_slice(bytes);

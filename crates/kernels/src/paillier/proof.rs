@@ -1,44 +1,45 @@
-//! A proof that a modulus is sound: N = p q for two primes that are 3 modulo 4, and gcd(N, phi(N)) = 1.
+//! A proof that a modulus is sound: N = p q for two primes congruent to 3 modulo 4, and gcd(N, phi(N)) = 1.
 //!
 //! This is Pi^mod, figure 16 of R. Canetti, R. Gennaro, S. Goldfeder, N. Makriyannis and U. Peled, "UC non-interactive,
-//! proactive, threshold ECDSA with identifiable aborts", CCS 2020. The challenge is a hash (Fiat and Shamir):
+//! proactive, threshold ECDSA with identifiable aborts", CCS 2020. The challenge is a hash (Fiat-Shamir):
 //!
 //! 1. The owner draws w below N with the Jacobi symbol -1.
-//! 2. BLAKE3 of what the proof is for, N and w gives y_1, ..., y_128 below N.
-//! 3. The owner gives z_i with z_i^N = y_i for the first 8 of them, and x_i with x_i^4 = (-1)^a_i w^b_i y_i for all.
-//!    The bits a_i and b_i make the right-hand side a square, and x_i is the root that is a square too.
+//! 2. BLAKE3 of the purpose of the proof, N and w gives y_1, ..., y_128 below N.
+//! 3. The owner sends z_i with z_i^N = y_i for the first 8 of them, and x_i with x_i^4 = (-1)^a_i w^b_i y_i for all.
+//!    The bits a_i and b_i make the right-hand side a square, and x_i is the root that is also a square.
 //!
-//! A proof is w, the z_i, the x_i, each of the width of N, then the a_i and the b_i in 16 bytes each.
+//! A proof consists of w, the z_i and the x_i, each with the width of N, then the a_i and the b_i in 16 bytes each.
 //!
 //! # Soundness
 //!
-//! All y_i and w must be coprime to N, or the proof is refused. So each y_i is a random element of the group of units.
+//! The verifier refuses the proof unless all y_i and w are coprime to N. So each y_i is a random element of the group
+//! of units.
 //!
 //! * Let d > 1 divide gcd(N, phi(N)). A prime l that divides d divides N, so it is above 2^16: [`PublicKey::new`]
-//!   refuses N otherwise. At most one unit in l is an N-th power, so all 8 are with probability below 2^-128. This
-//!   also excludes that the square of a prime divides N: that prime would divide phi(N).
+//!   refuses N otherwise. At most one unit in l is an N-th power, so all 8 are N-th powers with probability below
+//!   2^-128. This also excludes that the square of a prime divides N: that prime would divide phi(N).
 //! * Now N is a product of different primes, not of one. Modulo a prime, one unit in two is a fourth power if the prime
-//!   is 3 modulo 4, else one in four. So unless N is as claimed, at most one unit in 8 is a fourth power modulo N. The
-//!   factors 1, -1, w and -w make that at most one y in two, and all 128 with probability 2^-128.
+//!   is 3 modulo 4, otherwise one in four. So unless N is as claimed, at most one unit in 8 is a fourth power modulo N.
+//!   With the factors 1, -1, w and -w, at most one y in two has a root, and all 128 do with probability 2^-128.
 //!
-//! That is for each pair of N and w that is tried, with BLAKE3 as a random oracle.
+//! These bounds hold for each pair of N and w that is tried, with BLAKE3 as a random oracle.
 //!
 //! # Zero knowledge
 //!
-//! The proof shows nothing but that N is sound. Whoever may choose the oracle's answers makes one without the primes:
-//! for random units r and u, of which u has the Jacobi symbol -1, and random bits, w = u^N, x = r^(2 N),
-//! y = (-1)^a w^-b x^4 and z = (-1)^a u^-b r^8.
+//! The proof reveals only that N is sound. A simulator that chooses the oracle's answers makes one without the primes:
+//! for random units r and u, where u has the Jacobi symbol -1, and random bits, w = u^N, x = r^(2 N), y = (-1)^a w^-b
+//! x^4 and z = (-1)^a u^-b r^8.
 //!
 //! # Departures from the paper
 //!
-//! * 8 numbers have an N-th root in the proof, not all: small factors of N are excluded first, so that 8 suffice.
+//! * The proof has N-th roots of 8 numbers, not of all: small factors of N are excluded first, so 8 suffice.
 //! * w must be coprime to N. With w = 0, b_i = 1 and x_i = 0 would satisfy every equation.
-//! * It is fixed which of the four roots is x_i, so that the choice does not depend on secrets.
+//! * The choice of x_i among the four roots is fixed, so that it does not depend on secrets.
 //!
-//! # What is not proven
+//! # Limitations
 //!
-//! Where the proof comes from: anyone can send it again for the same purpose. For another one, only those who know the
-//! primes can make one, or nobody else could extract roots modulo N.
+//! The proof does not prove its origin: anyone can resend it for the same purpose. A proof for another purpose requires
+//! the primes, as otherwise roots modulo N could be extracted without them.
 
 use super::aws_lc::{Number, Scratch};
 use super::secret::{Half, SecretKey};
@@ -46,25 +47,25 @@ use super::words::{self, Words};
 use super::{EXCESS, PublicKey, Unsound, is_below};
 use zeroize::Zeroizing;
 
-/// How many numbers are hashed, each with a fourth root in the proof, and how many of them have an N-th root too.
+/// The number of hashed numbers, each with a fourth root in the proof, and the number of those with an N-th root too.
 const NUMBERS: usize = 128;
 const NTH_ROOTS: usize = 8;
 
-/// Bytes of the bits a_i, and of the bits b_i.
+/// Length in bytes of the bits a_i, and of the bits b_i.
 const BITS: usize = NUMBERS / 8;
 
 const CONTEXT: &str = "veilset 2026-11 proof of a Paillier modulus";
 
-/// Bytes of a proof for a modulus of this many bytes.
+/// Returns the length of a proof in bytes, for a modulus of `n_bytes` bytes.
 pub const fn proof_length(n_bytes: usize) -> usize {
     (1 + NTH_ROOTS + NUMBERS) * n_bytes + 2 * BITS
 }
 
 impl SecretKey {
-    /// Proves that the modulus is sound, for [`PublicKey::proven`] with the same purpose: what names the one use that the
-    /// proof is for. The same bytes from `fill` give the same proof.
+    /// Proves that the modulus is sound, for [`PublicKey::proven`] with the same purpose, which names the only use of
+    /// the proof. The same bytes from `fill` give the same proof.
     ///
-    /// Numbers are drawn until one has the Jacobi symbol -1. One in two has; bytes that repeat may take forever.
+    /// Numbers are drawn until one has the Jacobi symbol -1, as one in two has, so bytes that repeat may take forever.
     pub fn prove(&self, purpose: &[u8; 32], fill: &mut dyn FnMut(&mut [u8])) -> Vec<u8> {
         let (n, mut scratch) = (self.public().n(), Scratch::new());
         let p = Roots::new(&self.p, &self.q, &mut scratch);
@@ -74,7 +75,7 @@ impl SecretKey {
             fill(&mut random);
             let w = words::bytes(&words::remainder(&words::load(&random), &words::load(n)));
             let (w_p, w_q) = (p.fourth(&w, &mut scratch), q.fourth(&w, &mut scratch));
-            // Of the w that is published the difference is public, and the others are not used.
+            // For the published w this difference is public, and the other numbers are not used.
             if w_p.sign ^ w_q.sign == 1 {
                 break (w, w_p, w_q);
             }
@@ -89,7 +90,7 @@ impl SecretKey {
         }
         for (i, y) in numbers.iter().enumerate() {
             let (mut y_p, mut y_q) = (p.fourth(y, &mut scratch), q.fourth(y, &mut scratch));
-            // Both bits are published. Which of the signs of w is 1 is not.
+            // Both bits are published. The proof does not reveal which of the two signs of w is 1.
             let b = y_p.sign ^ y_q.sign;
             let a = y_p.sign ^ (w_p.sign & b);
             a_bits |= u128::from(a) << i;
@@ -108,13 +109,14 @@ impl SecretKey {
 }
 
 impl PublicKey {
-    /// From a modulus that was received with a proof that it is sound, made for this purpose.
+    /// Makes a key from a received modulus, and verifies the proof, made for this purpose, that it is sound.
     ///
     /// Not constant-time.
     ///
     /// # Errors
     ///
-    /// What is wrong with it: what [`PublicKey::new`] finds, or [`Unsound::Proof`] if this is no proof for it.
+    /// The defect of the modulus: the errors of [`PublicKey::new`], or [`Unsound::Proof`] if the proof is not valid for
+    /// it.
     pub fn proven(n: &[u8], purpose: &[u8; 32], proof: &[u8]) -> Result<PublicKey, Unsound> {
         let key = PublicKey::new(n)?;
         if key.is_proven_by(purpose, proof) { Ok(key) } else { Err(Unsound::Proof) }
@@ -146,14 +148,14 @@ impl PublicKey {
             })
     }
 
-    /// Whether z^N = y.
+    /// Returns whether z^N = y.
     fn is_nth_root(&self, z: &[u8], y: &[u8], scratch: &mut Scratch) -> bool {
         let mut power = Number::new(z);
         self.modulus.power(&mut power, &Number::new(self.n()), scratch);
         *self.reduced(&power) == *y
     }
 
-    /// Whether x^4 is this number.
+    /// Returns whether x^4 is this number.
     fn is_fourth_root(&self, x: &[u8], number: &[u8], scratch: &mut Scratch) -> bool {
         let mut power = Number::new(x);
         self.modulus.enter(&mut power, scratch);
@@ -163,7 +165,7 @@ impl PublicKey {
         *self.reduced(&power) == *number
     }
 
-    /// (-1)^a w^b y.
+    /// Returns (-1)^a w^b y.
     fn claimed(&self, y: &[u8], w: &[u8], [a, b]: [bool; 2], scratch: &mut Scratch) -> Zeroizing<Vec<u8>> {
         let mut product = Number::new(y);
         if b {
@@ -178,7 +180,7 @@ impl PublicKey {
         words::bytes(&words::difference(&words::zero(n.len()), &words::load(&number), &n))
     }
 
-    /// The bytes of a number below N.
+    /// Returns the bytes of a number below N.
     fn reduced(&self, number: &Number) -> Zeroizing<Vec<u8>> {
         let mut bytes = Zeroizing::new(vec![0; self.n().len()]);
         number.get(&mut bytes);
@@ -186,7 +188,7 @@ impl PublicKey {
     }
 }
 
-/// The numbers y_i of N and w, nearly uniform below N.
+/// Returns the numbers y_i for N and w, nearly uniform below N.
 fn hash(purpose: &[u8; 32], n: &[u8], w: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
     let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
     hasher.update(purpose).update(&(n.len() as u64).to_le_bytes()).update(n).update(w);
@@ -199,7 +201,7 @@ fn hash(purpose: &[u8; 32], n: &[u8], w: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
     (0..NUMBERS).map(number).collect()
 }
 
-/// The exponents of roots modulo one of the primes, here p; q is the other.
+/// The exponents for roots modulo one of the primes, here p; q is the other.
 struct Roots<'a> {
     half: &'a Half,
     /// 1 / N modulo p - 1.
@@ -216,8 +218,9 @@ struct Root {
 
 impl Roots<'_> {
     fn new<'a>(half: &'a Half, other: &Half, scratch: &mut Scratch) -> Roots<'a> {
-        // N is q modulo p - 1. With k = 1 / (1 - p) modulo q, which is the power q - 2, q divides 1 + k (p - 1), and
-        // the quotient is 1 / q modulo p - 1. It is below p, so an inverse of q modulo a power of 2 gives it.
+        // N is q modulo p - 1. With k = 1 / (1 - p) modulo q, computed as the power q - 2, q divides 1 + k (p - 1), and
+        // the quotient is 1 / q modulo p - 1. It is below p, so it can be computed with an inverse of q modulo a power
+        // of 2.
         let mut one = words::zero(half.p.len());
         one[0] = 1;
         let p = words::remainder(&half.p, &other.p);
@@ -236,19 +239,20 @@ impl Roots<'_> {
         Roots { half, nth: number(&nth), fourth: number(&fourth[..half.p.len()]) }
     }
 
-    /// The N-th root of a number below N.
+    /// Returns the N-th root of a number below N.
     fn nth(&self, number: &[u8], scratch: &mut Scratch) -> Words {
         let mut root = self.reduced(number, scratch);
         self.half.prime.power(&mut root, &self.nth, scratch);
         self.half.residue(&root)
     }
 
-    /// A fourth root, itself a square, of a number below N or of its negative.
+    /// Returns a fourth root of a number below N or of its negative; the root is itself a square.
     fn fourth(&self, number: &[u8], scratch: &mut Scratch) -> Root {
         let prime = &self.half.prime;
         let mut root = self.reduced(number, scratch);
         let number = self.half.residue(&root);
-        // The exponent is even, so this is the same for the number and for its negative, of which one is a square.
+        // The exponent is even, so the result is the same for the number and for its negative, one of which is a
+        // square.
         prime.power(&mut root, &self.fourth, scratch);
         let mut power = Number::new(&words::bytes(&self.half.residue(&root)));
         prime.enter(&mut power, scratch);
@@ -258,7 +262,7 @@ impl Roots<'_> {
         Root { root, sign: words::differ(&self.half.residue(&power), &number) }
     }
 
-    /// A number below N modulo p.
+    /// Returns a number below N, modulo p.
     fn reduced(&self, number: &[u8], scratch: &mut Scratch) -> Number {
         let mut number = Number::new(number);
         self.half.prime.leave(&mut number, scratch);

@@ -1,4 +1,4 @@
-//! Proofs of moduli, against big integers; and what those who have no sound modulus can do at best.
+//! Compares proofs of moduli with big integers, and tests the best forgeries for unsound moduli.
 
 use num_bigint::BigUint;
 use std::iter::zip;
@@ -7,11 +7,11 @@ use super::tests::{big, bytes, draw, key, primes, stream};
 use super::*;
 use crate::oracle::int;
 
-/// How many numbers are hashed, and how many of them have an N-th root in the proof.
+/// The number of hashed numbers, and the number of those with an N-th root in the proof.
 const NUMBERS: usize = 128;
 const NTH: usize = 8;
 
-/// What the proofs are for.
+/// The purpose of the proofs.
 const PURPOSE: [u8; 32] = [5; 32];
 
 fn prove(key: &SecretKey, seed: u32) -> Vec<u8> {
@@ -22,7 +22,7 @@ fn refusal(n: &[u8], proof: &[u8]) -> Option<Unsound> {
     PublicKey::proven(n, &PURPOSE, proof).err()
 }
 
-/// The numbers that are hashed.
+/// The hashed numbers.
 fn hashed(n: &[u8], w: &[u8]) -> Vec<BigUint> {
     let mut input = PURPOSE.to_vec();
     input.extend((n.len() as u64).to_le_bytes());
@@ -63,7 +63,7 @@ impl Parts {
         proof
     }
 
-    /// Which equations of the first kind and of the second hold.
+    /// Which of the equations of the first and of the second kind hold.
     fn equations(&self, n: &BigUint) -> [Vec<bool>; 2] {
         let width = n.bits() as usize / 8;
         let y = hashed(&bytes(n, width), &bytes(&self.w, width));
@@ -88,12 +88,12 @@ fn is_prime(number: &BigUint) -> bool {
     Number::new(&bytes(number, (number.bits() as usize).div_ceil(8))).is_prime(false, &mut Scratch::new())
 }
 
-/// The least prime from here on that is 3 modulo 4.
+/// The smallest prime from about `from` on that is 3 modulo 4.
 fn next_prime(from: &BigUint) -> BigUint {
     next_prime_in(from, 3, 4)
 }
 
-/// The least prime from here on of this class.
+/// The smallest prime from about `from` on in this residue class.
 fn next_prime_in(from: &BigUint, class: u32, modulus: u32) -> BigUint {
     let mut candidate = from - from % modulus + class;
     while !is_prime(&candidate) {
@@ -127,7 +127,7 @@ fn proofs_verify_and_their_equations_hold() {
             assert!(parts.z.iter().chain(&parts.x).all(|number| *number < n));
             let is_square = |t: &BigUint, prime: &BigUint| t.modpow(&((prime - 1u8) >> 1), prime) == int(1);
             assert_ne!(is_square(&parts.w, &p), is_square(&parts.w, &q), "the Jacobi symbol of w is -1");
-            // Nor does the choice of a root depend on a secret.
+            // The choice of a root does not depend on a secret either.
             assert!(parts.x.iter().all(|x| is_square(x, &p) && is_square(x, &q)));
             for wanted in [[false, false], [false, true], [true, false], [true, true]] {
                 assert!(parts.signs.iter().filter(|signs| **signs == wanted).count() > 8, "all bits occur");
@@ -136,7 +136,7 @@ fn proofs_verify_and_their_equations_hold() {
     }
 }
 
-/// How the exponents are found depends on the primes modulo 16.
+/// The computation of the exponents depends on the primes modulo 16.
 #[test]
 fn proofs_verify_for_primes_of_every_class() {
     let mut classes = Vec::new();
@@ -160,7 +160,7 @@ fn a_proof_depends_on_all_that_is_drawn_for_w_and_on_nothing_else() {
     assert_ne!(parts[0].w, parts[1].w);
     assert!(zip(one, other).all(|(one, other)| one != other));
     assert_ne!(parts[0].signs, parts[1].signs);
-    // w is the last that was drawn, and each byte of it counts.
+    // w is the last number drawn, and each byte of it matters.
     let mut drawn = Vec::new();
     let proof = key.prove(&PURPOSE, &mut |out: &mut [u8]| {
         stream(drawn.len() as u32)(out);
@@ -174,7 +174,7 @@ fn a_proof_depends_on_all_that_is_drawn_for_w_and_on_nothing_else() {
     assert_eq!(ws.len(), 20);
 }
 
-/// The quarter of all draws for which w is a square modulo p only is as good as the other.
+/// The quarter of all draws for which w is a square modulo p only is as valid as the other.
 #[test]
 fn w_is_a_square_modulo_either_prime() {
     let key = key(256);
@@ -191,7 +191,7 @@ fn altered_proofs_are_refused() {
     let key = key(256);
     let (n, proof) = (key.public().n(), prove(&key, 1));
     assert_eq!(refusal(n, &proof), None);
-    // Each number, at its ends and in the middle, and each byte of the bits.
+    // Each number, changed at its ends and in the middle, and each byte of the bits.
     let numbers = (0..137).flat_map(|i| [32 * i, 32 * i + 15, 32 * i + 31]);
     for at in numbers.chain(137 * 32..proof.len()) {
         for bit in [1, 0x80] {
@@ -200,7 +200,7 @@ fn altered_proofs_are_refused() {
             assert_eq!(refusal(n, &altered), Some(Unsound::Proof), "byte {at}");
         }
     }
-    // Numbers in each other's place, and 0.
+    // Swapped numbers, and 0.
     for (i, j) in [(0, 1), (1, 2), (8, 9), (9, 10), (135, 136)] {
         let mut altered = proof.clone();
         altered[32 * i..][..32].copy_from_slice(&proof[32 * j..][..32]);
@@ -229,20 +229,20 @@ fn proofs_of_other_lengths_and_of_other_moduli_are_refused() {
     assert_eq!(refusal(n, &[0; 137 * 32 + 32]), Some(Unsound::Proof));
     assert_eq!(refusal(n, &prove(&other, 1)), Some(Unsound::Proof));
     assert_eq!(refusal(other.public().n(), &proof), Some(Unsound::Proof));
-    // For another purpose, whichever bit of it differs.
+    // Another purpose, which differs in any one bit.
     for bit in [0, 7, 100, 255] {
         let mut purpose = PURPOSE;
         purpose[bit / 8] ^= 1 << (bit % 8);
         assert_eq!(PublicKey::proven(n, &purpose, &proof).err(), Some(Unsound::Proof));
     }
-    // What is wrong with the modulus itself comes first.
+    // Defects of the modulus itself are reported first.
     assert_eq!(refusal(&n[1..], &proof), Some(Unsound::Length));
     let mut even = n.to_vec();
     even[0] ^= 1;
     assert_eq!(refusal(&even, &proof), Some(Unsound::Even));
 }
 
-/// N more is the same to the equations.
+/// Adding N does not affect the equations.
 #[test]
 fn numbers_of_a_proof_are_below_the_modulus() {
     let key = key(256);
@@ -280,10 +280,10 @@ fn numbers_of_a_proof_are_below_the_modulus() {
 
 // ---- Unsound moduli. ----
 
-/// Someone who knows the factors of a modulus, and answers what can be answered.
+/// A party that knows the factors of a modulus, and answers as far as possible.
 struct Forger {
     n: BigUint,
-    /// Powers of primes, and the order of the units modulo each.
+    /// Prime powers, and the order of the units modulo each.
     factors: Vec<[BigUint; 2]>,
 }
 
@@ -304,10 +304,10 @@ impl Forger {
         bytes(&self.n, self.width())
     }
 
-    /// A root of this degree, where there is one.
+    /// Returns a root of this degree if there is one.
     ///
     /// The degree has no square in common with the order of the units modulo a factor, except a power of 2. So a number
-    /// is a power if its own order has no factor in common with the degree.
+    /// is a power if its own order is coprime to the degree.
     fn root(&self, number: &BigUint, degree: &BigUint) -> Option<BigUint> {
         let mut out = int(0);
         for [factor, order] in &self.factors {
@@ -329,7 +329,7 @@ impl Forger {
         Some(out % &self.n)
     }
 
-    /// A proof in which only those numbers are 0 that have no root.
+    /// A proof in which numbers without a root are replaced with 0.
     fn forge(&self, w: &BigUint) -> Parts {
         let (mut x, mut signs) = (Vec::new(), Vec::new());
         let y = hashed(&self.bytes(), &bytes(w, self.width()));
@@ -346,7 +346,7 @@ impl Forger {
         Parts { w: w.clone(), z, x, signs }
     }
 
-    /// A number with different quadratic characters modulo some factors, so that -w is not as good as w.
+    /// A number with different quadratic characters modulo some factors, so that w and -w are not equivalent.
     fn w(&self, seed: u32) -> BigUint {
         let is_square =
             |w: &BigUint, [factor, order]: &[BigUint; 2]| w.modpow(&(order >> 1), factor) == int(1);
@@ -355,7 +355,8 @@ impl Forger {
         (0..).map(|i| big(&draw(1000 * seed + i, self.width() + 16)) % &self.n).find(fits).unwrap()
     }
 
-    /// Of a few proofs, whether all numbers have N-th roots and whether all have fourth roots. All proofs are refused.
+    /// Returns whether, in all of a few proofs, all numbers have N-th roots, and whether all have fourth roots. Asserts
+    /// that all proofs are refused.
     fn is_refused(&self, why: Option<Unsound>) -> [bool; 2] {
         let mut could = [true; 2];
         for seed in 0..3 {
@@ -377,7 +378,7 @@ fn gcd(a: &BigUint, b: &BigUint) -> BigUint {
     a
 }
 
-/// p for which a given q divides p - 1.
+/// A prime p such that the given q divides p - 1.
 fn above(q: &BigUint, bits: u32) -> BigUint {
     let least = (int(7) << (bits - 3)) / q;
     let mut k = (&least >> 2 << 2) + 2u8;
@@ -387,7 +388,7 @@ fn above(q: &BigUint, bits: u32) -> BigUint {
     k * q + 1u8
 }
 
-/// With sound moduli it gives proofs, so that its failures are not its own.
+/// The forger proves sound moduli, so its failures are not due to defects of its own.
 #[test]
 fn the_forger_proves_what_is_sound() {
     let key = key(256);
@@ -465,7 +466,7 @@ fn a_w_that_is_not_coprime_to_the_modulus_is_refused() {
     }
 }
 
-/// It would show a factor of the modulus. An honest proof has such a number only if the factor is small.
+/// Such a number would reveal a factor of the modulus. An honest proof has one only if the factor is small.
 #[test]
 fn a_hashed_number_that_is_not_coprime_to_the_modulus_is_refused() {
     let p = next_prime(&int(1 << 16));

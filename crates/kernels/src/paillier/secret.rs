@@ -8,13 +8,13 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::OnceLock;
 use zeroize::Zeroizing;
 
-/// A candidate that a prime below this divides is not tested further.
+/// A candidate divisible by a prime below this bound is not tested further.
 const SIEVE: u16 = 1 << 12;
 
-/// Ciphertexts that are made at once.
+/// Number of ciphertexts that are made at once.
 const BLOCK: usize = 32;
 
-/// The primes p > q of a modulus, and what follows from them. Wiped when it is dropped.
+/// The primes p > q of a modulus, and values derived from them, wiped on drop.
 pub struct SecretKey {
     public: PublicKey,
     pub(super) p: Half,
@@ -24,14 +24,14 @@ pub struct SecretKey {
 }
 
 impl SecretKey {
-    /// A key for a modulus of this many bits, from uniform bytes. The same bytes give the same key.
+    /// Generates a key for a modulus of this many bits from uniform bytes. The same bytes give the same key.
     ///
     /// Each prime has half as many bits, and its two top bits are set. So gcd(N, (p - 1) (q - 1)) = 1: of two odd
-    /// primes of one length, neither divides what is one less than the other. Their difference has fewer than 64
-    /// leading zeros. Both are 3 modulo 4, as [`SecretKey::prove`] needs it.
+    /// primes of equal length, neither divides the other minus one. Their difference has fewer than 64 leading zeros.
+    /// Both are 3 modulo 4, as [`SecretKey::prove`] requires.
     ///
-    /// Candidates are drawn until two are prime, so bytes that repeat may take forever. The witnesses of the test of
-    /// primality come from the library's generator.
+    /// Candidates are drawn until two are prime, so bytes that repeat may take forever. The witnesses of the primality
+    /// test come from the library's generator.
     ///
     /// # Panics
     ///
@@ -50,9 +50,9 @@ impl SecretKey {
         }
     }
 
-    /// From what [`SecretKey::to_bytes`] gave. `None` if it is something else: not two primes of one length that are 3
-    /// modulo 4 with their two top bits set, the greater first, whose difference is not below 2 to the power of 64 less
-    /// than their length.
+    /// Decodes the bytes of [`SecretKey::to_bytes`]. `None` unless they are two primes of equal length that are 3
+    /// modulo 4 with their two top bits set, the greater first, whose difference is at least 2 to the power of their
+    /// length minus 64.
     pub fn from_bytes(bytes: &[u8]) -> Option<SecretKey> {
         if !BITS.contains(&(8 * bytes.len())) || !bytes.len().is_multiple_of(16) {
             return None;
@@ -66,7 +66,7 @@ impl SecretKey {
         (is_prime(p) && is_prime(q)).then(|| SecretKey::of(p, q, &mut scratch)).flatten()
     }
 
-    /// From primes, unless p - q is below 2 to the power of 64 less than their length.
+    /// Makes a key from primes, unless p - q is below 2 to the power of their length minus 64.
     fn of(p: &[u8], q: &[u8], scratch: &mut Scratch) -> Option<SecretKey> {
         let [p, q] = [p, q].map(words::load);
         let mut difference = p.clone();
@@ -85,17 +85,17 @@ impl SecretKey {
         Some(SecretKey { public, p, q, inverse })
     }
 
-    /// The primes, to be kept: the greater first.
+    /// Returns the primes for storage, the greater first.
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         words::bytes(&Zeroizing::new([&**self.p.p, &**self.q.p].concat()))
     }
 
-    /// What everyone may know of the key.
+    /// Returns the public key.
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// Bytes that [`SecretKey::encrypt`] draws for each message.
+    /// Returns the number of bytes that [`SecretKey::encrypt`] draws for each message.
     pub fn randomness(&self) -> usize {
         self.public.n.len() + 2 * EXCESS
     }
@@ -103,19 +103,19 @@ impl SecretKey {
     /// Encrypts 1 for `true` and 0 for `false`, with randomness of full entropy.
     ///
     /// The N-th residues modulo p^2 are a cyclic group of order p - 1. A ciphertext modulo p^2 is (1 + m N) h^a for a
-    /// fixed h of that group and a uniform a, drawn with 128 bits more than p has. Modulo q^2 it is likewise, and
-    /// independent. If h generates the group, this is as (1 + m N) s^N for a uniform s.
+    /// fixed h in this group and a uniform a, drawn with 128 bits more than p. Modulo q^2 the form is the same, and a
+    /// is independent. If h generates the group, this is distributed as (1 + m N) s^N for a uniform s.
     ///
     /// h is chosen so that no prime l below 2^16 divides the index of the subgroup of its powers. A greater l that
-    /// divides p - 1 does so with probability 1 / l. Ciphertexts are then uniform in the subgroup of index l, which
-    /// only a test for l-th powers without the factors of N would notice.
+    /// divides p - 1 divides the index with probability 1 / l. Ciphertexts are then uniform in the subgroup of index l,
+    /// which only a test for l-th powers without the factors of N could distinguish.
     ///
-    /// The first call for a key makes tables of powers, which takes the time of some 130 messages, and 10 MB at 2048
-    /// bits.
+    /// The first call for a key computes tables of powers, which takes the time of about 130 messages, and 10 MB at
+    /// 2048 bits.
     ///
     /// # Panics
     ///
-    /// If `out` does not have room for as many ciphertexts as messages.
+    /// If `out` does not have room for one ciphertext per message.
     pub fn encrypt(&self, messages: &[bool], fill: &mut dyn FnMut(&mut [u8]), out: &mut [u8]) {
         let (width, half) = (self.public.width(), self.public.n.len() / 2);
         assert_eq!(out.len(), messages.len() * width, "encrypt: as many ciphertexts as messages");
@@ -144,18 +144,18 @@ impl SecretKey {
         }
     }
 
-    /// Decrypts to numbers modulo N. A ciphertext that [`PublicKey::check`] refuses has some value too.
+    /// Decrypts to numbers modulo N. A ciphertext that [`PublicKey::check`] refuses also decrypts to some value.
     ///
     /// # Panics
     ///
-    /// If `out` does not have room for as many numbers, of the width of N, as there are ciphertexts.
+    /// If `out` does not have room for one number, of the width of N, per ciphertext.
     pub fn decrypt(&self, ciphertexts: &[u8], out: &mut [u8]) {
         let (n, width) = (self.public.n.len(), self.public.width());
         assert_eq!(ciphertexts.len(), 2 * out.len(), "decrypt: as many numbers as ciphertexts");
         let (mut scratch, mut number) = (Scratch::new(), Number::zero());
         for i in 0..count(out.len(), n) {
             number.set(&ciphertexts[i * width..][..width]);
-            // Modulo N^2.
+            // Reduces modulo N^2.
             self.public.square.enter(&mut number, &mut scratch);
             self.public.square.leave(&mut number, &mut scratch);
             let mut ciphertext = Zeroizing::new(vec![0; width]);
@@ -168,7 +168,7 @@ impl SecretKey {
         }
     }
 
-    /// The number modulo N that is x modulo p and y modulo q.
+    /// Returns the number modulo N that is x modulo p and y modulo q.
     pub(super) fn recombine(&self, x: &[u64], y: &[u64], scratch: &mut Scratch) -> Words {
         // q ((x - y) / q mod p) + y.
         let mut number = Number::new(&words::bytes(&words::difference(x, y, &self.p.p)));
@@ -183,7 +183,7 @@ impl Debug for SecretKey {
     }
 }
 
-/// What belongs to one of the primes, here p; q is the other.
+/// The values for one of the primes, here p; q is the other.
 pub(super) struct Half {
     pub(super) p: Words,
     p_squared: Words,
@@ -198,7 +198,7 @@ pub(super) struct Half {
     /// 1 / q and -1 / q modulo p, in Montgomery's representation.
     inverse_of_other: Number,
     minus_inverse_of_other: Number,
-    /// Powers of h, made when they are first needed.
+    /// Powers of h, computed on first use.
     table: OnceLock<Table>,
 }
 
@@ -237,7 +237,7 @@ impl Half {
         }
     }
 
-    /// (1 + m N) h^a modulo p^2 for each message m and exponent a.
+    /// Returns (1 + m N) h^a modulo p^2 for each message m and exponent a.
     fn encrypt(&self, messages: &[bool], exponents: &[Words], scratch: &mut Scratch) -> Vec<Words> {
         let width = 8 * self.p_squared.len();
         let mut bytes = Zeroizing::new(vec![0; messages.len() * width]);
@@ -254,7 +254,8 @@ impl Half {
         numbers.iter().map(load).collect()
     }
 
-    /// The table of h = g^p modulo p^2 for the least g whose order modulo p is p - 1, up to prime factors above 2^16.
+    /// Returns the table of h = g^p modulo p^2 for the smallest g whose order modulo p is p - 1, up to prime factors
+    /// above 2^16.
     fn table(&self) -> Table {
         let (mut scratch, half) = (Scratch::new(), 8 * self.p.len());
         let small = small_primes().iter().filter(|l| l.remainder(&self.order) == 0);
@@ -279,7 +280,7 @@ impl Half {
         Table::new(&self.square, &one, &mut h, 8 * half, &mut scratch)
     }
 
-    /// (p - 1) / l for a prime l that divides it.
+    /// Returns (p - 1) / l for a prime l that divides p - 1.
     fn order_over(&self, l: u16) -> Words {
         let mut out = self.order.clone();
         if l == 2 {
@@ -291,14 +292,14 @@ impl Half {
         words::low_product(&out, &words::inverse(&divisor))
     }
 
-    /// The message modulo p of a ciphertext below N^2, which is replaced.
+    /// Returns the message modulo p of a ciphertext below N^2, which it overwrites.
     fn decrypt(&self, ciphertext: &mut Number, scratch: &mut Scratch) -> Words {
-        // Modulo p^2.
+        // Reduces modulo p^2.
         self.square.leave(ciphertext, scratch);
         self.square.enter(ciphertext, scratch);
         let exponent = Number::new(&words::bytes(&self.order));
         self.square.power(ciphertext, &exponent, scratch);
-        // c^(p - 1) = 1 + m (p - 1) N = 1 - m q p, of which (x - 1) / p is taken: an exact division.
+        // c^(p - 1) = 1 + m (p - 1) N = 1 - m q p, from which (x - 1) / p is computed with an exact division.
         let mut bytes = words::bytes(&self.p_squared);
         ciphertext.get(&mut bytes);
         let mut power = words::load(&bytes);
@@ -309,7 +310,7 @@ impl Half {
         self.residue(&number)
     }
 
-    /// The words of a number below p.
+    /// Returns the words of a number below p.
     pub(super) fn residue(&self, number: &Number) -> Words {
         let mut bytes = words::bytes(&self.p);
         number.get(&mut bytes);
@@ -317,7 +318,7 @@ impl Half {
     }
 }
 
-/// A prime of this many bits that is 3 modulo 4 and whose two top bits are set, drawn until one is found.
+/// Draws a prime of this many bits that is 3 modulo 4 and whose two top bits are set.
 fn prime(bits: usize, fill: &mut dyn FnMut(&mut [u8]), scratch: &mut Scratch) -> Zeroizing<Vec<u8>> {
     let mut candidate = Zeroizing::new(vec![0; bits / 8]);
     loop {

@@ -1,4 +1,4 @@
-//! Numbers of which one is chosen by a secret, and powers of one base in such tables.
+//! Tables of numbers from which a secret selects one, and powers of one base in such tables.
 
 use super::aws_lc::{Modulus, Number, Scratch};
 use super::words::Words;
@@ -8,37 +8,37 @@ use crate::Backend;
 use std::hint::black_box;
 use zeroize::Zeroizing;
 
-/// The paths of the choice, best first.
+/// The paths of the selection, best first.
 pub(super) const BACKENDS: &[Backend] = &[Backend::Avx512, Backend::Avx2, Backend::Portable];
 
-/// The most numbers of a row.
+/// Maximum number of numbers in a row.
 const ENTRIES: usize = 1 << 7;
 
-/// Numbers that are chosen at once.
+/// Number of numbers that are selected at once.
 const GROUP: usize = 4;
 
-/// As much of a number as is chosen at once.
+/// The part of a number that is selected at once.
 pub(super) type Column = [u32; 16];
 const COLUMN: usize = size_of::<Column>();
 
-/// Numbers of one width, at most [`ENTRIES`]. Wiped when it is dropped.
+/// Numbers of one width, at most [`ENTRIES`], wiped on drop.
 pub(super) struct Row {
     width: usize,
     length: usize,
-    /// The first columns of all numbers, then the second, so that a choice reads memory in order. The last columns end
-    /// with zeros.
+    /// The first columns of all numbers, then the second columns, so that a selection reads memory in order. The last
+    /// columns end with zeros.
     columns: Zeroizing<Vec<Column>>,
 }
 
 impl Row {
-    /// As many zeros, of as many bytes each.
+    /// Returns a row of `length` zeros, of `width` bytes each.
     pub(super) fn new(length: usize, width: usize) -> Row {
         assert!(length <= ENTRIES, "a row is no longer");
         let columns = Zeroizing::new(vec![Column::default(); length * width.div_ceil(COLUMN)]);
         Row { width, length, columns }
     }
 
-    /// Replaces the number at a place.
+    /// Replaces the number at a position.
     pub(super) fn set(&mut self, place: usize, number: &[u8]) {
         let mut at = place;
         for bytes in number.chunks(COLUMN) {
@@ -48,7 +48,7 @@ impl Row {
         }
     }
 
-    /// Writes the number at a place that everyone may know.
+    /// Writes the number at a public position to `out`.
     pub(super) fn get(&self, place: usize, out: &mut [u8]) {
         let mut at = place;
         for bytes in out.chunks_mut(COLUMN) {
@@ -58,14 +58,14 @@ impl Row {
         }
     }
 
-    /// Writes the numbers at secret places one after the other. Reads all numbers of the row for each.
+    /// Writes the numbers at secret positions, concatenated, to `out`. Reads all numbers of the row for each.
     pub(super) fn choose(&self, places: &[usize], masks: &mut Masks, out: &mut [u8]) {
         self.choose_with(Backend::best(BACKENDS), places, masks, out);
     }
 
-    /// [`Row::choose`] on the path asked for; returns the path that ran.
+    /// [`Row::choose`] on the requested path; returns the path that ran.
     ///
-    /// Goes column by column, so that a column of all numbers stays in the cache.
+    /// Works column by column, so that a column of all numbers stays in the cache.
     pub(super) fn choose_with(
         &self,
         backend: Backend,
@@ -83,15 +83,15 @@ impl Row {
                 let mut sums = Sums::default();
                 match backend {
                     #[cfg(target_arch = "x86_64")]
-                    // SAFETY: the processor has AVX-512, as is_available has just said.
+                    // SAFETY: is_available has just confirmed that the processor supports AVX-512.
                     Backend::Avx512 => unsafe { x86::sum_avx512(column, masks, &mut sums) },
                     #[cfg(target_arch = "x86_64")]
-                    // SAFETY: the processor has AVX2, as is_available has just said.
+                    // SAFETY: is_available has just confirmed that the processor supports AVX2.
                     Backend::Avx2 => unsafe { x86::sum_avx2(column, masks, &mut sums) },
                     _ => sum(column, masks, &mut sums),
                 }
                 for sum in &sums {
-                    // The last group may be for fewer places.
+                    // The last group may have fewer positions.
                     let end = at + COLUMN.min(self.width - start);
                     let Some(bytes) = out.get_mut(at..end) else { break };
                     let words = bytes.as_chunks_mut().0.iter_mut().zip(sum);
@@ -104,8 +104,8 @@ impl Row {
         backend
     }
 
-    /// Sets the numbers to the powers of a base, from the exponent 0 on, and the base to the next one. `one` and the
-    /// base are in Montgomery's representation.
+    /// Sets the numbers to the powers of a base, from exponent 0 on, and the base to the next power. `one` and the base
+    /// are in Montgomery's representation.
     pub(super) fn set_powers(
         &mut self,
         modulus: &Modulus,
@@ -123,18 +123,18 @@ impl Row {
     }
 }
 
-/// For each number of a row, all ones for the places of a group where it is.
+/// For each number of a row, a mask for each position of a group: all ones if it selects the number.
 pub(super) type Group = [[u32; GROUP]; ENTRIES];
 
-/// What is chosen at the places of a group, of one column.
+/// The selected numbers of a group of positions, in one column.
 pub(super) type Sums = [Column; GROUP];
 
-/// Room for groups of places, used again for each choice.
+/// Masks for groups of positions, whose memory is reused for each selection.
 #[derive(Default)]
 pub(super) struct Masks(Zeroizing<Vec<Group>>);
 
 impl Masks {
-    /// The places in groups, the last one filled up with the first number.
+    /// Returns masks for the positions in groups, of which the last is padded with position 0.
     fn of(&mut self, places: &[usize]) -> &[Group] {
         self.0.clear();
         for places in places.chunks(GROUP) {
@@ -142,17 +142,17 @@ impl Masks {
             group.iter_mut().zip(places).for_each(|(out, place)| *out = *place as u32);
             let mut masks = [[0; GROUP]; ENTRIES];
             for (masks, at) in masks.iter_mut().zip(0..) {
-                // 0 alone has a top bit one below it.
+                // Only for 0 does subtracting 1 set the top bit.
                 *masks = group.map(|place| ((at ^ place).wrapping_sub(1) >> 31).wrapping_neg());
             }
             self.0.push(masks);
         }
-        // The compiler may not conclude from masks what they were made of.
+        // Prevents the compiler from deriving the positions from the masks.
         black_box(&self.0)
     }
 }
 
-/// The sums of the parts under their masks.
+/// Adds the masked parts to the sums.
 fn sum(column: &[Column], masks: &Group, sums: &mut Sums) {
     for (part, masks) in column.iter().zip(masks) {
         for (sum, mask) in sums.iter_mut().zip(masks) {
@@ -161,7 +161,7 @@ fn sum(column: &[Column], masks: &Group, sums: &mut Sums) {
     }
 }
 
-/// The digit of this many bits at a place, the least significant first.
+/// Returns the digit of `BITS` bits at a position, counted from the least significant.
 pub(super) fn digit<const BITS: usize>(exponent: &[u64], place: usize) -> usize {
     let (word, shift) = (place * BITS / 64, place * BITS % 64);
     let above = exponent.get(word + 1).copied().unwrap_or(0);
@@ -169,23 +169,23 @@ pub(super) fn digit<const BITS: usize>(exponent: &[u64], place: usize) -> usize 
     (both >> shift) as usize & ((1 << BITS) - 1)
 }
 
-/// How many digits of this many bits an exponent has.
+/// Returns the number of digits of `BITS` bits in an exponent of `bits` bits.
 pub(super) const fn digits<const BITS: usize>(bits: usize) -> usize {
     bits.div_ceil(BITS)
 }
 
-/// Powers of one base for fixed windows of an exponent: with the digits d_0, d_1, ... of `BITS` bits, its power is the
-/// product of base^(d_i 2^(BITS i)).
+/// Powers of one base for fixed windows of an exponent. If the exponent has the digits d_0, d_1, ... of `BITS` bits,
+/// its power is the product of base^(d_i 2^(BITS i)).
 pub(super) struct Table {
     width: usize,
     rows: Vec<Row>,
 }
 
 impl Table {
-    /// Bits of a window.
+    /// Length of a window in bits.
     const BITS: usize = 7;
 
-    /// For exponents of this many bits. `one` and the base are in Montgomery's representation.
+    /// Returns the table for exponents of this many bits. `one` and the base are in Montgomery's representation.
     pub(super) fn new(
         modulus: &Modulus,
         one: &[u8],
@@ -203,9 +203,9 @@ impl Table {
     }
 
     /// Multiplies each number by the power of the base with its exponent. The numbers are not in Montgomery's
-    /// representation, before and after.
+    /// representation, either before or after.
     ///
-    /// Goes over all numbers window by window, so that the powers of a window stay in the cache.
+    /// Processes all numbers window by window, so that the powers of a window stay in the cache.
     pub(super) fn multiply(
         &self,
         modulus: &Modulus,

@@ -1,4 +1,4 @@
-//! The kernel against slow oracles of big integers, made of the formulas.
+//! Compares the kernel with slow big-integer oracles, written from the formulas.
 
 use num_bigint::BigUint;
 use sha2::{Digest, Sha256};
@@ -9,7 +9,7 @@ use super::*;
 use crate::Backend;
 use crate::oracle::int;
 
-/// Bytes that differ with the seed, always the same for it.
+/// Bytes that are determined by the seed.
 pub(super) fn stream(seed: u32) -> impl FnMut(&mut [u8]) {
     let mut count = 0u32;
     move |out| {
@@ -43,7 +43,7 @@ pub(super) fn bytes(number: &BigUint, width: usize) -> Vec<u8> {
     out
 }
 
-/// p and q.
+/// The primes p and q.
 pub(super) fn primes(key: &SecretKey) -> [BigUint; 2] {
     let bytes = key.to_bytes();
     let (p, q) = bytes.split_at(bytes.len() / 2);
@@ -58,7 +58,7 @@ fn decrypted(key: &SecretKey, ciphertext: &[u8]) -> BigUint {
     l(&big(ciphertext)) * l(&(&n + 1u8)).modinv(&n).unwrap() % &n
 }
 
-/// Ciphertexts of these messages, by the formula.
+/// Ciphertexts of these messages, computed with the formula.
 fn encrypted(public: &PublicKey, messages: &[BigUint], seed: u32) -> Vec<u8> {
     let n = big(public.n());
     let encrypt = |(i, m): (usize, &BigUint)| {
@@ -142,7 +142,7 @@ fn every_number_of_a_row_can_be_chosen_on_every_path() {
             row.get(i, &mut out);
             assert_eq!(out, *number);
         }
-        // Groups, and what is left over.
+        // Full groups, and remainders.
         for count in [0, 1, 2, 4, 5, 11, length as usize] {
             let places: Vec<usize> = (0..count).map(|i| (i * 7 + count) % length as usize).collect();
             let expected: Vec<u8> = places.iter().flat_map(|&place| numbers[place].clone()).collect();
@@ -192,7 +192,7 @@ fn keys_have_primes_of_their_length_that_differ() {
             assert_eq!(prime.bits(), bits as u64 / 2);
             assert!(prime.bit(bits as u64 / 2 - 2), "the second bit is set");
             assert_eq!(prime % 4u8, int(3));
-            // Fermat's test, and the library's with the most rounds.
+            // Fermat's test, and the library's test with the most rounds.
             assert_eq!(int(3).modpow(&(prime - 1u8), prime), int(1));
             assert!(Number::new(&bytes(prime, bits / 16)).is_prime(false, &mut scratch));
         }
@@ -207,7 +207,7 @@ fn a_key_depends_on_all_that_is_drawn_and_on_nothing_else() {
     let generate = |seed| SecretKey::generate(256, &mut stream(seed)).to_bytes();
     assert_eq!(generate(1), generate(1));
     assert_ne!(generate(1), generate(2));
-    // A prime is the first candidate that is one, with four bits set: no other bit comes from elsewhere.
+    // A prime is the first prime candidate among the draws, with four bits set: all other bits come from the draw.
     let mut drawn = Vec::new();
     let key = SecretKey::generate(256, &mut |out: &mut [u8]| {
         stream(drawn.len() as u32)(out);
@@ -237,7 +237,7 @@ fn a_key_is_read_as_it_was_written_and_nothing_else_is() {
         wrong[at + 15] &= 0xbf;
         assert!(SecretKey::from_bytes(&wrong).is_none(), "two bits are set");
     }
-    // A prime of the right length that is far enough, but 1 modulo 4.
+    // A prime of the right length at a sufficient distance, but 1 modulo 4.
     let mut scratch = Scratch::new();
     for (class, is_read) in [(1u8, false), (3, true)] {
         let mut other = (big(q) ^ int(1) << 120u32) - (big(q) % 4u8) + class;
@@ -249,7 +249,7 @@ fn a_key_is_read_as_it_was_written_and_nothing_else_is() {
         let [lesser, greater] = both.map(|prime| prime.to_bytes_le());
         assert_eq!(SecretKey::from_bytes(&[greater, lesser].concat()).is_some(), is_read, "{class} modulo 4");
     }
-    // The next prime is too near.
+    // The next prime is too close.
     let mut near = big(q) + 4u8;
     while !Number::new(&near.to_bytes_le()).is_prime(false, &mut scratch) {
         near += 4u8;
@@ -264,7 +264,7 @@ fn what_is_printed_of_a_key_is_its_length() {
     assert_eq!(format!("{:?}", key(256)), "SecretKey { bits: 256, .. }");
 }
 
-/// A prime of this many bits whose top bits are set, as a candidate near the number drawn.
+/// A prime of this many bits whose top bits are set, near the drawn number, as for a candidate.
 fn prime(bits: u32, seed: u32) -> BigUint {
     let mut candidate = (big(&draw(seed, bits as usize / 8)) | (int(15) << (bits - 4))) | int(1);
     let mut scratch = Scratch::new();
@@ -296,9 +296,9 @@ fn unsound_moduli_are_refused_for_what_is_wrong_with_them() {
     assert_eq!(unsound(&(prime(64, 5).pow(4))), Some(Unsound::Power));
     assert_eq!(unsound(&prime(128, 6).pow(3)), Some(Unsound::Power));
     assert_eq!(unsound(&prime(128, 6).pow(5)), Some(Unsound::Power));
-    // About the greatest exponent: 104999 is a prime of 17 bits.
+    // Close to the greatest exponent: 104999 is a prime of 17 bits.
     assert_eq!(unsound(&int(104_999).pow(23)), Some(Unsound::Power));
-    // 65537 is above the bound, so this is a modulus like any other.
+    // 65537 is above the bound, so this modulus is accepted.
     assert_eq!(unsound(&(int(65537) * prime(240, 7))), None);
 }
 
@@ -333,14 +333,14 @@ fn what_is_not_a_ciphertext_is_found_wherever_it_stands() {
             let mut some = all.clone();
             some[64 * at..][..64].copy_from_slice(&bytes(&bad, 64));
             assert_eq!(public.check(&some), Err(at), "{bad}");
-            // A later one does not hide it, whatever is wrong with it.
+            // A later invalid one of any kind does not hide it.
             for later in [&p, &square] {
                 some[64 * 8..].copy_from_slice(&bytes(later, 64));
                 assert_eq!(public.check(&some), Err(at), "{bad}");
             }
         }
     }
-    // Multiples of p and of q at two places.
+    // Multiples of p and of q at two positions.
     let mut some = all.clone();
     some[64..128].copy_from_slice(&bytes(&q, 64));
     some[64 * 5..][..64].copy_from_slice(&bytes(&p, 64));
@@ -354,7 +354,7 @@ fn products_agree_with_the_oracle() {
         let (public, width, n) = (key.public(), bits / 4, big(key.public().n()));
         let mut a = draw(1, 4 * width);
         let mut b = draw(2, 4 * width);
-        // Above N^2 too.
+        // Also above N^2.
         a[..width].fill(0xff);
         b[..width].fill(0xff);
         b[width..2 * width].fill(0);
@@ -398,7 +398,7 @@ fn combinations_agree_with_the_oracle() {
         let count = if bits == 2048 { 2 } else { 7 };
         let (mut constants, mut weights) = (draw(1, count * number), draw(2, count * number));
         let (mut ciphertexts, randomness) = (draw(3, count * width), draw(4, count * random));
-        // The greatest numbers, then, where there are more, 0 and 1.
+        // The greatest numbers, then, if there are more, 0 and 1.
         constants[..number].fill(0xff);
         weights[..number].fill(0xff);
         ciphertexts[..width].fill(0xff);
@@ -442,7 +442,7 @@ fn a_combination_has_the_message_that_it_should() {
     }
 }
 
-/// Each byte of the randomness changes the residue, not only the ciphertext as a whole.
+/// Each byte of the randomness affects the residue, not only the ciphertext as a whole.
 #[test]
 fn all_randomness_of_a_combination_counts() {
     let key = key(256);
@@ -461,7 +461,7 @@ fn all_randomness_of_a_combination_counts() {
             assert!(zip(&one, combine(&other)).all(|(a, b)| *a != b), "byte {i}");
         }
     }
-    // 0 counts as 1.
+    // 0 is replaced with 1.
     assert_eq!(combine(&[0; 48]), [int(1), int(1)]);
 }
 
@@ -491,7 +491,7 @@ fn what_is_not_a_ciphertext_is_decrypted_to_something() {
         let mut out = [0; 32];
         key.decrypt(&bytes(&bad, 64), &mut out);
     }
-    // A number above N^2 is what it is modulo N^2.
+    // A number above N^2 is equivalent to its value modulo N^2.
     let above = big(&one) + &n * &n;
     if above.bits() <= 512 {
         let mut out = [0; 32];
@@ -502,7 +502,7 @@ fn what_is_not_a_ciphertext_is_decrypted_to_something() {
 
 #[test]
 fn encryptions_have_their_messages() {
-    // More than a block, and a block that is not full.
+    // More than a block, and a partial block.
     for (bits, count) in [(256, 37), (512, 16), (1024, 3), (2048, 2)] {
         let key = key(bits);
         let messages: Vec<bool> = (0..count).map(|i| i % 3 == 1).collect();
@@ -519,7 +519,7 @@ fn encryptions_have_their_messages() {
     }
 }
 
-/// h modulo p^2, as it is documented, and the exponents that `fill` gives.
+/// h modulo p^2 as documented, with the exponents from `fill`.
 #[test]
 fn encryptions_agree_with_the_oracle() {
     let key = key(256);
@@ -546,7 +546,7 @@ fn encryptions_agree_with_the_oracle() {
     }
 }
 
-/// Each byte that is drawn changes the residue modulo the square of its prime, and that one only.
+/// Each drawn byte affects the residue modulo the square of its prime, and only this one.
 #[test]
 fn all_randomness_of_an_encryption_counts() {
     let key = key(256);

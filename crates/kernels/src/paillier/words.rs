@@ -1,18 +1,18 @@
-//! Numbers of a fixed length as words, the least significant first: what Paillier's encryption needs outside a modular
-//! multiplication. No branch and no address depends on a value, and nothing divides.
+//! Fixed-length numbers as words, the least significant first: the operations of Paillier's encryption other than
+//! modular multiplication. No branch and no address depends on a value, and no division is used.
 
 use std::iter::zip;
 use zeroize::Zeroizing;
 
-/// A number that is wiped when it is dropped.
+/// A number that is wiped on drop.
 pub(super) type Words = Zeroizing<Vec<u64>>;
 
-/// Zero, of this many words.
+/// Returns zero with this number of words.
 pub(super) fn zero(length: usize) -> Words {
     Zeroizing::new(vec![0; length])
 }
 
-/// A number from bytes, the least significant first, in whole words.
+/// Loads a number from bytes, the least significant first, in whole words.
 pub(super) fn load(bytes: &[u8]) -> Words {
     let (words, rest) = bytes.as_chunks();
     debug_assert!(rest.is_empty(), "whole words");
@@ -21,19 +21,19 @@ pub(super) fn load(bytes: &[u8]) -> Words {
     out
 }
 
-/// [`load`] backwards.
+/// Stores a number as bytes, the inverse of [`load`].
 pub(super) fn store(words: &[u64], bytes: &mut [u8]) {
     zip(bytes.as_chunks_mut().0, words).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
 }
 
-/// The bytes of a number.
+/// Returns the bytes of a number.
 pub(super) fn bytes(words: &[u64]) -> Zeroizing<Vec<u8>> {
     let mut out = Zeroizing::new(vec![0; 8 * words.len()]);
     store(words, &mut out);
     out
 }
 
-/// a - b in place, and whether it is below 0. `b` is no longer than `a`; missing words are 0.
+/// Replaces a with a - b, and returns whether the result is negative. `b` is no longer than `a`; missing words are 0.
 pub(super) fn subtract(a: &mut [u64], b: &[u64]) -> bool {
     let mut borrow = false;
     for (i, a) in a.iter_mut().enumerate() {
@@ -44,7 +44,7 @@ pub(super) fn subtract(a: &mut [u64], b: &[u64]) -> bool {
     borrow
 }
 
-/// a + b in place if `really`, and whether it has one bit more.
+/// Replaces a with a + b if `really`, and returns the carry.
 fn add_if(really: bool, a: &mut [u64], b: &[u64]) -> bool {
     let mask = std::hint::black_box(0u64.wrapping_sub(u64::from(really)));
     let mut carry = false;
@@ -56,7 +56,7 @@ fn add_if(really: bool, a: &mut [u64], b: &[u64]) -> bool {
     carry
 }
 
-/// a + 1 in place.
+/// Replaces a with a + 1.
 pub(super) fn increment(a: &mut [u64]) {
     let mut carry = true;
     for a in a {
@@ -64,7 +64,7 @@ pub(super) fn increment(a: &mut [u64]) {
     }
 }
 
-/// Replaces 0 by 1.
+/// Replaces 0 with 1.
 pub(super) fn zero_to_one(a: &mut [u64]) {
     let any = a.iter().fold(0, |any, word| any | word);
     // The top bit of x | -x is set unless x = 0.
@@ -80,14 +80,14 @@ pub(super) fn shift_right(a: &mut [u64], bits: u32) {
     }
 }
 
-/// 1 where two numbers of one length differ, else 0.
+/// Returns 1 if two numbers of equal length differ, else 0.
 pub(super) fn differ(a: &[u64], b: &[u64]) -> u64 {
     let any = zip(a, b).fold(0, |any, (a, b)| any | (a ^ b));
     // As in `zero_to_one`.
     (any | any.wrapping_neg()) >> 63
 }
 
-/// (a - b) mod m, of numbers below m.
+/// Returns (a - b) mod m, for numbers below m.
 pub(super) fn difference(a: &[u64], b: &[u64], m: &[u64]) -> Words {
     let mut out = Zeroizing::new(a.to_vec());
     let below = subtract(&mut out, b);
@@ -95,7 +95,7 @@ pub(super) fn difference(a: &[u64], b: &[u64], m: &[u64]) -> Words {
     out
 }
 
-/// a + b c, in as many words as b and c have. It must fit.
+/// Returns a + b c, with the combined length of b and c. It must fit.
 pub(super) fn multiply_add(a: &[u64], b: &[u64], c: &[u64]) -> Words {
     let mut out = zero(b.len() + c.len());
     out[..a.len()].copy_from_slice(a);
@@ -111,7 +111,7 @@ pub(super) fn multiply_add(a: &[u64], b: &[u64], c: &[u64]) -> Words {
     out
 }
 
-/// a b modulo 2^64 to the length of `a`.
+/// Returns a b modulo 2 to the length of `a` in bits.
 pub(super) fn low_product(a: &[u64], b: &[u64]) -> Words {
     let mut out = zero(a.len());
     for (i, a) in a.iter().enumerate() {
@@ -125,10 +125,10 @@ pub(super) fn low_product(a: &[u64], b: &[u64]) -> Words {
     out
 }
 
-/// The inverse of an odd number modulo 2^64 to its length.
+/// Returns the inverse of an odd number modulo 2 to its length in bits.
 pub(super) fn inverse(odd: &[u64]) -> Words {
     let mut out = zero(odd.len());
-    // Each step doubles the number of bits that are right; a number is its own inverse modulo 8.
+    // Each step doubles the number of correct bits; a number is its own inverse modulo 8.
     out[0] = odd[0];
     let mut right = 3;
     while right < 64 * odd.len() {
@@ -142,7 +142,7 @@ pub(super) fn inverse(odd: &[u64]) -> Words {
     out
 }
 
-/// a mod m, bit by bit. `m` has its top bit set and is no longer than `a`.
+/// Returns a mod m, computed bit by bit. `m` has its top bit set and is no longer than `a`.
 pub(super) fn remainder(a: &[u64], m: &[u64]) -> Words {
     let (low, high) = a.split_at(a.len() - m.len());
     let mut out = Zeroizing::new(high.to_vec());
@@ -160,13 +160,13 @@ pub(super) fn remainder(a: &[u64], m: &[u64]) -> Words {
     out
 }
 
-/// a mod m of a number below 2 m, whose top bit is `carry`.
+/// Reduces a modulo m, for a number below 2 m with top bit `carry`.
 fn reduce_once(carry: bool, a: &mut [u64], m: &[u64]) {
     let below = subtract(a, m);
     add_if(below & !carry, a, m);
 }
 
-/// A number from 2 to 2^16 by which others are divided. It is public.
+/// A public divisor from 2 to 2^16.
 pub(super) struct Divisor {
     pub(super) value: u16,
     /// 2^64 / value, rounded up.
@@ -175,7 +175,7 @@ pub(super) struct Divisor {
 
 impl Divisor {
     pub(super) fn new(value: u16) -> Divisor {
-        // Bit by bit: an instruction that divides is not allowed anywhere in a kernel.
+        // Bit by bit, as division instructions are not allowed anywhere in a kernel.
         let (mut rest, mut reciprocal) = (1u64, 0);
         for _ in 0..64 {
             rest *= 2;
@@ -186,10 +186,10 @@ impl Divisor {
         Divisor { value, reciprocal: reciprocal + u64::from(rest != 0) }
     }
 
-    /// What is left of a number. Constant-time in the number.
+    /// Returns the remainder of a number. Constant-time in the number.
     pub(super) fn remainder(&self, a: &[u64]) -> u16 {
-        // For n below 2^48, n / d is n times the reciprocal, divided by 2^64: that is too much by less than 2^48 / 2^64,
-        // which is at most 1 / d.
+        // For n below 2^48, n / d is n times the reciprocal, divided by 2^64. The result is too large by less than 2^48
+        // / 2^64, which is at most 1 / d.
         let mut out = 0u64;
         for word in a.iter().rev() {
             for half in [word >> 32, word & 0xffff_ffff] {

@@ -1,47 +1,47 @@
-//! Interpolation and evaluation, written over vectors of elements.
+//! Interpolation and evaluation, generic over vectors of elements.
 //!
-//! I is found without division of polynomials. With weights w_i = V'(q_i) and c_i = v_i / w_i, it is the sum of c_i V
-//! / (x - q_i). Let n_l be the coefficients of V and S_r the sum of c_i q_i^r. Then coefficient j of I is the sum
-//! over l > j of n_l S_(l-j-1). So nearly all the work is in sums of products, each reduced once.
+//! I is computed without polynomial division. With weights w_i = V'(q_i) and c_i = v_i / w_i, it is the sum of c_i V /
+//! (x - q_i). Let n_l be the coefficients of V and S_r the sum of c_i q_i^r. Then coefficient j of I is the sum over l
+//! > j of n_l S_(l-j-1). So nearly all the work is in sums of products, each reduced once.
 
 use super::{Repeated, Shape};
 use std::ops::{Deref, DerefMut};
 use zeroize::optimization_barrier;
 
-/// The most lanes of any vector.
+/// Maximum number of lanes of any vector.
 const MAX_LANES: usize = 4;
 
-/// One element in each lane; operations do the same in all lanes.
+/// One element per lane. Operations apply to all lanes.
 pub(super) trait Lanes: Copy {
-    /// Elements in a value of this type.
+    /// Number of elements in a value of this type.
     const LANES: usize;
     /// An unreduced sum of products.
     type Wide: Copy;
 
-    /// The element of these bits in all lanes.
+    /// Returns the element with these bits in all lanes.
     fn splat(bits: u128) -> Self;
-    /// An element for each lane, of which the low `BITS` bits count.
+    /// Loads one element per lane, from the low `BITS` bits of each number.
     fn load<const BITS: u32>(from: &[u128]) -> Self;
-    /// The element of each lane.
+    /// Stores the element of each lane.
     fn store(self, to: &mut [u128]);
-    /// The sum.
+    /// Returns the sum.
     fn add(self, b: Self) -> Self;
-    /// The element, to begin a sum of products with.
+    /// Returns the element as an unreduced sum.
     fn widen(self) -> Self::Wide;
-    /// sum + a b.
+    /// Returns sum + a b.
     fn multiply_add<const BITS: u32>(sum: Self::Wide, a: Self, b: Self) -> Self::Wide;
-    /// The element that a sum stands for.
+    /// Returns the element that a sum represents.
     fn reduce<const BITS: u32>(sum: Self::Wide) -> Self;
 }
 
-/// A list of secrets, wiped when dropped at the speed of `fill`: `zeroize` writes byte by byte.
+/// A list of secrets that is wiped on drop at the speed of `fill`; `zeroize` writes byte by byte.
 struct Wiped<T: Copy> {
     list: Vec<T>,
     zero: T,
 }
 
 impl<T: Copy> Wiped<T> {
-    /// `n` zeros.
+    /// Returns a list of `n` zeros.
     #[inline(always)]
     fn new(zero: T, n: usize) -> Self {
         Wiped { list: vec![zero; n], zero }
@@ -71,14 +71,14 @@ impl<T: Copy> Drop for Wiped<T> {
     }
 }
 
-/// The product.
+/// Returns the product.
 #[inline(always)]
 fn product<V: Lanes, const BITS: u32>(a: V, b: V) -> V {
     V::reduce::<BITS>(V::multiply_add::<BITS>(V::splat(0).widen(), a, b))
 }
 
-/// One element for each instance of a row, from `first` on. Lanes beyond the end repeat the last instance, so that
-/// they behave like the others.
+/// One element for each instance of a row, from `first` on. Lanes beyond the end repeat the last instance, so that they
+/// are valid too.
 #[inline(always)]
 fn load<V: Lanes, const BITS: u32>(row: &[u128], first: usize) -> V {
     match row.get(first..first + V::LANES) {
@@ -103,7 +103,7 @@ pub(super) fn interpolate<V: Lanes, const BITS: u32>(
         return Ok(());
     }
     let zero = V::splat(0);
-    // Number i of each instance, in the lists.
+    // Range of element i of all instances in a list.
     let row = |i: usize| i * instances..(i + 1) * instances;
     let firsts = (0..instances).step_by(V::LANES);
     // For each vector of instances: k points, the coefficients of V except the leading 1, and k weights.
@@ -136,7 +136,7 @@ pub(super) fn interpolate<V: Lanes, const BITS: u32>(
         }
         let mut lanes = [0; MAX_LANES];
         for j in 0..k + free {
-            // Of x^j in I, then of x^j in V R; each begins with the product by the leading 1 of V.
+            // The coefficient of x^j in I, then in V R; each begins with the product with the leading 1 of V.
             let mut sum = if j < k { sums[k - 1 - j].widen() } else { r[j - k].widen() };
             for (n, s) in n.iter().skip(j + 1).zip(sums.iter()) {
                 sum = V::multiply_add::<BITS>(sum, *n, *s);
@@ -156,11 +156,11 @@ pub(super) fn interpolate<V: Lanes, const BITS: u32>(
     if repeated { Err(Repeated) } else { Ok(()) }
 }
 
-/// The coefficients of V, the product of all x - q_i, except the leading 1.
+/// Computes the coefficients of V, the product of all x - q_i, except the leading 1.
 #[inline(always)]
 fn vanishing<V: Lanes, const BITS: u32>(q: &[V], n: &mut [V]) {
     for (i, root) in q.iter().enumerate() {
-        // Times x - q_i: n_j becomes n_(j-1) + q_i n_j.
+        // Multiplies by x - q_i: n_j becomes n_(j-1) + q_i n_j.
         let mut below = V::splat(0);
         for n in &mut n[..i] {
             let new = V::reduce::<BITS>(V::multiply_add::<BITS>(below.widen(), *root, *n));
@@ -184,7 +184,7 @@ fn derivatives<V: Lanes, const BITS: u32>(q: &[V], n: &[V], weights: &mut [V]) {
 }
 
 /// Replaces all elements by their inverses, with one inversion (Montgomery's trick). Returns whether one of them is
-/// zero. If so, its whole lane becomes zero; the time does not show it.
+/// zero. If so, its whole lane becomes zero; the time does not reveal it.
 #[inline(always)]
 fn invert_all<V: Lanes, const BITS: u32>(all: &mut [V]) -> bool {
     let mut before = Wiped::new(V::splat(0), all.len());
@@ -195,7 +195,7 @@ fn invert_all<V: Lanes, const BITS: u32>(all: &mut [V]) -> bool {
     }
     let mut lanes = [1; MAX_LANES];
     last.store(&mut lanes);
-    // The highest bit of a | -a says that a is not 0.
+    // The highest bit of a | -a is set if and only if a is not 0.
     let zero = lanes.iter().fold(0, |any, lane| any | (lane | lane.wrapping_neg()) >> 127 ^ 1);
     // a^(2^BITS - 2), the product of all a^(2^i) except the first.
     let (mut square, mut inverse) = (last, V::splat(1));
@@ -211,7 +211,7 @@ fn invert_all<V: Lanes, const BITS: u32>(all: &mut [V]) -> bool {
     zero == 1
 }
 
-/// Powers of the point, from x^0 on. As many coefficients are multiplied at a time.
+/// Number of powers of the point, from x^0 on, and of coefficients multiplied at a time.
 const STEP: usize = 8;
 
 #[inline(always)]
@@ -222,7 +222,7 @@ pub(super) fn evaluate<V: Lanes, const BITS: u32>(
     out: &mut [u128],
 ) {
     let bytes = BITS as usize / 8;
-    // For each coefficient a lane for each instance; lanes beyond the end are zeros.
+    // One lane per instance for each coefficient; lanes beyond the end are zeros.
     let mut spread = Wiped::new([0; MAX_LANES], length);
     for first in (0..points.len()).step_by(V::LANES) {
         for (lane, instance) in (first..points.len()).take(V::LANES).enumerate() {

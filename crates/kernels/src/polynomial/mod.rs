@@ -1,11 +1,11 @@
-//! Polynomials over GF(2^64), GF(2^72) and GF(2^80), many small ones at a time: interpolation of a random one
+//! Polynomials over GF(2^64), GF(2^72) and GF(2^80), many small ones at a time: interpolation of a random polynomial
 //! through given points, and evaluation.
 //!
-//! A batch is a number of *instances*: polynomials of one length through the same number of points, each through its
-//! own. A vector holds the same coefficient of several instances.
+//! A batch consists of *instances*: polynomials of equal length, each through the same number of its own points. A
+//! vector holds the same coefficient of several instances.
 //!
-//! Of an element the low [`Field::bits`] bits count, bit i for the coefficient of x^i; higher bits are ignored.
-//! Constant-time in all elements, not in their number.
+//! An element is the low [`Field::bits`] bits of a number, with bit i the coefficient of x^i; higher bits are ignored.
+//! Constant-time in all elements, but not in their number.
 
 mod algorithm;
 mod portable;
@@ -21,38 +21,38 @@ use algorithm::Lanes;
 /// The paths of this kernel, best first.
 pub const BACKENDS: &[Backend] = &[Backend::Clmul512, Backend::Clmul256, Backend::Clmul, Backend::Portable];
 
-/// A field of characteristic two, by the polynomial that it is taken modulo.
+/// A field of characteristic two, given by its reduction polynomial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// x^64 + x^4 + x^3 + x + 1.
+    /// GF(2^64) modulo x^64 + x^4 + x^3 + x + 1.
     Bits64,
-    /// x^72 + x^10 + x^9 + x^3 + 1.
+    /// GF(2^72) modulo x^72 + x^10 + x^9 + x^3 + 1.
     Bits72,
-    /// x^80 + x^9 + x^4 + x^2 + 1.
+    /// GF(2^80) modulo x^80 + x^9 + x^4 + x^2 + 1.
     Bits80,
 }
 
-/// How many polynomials, and of what length. The kernels take these numbers and never divide, because the time of a
-/// division depends on the values. So a test can refuse every division.
+/// The number and length of polynomials. The kernels take these numbers and never divide, because the time of a
+/// division depends on the values. So a test can reject every division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// The number of polynomials.
     pub instances: usize,
-    /// The points that each goes through.
+    /// The number of points of each polynomial.
     pub points: usize,
-    /// Its free coefficients. Its length is the number of points plus these.
+    /// The number of free coefficients. The length of a polynomial is the number of points plus this.
     pub free: usize,
 }
 
-/// An instance has a point twice, so no polynomial goes through its points.
+/// The error for an instance with a repeated point, through which no polynomial can be interpolated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeated;
 
 impl Field {
-    /// All of them, the smallest first.
+    /// All fields, the smallest first.
     pub const ALL: [Field; 3] = [Field::Bits64, Field::Bits72, Field::Bits80];
 
-    /// Bits of an element.
+    /// Returns the length of an element in bits.
     pub const fn bits(self) -> u32 {
         match self {
             Field::Bits64 => 64,
@@ -61,27 +61,27 @@ impl Field {
         }
     }
 
-    /// Bytes of an element.
+    /// Returns the length of an element in bytes.
     pub const fn bytes(self) -> usize {
         self.bits() as usize / 8
     }
 
-    /// The bits of a number that count.
+    /// Returns the mask of the used bits of a number.
     pub const fn mask(self) -> u128 {
         (1 << self.bits()) - 1
     }
 }
 
-/// For each instance the polynomial P = I + V R. I has the least degree with I(q_i) = v_i at its points, V is the
-/// product of all x - q_i, and R has the given coefficients.
+/// Interpolates for each instance the polynomial P = I + V R. I has the least degree with I(q_i) = v_i at its points, V
+/// is the product of all x - q_i, and R has the given coefficients.
 ///
-/// Point i of instance j is `points[i * shape.instances + j]`; so are the values, and the coefficients of R from the
-/// lowest up. If these are uniform, P is uniform among the polynomials of its length with those values. Its
-/// coefficients, as many as I and R have together, go to `out`: those of one instance together, the lowest first, each
-/// as [`Field::bytes`] bytes, the lowest first.
+/// Point i of instance j is `points[i * shape.instances + j]`; values, and the coefficients of R from the lowest up,
+/// have the same order. If the coefficients of R are uniform, P is uniform among the polynomials of its length with
+/// these values. Its coefficients, as many as in I and R together, are written to `out` instance by instance, the
+/// lowest first, each as [`Field::bytes`] bytes, the lowest first.
 ///
 /// # Errors
-/// If an instance has a point twice. Then nothing useful is written, in the same time.
+/// [`Repeated`] if an instance has a point twice. The output is then meaningless, and the time is the same.
 ///
 /// # Panics
 ///
@@ -97,15 +97,15 @@ pub fn interpolate(
     interpolate_with(Backend::best(BACKENDS), field, shape, points, values, random, out).1
 }
 
-/// [`interpolate`] on the path asked for; also returns the path that ran.
+/// [`interpolate`] on the requested path; also returns the path that ran.
 ///
 /// # Errors
-/// As [`interpolate`].
+/// [`Repeated`] if an instance has a point twice.
 ///
 /// # Panics
 ///
-/// As [`interpolate`].
-#[allow(clippy::too_many_arguments)] // those of interpolate, and the path
+/// Panics as [`interpolate`] does.
+#[allow(clippy::too_many_arguments)] // the arguments of interpolate, and the path
 pub fn interpolate_with(
     backend: Backend,
     field: Field,
@@ -126,20 +126,20 @@ pub fn interpolate_with(
     run(backend, field, Interpolate { shape, points, values, random, out })
 }
 
-/// The value of each polynomial at its point. Each has `length` coefficients, as [`interpolate`] writes them.
+/// Evaluates each polynomial at its point. Each has `length` coefficients, in the order of [`interpolate`].
 ///
 /// # Panics
 ///
-/// If there are more or fewer coefficients, or if `out` is not as long as `points`. These are errors of the caller.
+/// If the number of coefficients is wrong, or if `out` and `points` differ in length, which are errors of the caller.
 pub fn evaluate(field: Field, length: usize, coefficients: &[u8], points: &[u128], out: &mut [u128]) {
     evaluate_with(Backend::best(BACKENDS), field, length, coefficients, points, out);
 }
 
-/// [`evaluate`] on the path asked for; returns the path that ran.
+/// [`evaluate`] on the requested path; returns the path that ran.
 ///
 /// # Panics
 ///
-/// As [`evaluate`].
+/// Panics as [`evaluate`] does.
 pub fn evaluate_with(
     backend: Backend,
     field: Field,
@@ -154,7 +154,7 @@ pub fn evaluate_with(
     run(backend, field, Evaluate { length, coefficients, points, out }).0
 }
 
-/// A kernel, over the vectors of any path.
+/// A kernel that is generic over the vectors of any path.
 trait Kernel {
     type Output;
     fn run<V: Lanes, const BITS: u32>(self) -> Self::Output;
@@ -203,13 +203,13 @@ fn run<K: Kernel>(backend: Backend, field: Field, kernel: K) -> (Backend, K::Out
 fn run_in<K: Kernel, const BITS: u32>(backend: Backend, kernel: K) -> (Backend, K::Output) {
     match backend {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has what the path needs, as is_available has just said.
+        // SAFETY: is_available has just confirmed that the processor supports this path.
         Backend::Clmul512 if backend.is_available() => (backend, unsafe { x86::run_512::<K, BITS>(kernel) }),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
+        // SAFETY: as for Clmul512.
         Backend::Clmul256 if backend.is_available() => (backend, unsafe { x86::run_256::<K, BITS>(kernel) }),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
+        // SAFETY: as for Clmul512.
         Backend::Clmul if backend.is_available() => (backend, unsafe { x86::run_128::<K, BITS>(kernel) }),
         _ => (Backend::Portable, kernel.run::<portable::One, BITS>()),
     }

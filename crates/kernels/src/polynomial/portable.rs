@@ -1,5 +1,5 @@
-//! The specification of the field: one element, a number. The integer multiplier multiplies words without carries: it
-//! takes every fifth bit of each, and sums of 13 products do not reach the next one.
+//! The specification of the field: one element, as a number. The integer multiplier multiplies words without carries:
+//! it takes every fifth bit of each, and sums of 13 products do not reach the next such bit.
 
 use super::algorithm::Lanes;
 
@@ -9,24 +9,24 @@ pub(super) struct One(u128);
 /// Every fifth bit, from bit 0 to bit 125.
 const FIFTH: u128 = (1 << 125) | (((1 << 125) - 1) / 31);
 
-/// The carry-less product.
+/// Returns the carry-less product.
 #[inline(always)]
 fn clmul(a: u64, b: u64) -> u128 {
     let class = |x: u64, i: u32| u128::from(x & (FIFTH as u64) << i);
-    // The product of bits of the classes i and j modulo 5 is of the class i + j.
+    // The product of bits in the classes i and j modulo 5 is in the class i + j.
     (0..5).fold(0, |product, sum| {
         let products = (0..5).fold(0, |products, i| products ^ (class(a, i) * class(b, (sum + 5 - i) % 5)));
         product | products & FIFTH << sum
     })
 }
 
-/// h times what x^BITS is congruent to.
+/// Returns h times the residue of x^BITS.
 #[inline(always)]
 fn times_tail<const BITS: u32>(h: u128) -> u128 {
     (0..16).filter(|i| tail::<BITS>() >> i & 1 == 1).fold(0, |sum, i| sum ^ h << i)
 }
 
-/// What x^BITS is congruent to.
+/// The residue of x^BITS.
 #[inline(always)]
 pub(super) const fn tail<const BITS: u32>() -> u64 {
     match BITS {
@@ -38,7 +38,7 @@ pub(super) const fn tail<const BITS: u32>() -> u64 {
 
 impl Lanes for One {
     const LANES: usize = 1;
-    /// Worth 1, x^64 and x^128.
+    /// Terms with the weights 1, x^64 and x^128.
     type Wide = [u128; 3];
 
     #[inline(always)]

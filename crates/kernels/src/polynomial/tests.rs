@@ -1,4 +1,4 @@
-//! Every path against the definition, with multiplication bit by bit.
+//! Compares every path with the definition, with bit-by-bit multiplication.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -7,12 +7,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The paths that can run here. A path that is asked for and does not run fails the test.
+/// The paths that can run here. A requested path that does not run fails the test.
 fn paths() -> impl Iterator<Item = Backend> {
     BACKENDS.iter().copied().filter(|b| b.is_available())
 }
 
-/// What x^bits is congruent to, from the documentation of the field.
+/// The residue of x^bits, from the documentation of the field.
 fn tail(field: Field) -> u128 {
     let powers: &[u32] = match field {
         Field::Bits64 => &[4, 3, 1, 0],
@@ -32,7 +32,7 @@ fn mul(field: Field, a: u128, b: u128) -> u128 {
 }
 
 fn inverse(field: Field, a: u128) -> u128 {
-    // The product of a^(2^i), i from 1 on.
+    // The product of a^(2^i) for i from 1 on.
     let mut square = a;
     (1..field.bits()).fold(1, |product, _| {
         square = mul(field, square, square);
@@ -40,7 +40,7 @@ fn inverse(field: Field, a: u128) -> u128 {
     })
 }
 
-/// Lagrange's formula plus V R, by instance.
+/// Lagrange's formula plus V R, for each instance.
 fn oracle(field: Field, q: &[u128], v: &[u128], r: &[u128]) -> Vec<u128> {
     let times_root = |p: &[u128], root: u128| -> Vec<u128> {
         (0..=p.len())
@@ -111,7 +111,7 @@ fn check(field: Field, instances: usize, points: &[u128], values: &[u128], rando
     assert_eq!(values, expected_values);
 }
 
-/// Instances: none, one, a vector of every path, around it, several. Points and free coefficients: none, one, odd
+/// Instances: none, one, a vector of every path, its neighbours, several. Points and free coefficients: none, one, odd
 /// and even, around the step of the evaluation.
 #[test]
 fn all_shapes() {
@@ -127,7 +127,7 @@ fn all_shapes() {
     }
 }
 
-/// One bit at a time, so that an error cannot be hidden by another one: P = v + (x - q) r, at q + 1 of value v + r.
+/// One bit at a time, so that an error cannot be hidden by another one: P = v + (x - q) r, so P(q + 1) = v + r.
 #[test]
 fn single_bits() {
     for field in Field::ALL {
@@ -139,7 +139,7 @@ fn single_bits() {
     }
 }
 
-/// The largest numbers, and bits that do not count.
+/// The largest numbers, and bits that are ignored.
 #[test]
 fn all_ones() {
     for field in Field::ALL {
@@ -156,7 +156,7 @@ fn a_point_that_comes_twice_is_refused() {
             for at in 0..instances {
                 let all = numbers(3, 5 * instances);
                 let mut points = all.clone();
-                // Equal in the bits that count.
+                // Equal in the used bits.
                 points[4 * instances + at] =
                     points[instances + at] ^ if field == Field::Bits80 { 1 << 80 } else { 1 << 72 };
                 let mut out = vec![0; 5 * instances * field.bytes()];
@@ -169,8 +169,8 @@ fn a_point_that_comes_twice_is_refused() {
     }
 }
 
-/// Rabin's test: f of degree n is irreducible if x^(2^n) = x modulo f, and x^(2^(n/p)) - x has no factor in common
-/// with it for the primes p that divide n.
+/// Rabin's test: f of degree n is irreducible if x^(2^n) = x modulo f, and x^(2^(n/p)) - x is coprime to f for the
+/// primes p that divide n.
 #[test]
 fn the_moduli_are_irreducible() {
     let degree = |a: u128| 127 - a.leading_zeros();
@@ -235,18 +235,18 @@ fn values_that_do_not_fit() {
     evaluate(Field::Bits64, 1, &[0; 16], &[1; 2], &mut [0; 1]);
 }
 
-/// The system's allocator, which looks at what a thread gives back if it is asked to.
+/// The system's allocator, which inspects the memory that a thread frees on request.
 struct Watching;
 
 thread_local! {
-    /// How many blocks were given back, and how many of their bytes were not zero; none if nobody asks.
+    /// The number of freed blocks, and of their bytes that were not zero; none if not requested.
     static GIVEN_BACK: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
 }
 
-// SAFETY: every call goes to `System` with the same arguments, and what it returns is returned.
+// SAFETY: every call goes to `System` with the same arguments, and its result is returned.
 unsafe impl GlobalAlloc for Watching {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: what the caller promises is what `System` asks for.
+        // SAFETY: the caller upholds the conditions of `System`.
         unsafe { System.alloc(layout) }
     }
 
@@ -263,7 +263,8 @@ unsafe impl GlobalAlloc for Watching {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         let _ = GIVEN_BACK.try_with(|given_back| {
             if let Some((blocks, bytes)) = given_back.get() {
-                // SAFETY: the block is whole until it is given back, and the kernel fills its lists as it makes them.
+                // SAFETY: the block is valid until it is freed, and the kernel initialises its lists as it creates
+                // them.
                 let block = unsafe { std::slice::from_raw_parts(block, layout.size()) };
                 given_back.set(Some((blocks + 1, bytes + block.iter().filter(|byte| **byte != 0).count())));
             }
@@ -290,7 +291,7 @@ fn all_memory_is_wiped_before_it_is_given_back() {
                 evaluate_with(b, field, 10, &out, &all[..5], &mut values);
                 done
             };
-            // The first run may also find out what the processor has.
+            // The first run may also include feature detection.
             assert_eq!(run(), Ok(()));
             GIVEN_BACK.set(Some((0, 0)));
             let done = run();

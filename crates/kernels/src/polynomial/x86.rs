@@ -1,7 +1,7 @@
-//! One element in each 128 bits of a vector, multiplied by the carry-less multipliers: four in 512 bits and
-//! two in 256 with VPCLMULQDQ, one with PCLMULQDQ.
+//! One element per 128 bits of a vector, multiplied with the carry-less multipliers: four in 512 bits and two in 256
+//! with VPCLMULQDQ, one with PCLMULQDQ.
 
-// Nearly every line is an instruction. One reason, stated once below, makes all of them sound.
+// Nearly every line is an instruction. One SAFETY comment below covers all of them.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
 use super::Kernel;
@@ -28,14 +28,14 @@ pub(super) fn run_128<K: Kernel, const BITS: u32>(kernel: K) -> K::Output {
 }
 
 // SAFETY, for all that follows: values of these types exist only in the three functions above, which are compiled for
-// the instructions. What is loaded and stored is checked to be as long as a vector, which may lie anywhere.
+// the instructions. Loads and stores are checked to have the length of a vector, at any alignment.
 macro_rules! lanes {
     ($name:ident, $lanes:literal, $vector:ty, $wide:ident, $set:expr, $load:ident, $store:ident, $xor:ident, $and:ident,
      $clmul:ident, $left:ident, $right:ident) => {
         #[derive(Clone, Copy)]
         struct $name($vector);
 
-        /// Worth 1, x^64 and x^128.
+        /// Terms with the weights 1, x^64 and x^128.
         #[derive(Clone, Copy)]
         struct $wide($vector, $vector, $vector);
 
@@ -53,7 +53,7 @@ macro_rules! lanes {
 
             #[inline(always)]
             fn splat(bits: u128) -> Self {
-                #[allow(clippy::cast_possible_truncation)] // Meant: the two words.
+                #[allow(clippy::cast_possible_truncation)] // Intended: the two words.
                 $name(unsafe { $set(_mm_set_epi64x((bits >> 64) as i64, bits as i64)) })
             }
             #[inline(always)]

@@ -1,13 +1,13 @@
-//! The curve -x^2 + y^2 = 1 + d x^2 y^2, over any implementation of the field.
+//! The curve -x^2 + y^2 = 1 + d x^2 y^2, generic over the field.
 //!
 //! Formulas: Hisil, Wong, Carter, Dawson, "Twisted Edwards Curves Revisited" (ASIACRYPT 2008), sections 3.1 and 3.3,
-//! for a = -1. d is not a square, so the sum is right for any two points.
+//! for a = -1. d is not a square, so the addition formula is complete.
 
 use core::hint::black_box;
 
 use crate::field::{Fe, Field, product};
 
-/// The most lanes that points have here, where no vectors are paired.
+/// The maximum number of lanes of points, as vectors are not paired here.
 pub(super) const LANES: usize = 8;
 
 /// d = -121665 / 121666.
@@ -23,7 +23,7 @@ pub(super) struct Extended<F> {
     pub(super) t: F,
 }
 
-/// A point that is added more than once: Y + X, Y - X, 2 Z and 2 d T.
+/// A point in a form for repeated additions: Y + X, Y - X, 2 Z and 2 d T.
 #[derive(Clone, Copy)]
 pub(super) struct Cached<F> {
     plus: F,
@@ -32,7 +32,7 @@ pub(super) struct Cached<F> {
     t: F,
 }
 
-/// -a.
+/// Returns -a.
 #[inline(always)]
 pub(super) fn negated<F: Field>(a: F) -> F {
     F::carry(F::sub(F::splat(&Fe::ZERO).widen(), a.widen()))
@@ -45,7 +45,7 @@ impl<F: Field> Extended<F> {
         Extended { x: zero, y: one, z: one, t: zero }
     }
 
-    /// Twice the point, without its T if it is not wanted.
+    /// Returns twice the point, without T unless `with_t`.
     #[inline(always)]
     fn twice(self, with_t: bool) -> Self {
         let (xx, yy, zz) = (self.x.square(), self.y.square(), self.z.square());
@@ -58,7 +58,7 @@ impl<F: Field> Extended<F> {
         Extended { x: product(e, f), y: product(g, h), z: product(f, g), t }
     }
 
-    /// 2^4 times the point.
+    /// Returns 2^4 times the point.
     #[inline(always)]
     pub(super) fn times_16(mut self) -> Self {
         for _ in 0..3 {
@@ -79,21 +79,21 @@ impl<F: Field> Extended<F> {
         }
     }
 
-    /// The sum.
+    /// Returns the sum.
     #[inline(always)]
     pub(super) fn plus(self, other: &Cached<F>) -> Self {
         let d = self.z.mul(other.z);
         self.plus_with(other, d)
     }
 
-    /// The sum with a point whose Z is 1; `other.z` is not read.
+    /// Returns the sum with a point whose Z is 1; `other.z` is not read.
     #[inline(always)]
     pub(super) fn plus_affine(self, other: &Cached<F>) -> Self {
         let z = self.z.widen();
         self.plus_with(other, F::add(z, z))
     }
 
-    /// The sum; d is 2 Z Z'.
+    /// Returns the sum, where d is 2 Z Z'.
     #[inline(always)]
     fn plus_with(self, other: &Cached<F>, d: F::Raw) -> Self {
         let (x, y) = (self.x.widen(), self.y.widen());
@@ -114,7 +114,7 @@ impl<F: Field> Cached<F> {
         Cached { plus: one, minus: one, z: two, t: zero }
     }
 
-    /// From y + x, y - x and 2 d x y.
+    /// Makes a cached point from y + x, y - x and 2 d x y.
     #[inline(always)]
     pub(super) fn affine(plus: F, minus: F, t: F) -> Self {
         Cached { plus, minus, z: F::splat(&Fe([2, 0, 0, 0, 0])), t }
@@ -130,7 +130,7 @@ impl<F: Field> Cached<F> {
         }
     }
 
-    /// The negative where the mask is ones.
+    /// Returns the negative where the mask is ones.
     #[inline(always)]
     pub(super) fn negate(self, mask: F::Mask) -> Self {
         Cached {
@@ -142,13 +142,13 @@ impl<F: Field> Cached<F> {
     }
 }
 
-/// Digits of radix 16 from -8 to 8 of a little-endian number below 2^255, least first.
+/// Writes the digits of radix 16, from -8 to 8, of a little-endian number below 2^255, least significant first.
 #[inline(always)]
 pub(super) fn digits(scalar: &[u8; 32], digits: &mut [i8; 64]) {
     for (pair, byte) in digits.as_chunks_mut::<2>().0.iter_mut().zip(scalar) {
         *pair = [(byte & 15).cast_signed(), (byte >> 4).cast_signed()];
     }
-    // Bit 255 does not count.
+    // Bit 255 is ignored.
     digits[63] &= 7;
     let mut carry = 0;
     for digit in &mut digits[..63] {
@@ -159,7 +159,7 @@ pub(super) fn digits(scalar: &[u8; 32], digits: &mut [i8; 64]) {
     digits[63] += carry;
 }
 
-/// The absolute value of a digit and its sign, all ones for negative.
+/// Returns the absolute value of a digit and its sign, all ones if negative.
 #[inline(always)]
 pub(super) fn size_and_sign(digit: i8) -> (u64, u64) {
     let digit = i64::from(digit);
@@ -167,14 +167,14 @@ pub(super) fn size_and_sign(digit: i8) -> (u64, u64) {
     ((digit.cast_unsigned() ^ sign).wrapping_sub(sign), black_box(sign))
 }
 
-/// All ones where a number is `b`; all are below 2^63. Hidden from the optimiser, which would otherwise make branches
-/// of comparisons.
+/// Returns all ones where a number equals `b`; all are below 2^63. Hidden from the optimiser, which would otherwise
+/// turn comparisons into branches.
 #[inline(always)]
 pub(super) fn equal<const N: usize>(numbers: [u64; N], b: u64) -> [u64; N] {
     black_box(numbers.map(|a| (((a ^ b).wrapping_sub(1)).cast_signed() >> 63).cast_unsigned()))
 }
 
-/// The multiples of the points by the scalars with these digits, one for each lane.
+/// Returns the multiples of the points by the scalars with these digits, one per lane.
 #[inline(always)]
 pub(super) fn multiply<F: Field>(p: Extended<F>, digits: &[[i8; 64]]) -> Extended<F> {
     // 1 to 8 times the point.

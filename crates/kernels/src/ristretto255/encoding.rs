@@ -1,5 +1,5 @@
-//! Encoding, decoding and the map of RFC 9496, and the inverse of the map, over any implementation of the field. Names
-//! are the RFC's.
+//! Encoding, decoding and the map of RFC 9496, and the inverse of the map, generic over the field. Names follow the
+//! RFC.
 //!
 //! # The inverse of the map
 //!
@@ -7,30 +7,30 @@
 //!
 //! * x = 2 s / (q T), y = (1 - s^2) / (1 + s^2), where T^2 = s^4 + 2 (1 - d) / (1 + d) s^2 + 1.
 //!
-//! So (s, T) is a point of a Jacobi quartic; it is called a pair here. Four points of the curve represent an element:
-//! (x, y), (-x, -y), (i y, i x) and (-i y, -i x). Two pairs lead to each of them: (s, T) and its twin (-s, -T). So an
-//! element has eight pairs. Unless it is the identity, no x, y or s of these is 0.
+//! So (s, T) is a point of a Jacobi quartic, called a pair here. Four points of the curve represent an element: (x, y),
+//! (-x, -y), (i y, i x) and (-i y, -i x). Two pairs map to each of them: (s, T) and its twin (-s, -T). So an element
+//! has eight pairs. Unless it is the identity, no x, y or s of these is 0.
 //!
 //! *From an element to its pairs.* s^2 = (1 - y) / (1 + y) and T = 2 s / (q x). For the four points in turn, with Z,
 //!
 //! * s = (Z - Y) / a, (Z + Y) / a, (Z - i X) / b, (Z + i X) / b, where a^2 = Z^2 - Y^2 and b^2 = Z^2 + X^2.
 //!
-//! By the equation of the curve (a b)^2 = (q X Y)^2. So one inverse square root is enough, of (a X Y^2)^2. Its sign
-//! does not matter, because -s comes with -T.
+//! By the equation of the curve, (a b)^2 = (q X Y)^2. So one inverse square root suffices, of (a X Y^2)^2. Its sign
+//! does not matter, because -s occurs with -T.
 //!
 //! *From a pair to t.* If u / v is a square, then s^2 = u / v, T + 1 = (1 - r) (d - 1)^2 / v, and s is not negative.
 //! Otherwise s^2 = r u / v, T + 1 = r (r - 1) (d - 1)^2 / v, and s is negative or 0. Let c = 1 + d, S = (1 - d) s^2 and
 //! K = -c T. The quotients of s^2 and T + 1 are
 //!
-//! * S (r - 1) = (K - c) (r + 1) if s is not negative, and S (1 - r) = (K - c) (r + 1) if it is.
+//! * S (r - 1) = (K - c) (r + 1) if s is not negative, and S (1 - r) = (K - c) (r + 1) otherwise.
 //!
-//! They give r, and t^2 = -i r. For (s, T) with s not negative, and for its twin, that is
+//! They determine r, and t^2 = -i r. For (s, T) with s not negative, and for its twin, this gives
 //!
 //! * t^2 = i (c - K - S) / (c - K + S), and t^2 = i (c + K + S) / (c + K - S).
 //!
-//! i is not a square, so there is a t exactly if the fraction is not a square. It is mapped to the pair: given r, a
-//! quotient is a line in S and T through (0, -1), which meets the quartic in one other point. A numerator or a
-//! denominator of 0 would be r = 0 or no r at all, and such an s is 0.
+//! i is not a square, so t exists if and only if the fraction is not a square. It maps to the pair: given r, a quotient
+//! is a line in S and T through (0, -1), which meets the quartic in one other point. A numerator or denominator of 0
+//! would mean that r = 0 or that r does not exist, and then s is 0.
 
 use super::edwards::{D, Extended, negated};
 use crate::field::pair::Pair;
@@ -40,7 +40,7 @@ use crate::field::{Fe, Field, MAX_LANES, pow_p58, product, squared};
 /// The even square root of -1.
 pub(super) const SQRT_M1: Fe =
     Fe([1718705420411056, 234908883556509, 2233514472574048, 2117202627021982, 765476049583133]);
-/// A square root of -d - 1: that of the RFC.
+/// The RFC's square root of -d - 1.
 pub(super) const SQRT_AD_MINUS_ONE: Fe =
     Fe([2241493124984347, 425987919032274, 2207028919301688, 1220490630685848, 974799131293748]);
 /// A square root of 1 / (-1 - d).
@@ -53,7 +53,7 @@ pub(super) const ONE_MINUS_D_SQ: Fe =
 pub(super) const D_MINUS_ONE_SQ: Fe =
     Fe([1507062230895904, 1572317787530805, 683053064812840, 317374165784489, 1572899562415810]);
 
-/// A word for each lane, all ones or all zeros.
+/// A word per lane, all ones or all zeros.
 pub(super) type Words = [u64; MAX_LANES];
 
 #[inline(always)]
@@ -61,7 +61,7 @@ fn both(a: &Words, b: &Words, f: impl Fn(u64, u64) -> u64) -> Words {
     std::array::from_fn(|lane| f(a[lane], b[lane]))
 }
 
-/// Where an element is 0.
+/// Returns ones where an element is 0.
 #[inline(always)]
 pub(super) fn zeros<F: Field>(a: F) -> Words {
     let mut elements = [Fe::ONE; MAX_LANES];
@@ -69,7 +69,7 @@ pub(super) fn zeros<F: Field>(a: F) -> Words {
     elements.map(Fe::zero_mask)
 }
 
-/// Where an element is negative, that is odd: IS_NEGATIVE.
+/// IS_NEGATIVE: returns ones where an element is negative, that is, odd.
 #[inline(always)]
 pub(super) fn negatives<F: Field>(a: F) -> Words {
     let mut elements = [Fe::ZERO; MAX_LANES];
@@ -77,7 +77,7 @@ pub(super) fn negatives<F: Field>(a: F) -> Words {
     elements.map(|a| mask(u64::from(a.to_bytes()[0] & 1)))
 }
 
-/// CT_ABS.
+/// CT_ABS: returns the absolute value.
 #[inline(always)]
 fn absolute<F: Field>(a: F) -> F {
     a.select(negated(a), F::mask(&negatives(a)))
@@ -93,7 +93,7 @@ fn difference<F: Field>(a: F, b: F) -> F {
     F::carry(F::sub(a.widen(), b.widen()))
 }
 
-/// SQRT_RATIO_M1 (section 4.2): whether u / v is a square, and the root of it or of SQRT_M1 times it.
+/// SQRT_RATIO_M1 (section 4.2): returns whether u / v is a square, and the root of it or of SQRT_M1 times it.
 #[inline(always)]
 fn sqrt_ratio_m1<F: Field>(u: F, v: F) -> (Words, F) {
     let i = F::splat(&SQRT_M1);
@@ -109,7 +109,7 @@ fn sqrt_ratio_m1<F: Field>(u: F, v: F) -> (Words, F) {
     (both(&correct, &flipped, |a, b| a | b), absolute(r))
 }
 
-/// Decoding (section 4.3.1) of encodings that are canonical and not negative; returns which ones encode a point.
+/// Decodes (section 4.3.1) encodings that are canonical and not negative; also returns which ones encode a point.
 #[inline(always)]
 pub(super) fn decode<F: Field>(s: F) -> (Words, Extended<F>) {
     let one = F::splat(&Fe::ONE);
@@ -132,14 +132,14 @@ pub(super) fn decode<F: Field>(s: F) -> (Words, Extended<F>) {
     (valid, Extended { x, y, z: one, t })
 }
 
-/// Encoding (section 4.3.2).
+/// Encodes a point (section 4.3.2).
 #[inline(always)]
 pub(super) fn encode<F: Field>(p: Extended<F>) -> F {
     let Extended { x: x0, y: y0, z: z0, t: t0 } = p;
     let (one, i) = (F::splat(&Fe::ONE), F::splat(&SQRT_M1));
     let u1 = product(sum(z0, y0), difference(z0, y0));
     let u2 = product(x0, y0);
-    // Whether it is a square does not matter: it is one, or 0.
+    // The flag is not needed: the argument is a square, or 0.
     let (_, invsqrt) = sqrt_ratio_m1(one, product(u1, squared(u2)));
     let den1 = product(invsqrt, u1);
     let den2 = product(invsqrt, u2);
@@ -153,7 +153,7 @@ pub(super) fn encode<F: Field>(p: Extended<F>) -> F {
     absolute(product(den_inv, difference(z0, y)))
 }
 
-/// MAP (section 4.3.4).
+/// MAP (section 4.3.4): maps a number to a point.
 #[inline(always)]
 pub(super) fn map<F: Field>(t: F) -> Extended<F> {
     let (one, d) = (F::splat(&Fe::ONE), F::splat(&D));
@@ -177,8 +177,8 @@ pub(super) fn map<F: Field>(t: F) -> Extended<F> {
     Extended { x: product(w0, w3), y: product(w2, w1), z: product(w1, w3), t: product(w0, w2) }
 }
 
-/// S and K of a pair of each of the four points that represent an element, the twin with the s that is not negative.
-/// For the identity all are 0.
+/// Returns S and K of a pair for each of the four points that represent an element, using the twin whose s is not
+/// negative. For the identity all are 0.
 #[inline(always)]
 pub(super) fn pairs<F: Field>(p: Extended<F>) -> [[F; 2]; 4] {
     let Extended { x, y, z, .. } = p;
@@ -207,7 +207,7 @@ pub(super) fn pairs<F: Field>(p: Extended<F>) -> [[F; 2]; 4] {
     pairs
 }
 
-/// The t of a pair and of its twin, from their S and K, and which of them exist.
+/// Returns the t of a pair and of its twin, computed from their S and K, and which of them exist.
 #[inline(always)]
 pub(super) fn preimages<F: Field>([s, k]: [F; 2]) -> (Words, Pair<F>) {
     let c = sum(F::splat(&D), F::splat(&Fe::ONE)).widen();
@@ -218,7 +218,7 @@ pub(super) fn preimages<F: Field>([s, k]: [F; 2]) -> (Words, Pair<F>) {
     let c_plus_k_minus_s = F::carry(F::sub(F::add(c, k), s));
     let u = Pair::of(c_minus_k_minus_s, c_plus_k_plus_s);
     let v = Pair::of(c_minus_k_plus_s, c_plus_k_minus_s);
-    // Of what is no square this is the root of i times it.
+    // For a non-square this is the root of i times it.
     let (was_square, t) = sqrt_ratio_m1(u, v);
     (was_square.map(|was_square| !was_square), t)
 }

@@ -1,4 +1,4 @@
-//! The single map and its inverse: against the RFC's vectors, against curve25519-dalek, against big integers.
+//! Compares the single map and its inverse with the RFC's vectors, with curve25519-dalek and with big integers.
 
 use curve25519_dalek::ristretto::RistrettoPoint;
 use num_bigint::BigUint;
@@ -8,7 +8,7 @@ use super::*;
 use crate::curve25519::is_canonical;
 use crate::oracle::*;
 
-/// The paths that can run here. A path that is asked for and does not run fails the test.
+/// The paths that can run here. A requested path that does not run fails the test.
 fn paths() -> impl Iterator<Item = Backend> {
     BACKENDS.iter().copied().filter(|b| b.is_available())
 }
@@ -31,12 +31,12 @@ fn encoded(elements: &[Element]) -> Vec<[u8; 32]> {
     out
 }
 
-/// What dalek maps a number to.
+/// The element to which dalek maps a number.
 fn reference(number: &[u8; 32]) -> [u8; 32] {
     RistrettoPoint::map_to_curve(*number).compress().to_bytes()
 }
 
-/// The number modulo p, or p minus it: the one that is even.
+/// The number modulo p, or p minus it, whichever is even.
 fn absolute(number: &[u8; 32]) -> [u8; 32] {
     let mut number = *number;
     number[31] &= 0x7f;
@@ -44,7 +44,7 @@ fn absolute(number: &[u8; 32]) -> [u8; 32] {
     bytes(&if t.bit(0) { p() - t } else { t })
 }
 
-/// Those that exist, sorted.
+/// The existing preimages, sorted.
 fn found(of: &Preimages) -> Vec<[u8; 32]> {
     let mut found: Vec<[u8; 32]> = of.iter().copied().filter(|number| *number != NONE).collect();
     found.sort_unstable();
@@ -68,7 +68,7 @@ fn representatives(element: &Element) -> [Element; 4] {
     [[x, y, z, t], [minus(x), minus(y), z, t], [iy, ix, z, it], [minus(iy), minus(ix), z, it]].map(Element)
 }
 
-/// Numbers that are special: edges, among them 0, 1 and -1, and what r = -1 / d and r = -d come from.
+/// Special numbers: edges, including 0, 1 and -1, and preimages of r = -1 / d and r = -d.
 fn special() -> Vec<[u8; 32]> {
     let d = big(&edwards::D.to_bytes());
     let i = big(&encoding::SQRT_M1.to_bytes());
@@ -125,7 +125,7 @@ fn a_number_comes_back_and_every_preimage_is_one() {
         }
         // 0, p and 2^255, and the roots of i d and i / d.
         assert!((6..20).contains(&identities), "{identities}");
-        // At every length, and on every path the same.
+        // Tested at every length, and with equal results on every path.
         assert_eq!(unmapped(Backend::Portable, &elements), all);
         for n in [0, 1, 3, 4, 5, 7, 8, 9, 17] {
             assert_eq!(unmapped(b, &elements[..n]), all[..n]);
@@ -133,8 +133,8 @@ fn a_number_comes_back_and_every_preimage_is_one() {
     }
 }
 
-/// All that may be a preimage, by big integers: for each representative, both roots as s, both T and both cases of the
-/// map. The reference says which ones are.
+/// All possible preimages, computed with big integers: for each representative, both roots as s, both T and both cases
+/// of the map. The reference determines the actual ones.
 fn by_big_integers(element: &Element) -> Vec<[u8; 32]> {
     let target = encoded(&[*element])[0];
     let number = |a: Fe| big(&a.to_bytes());
@@ -176,7 +176,7 @@ fn no_preimage_is_missed() {
     }
 }
 
-/// (p + 1) / 2 numbers that are not negative lead to l = p / 8 elements.
+/// (p + 1) / 2 non-negative numbers map to l = p / 8 elements.
 #[test]
 fn elements_have_four_preimages_on_average_and_at_most_eight() {
     let elements = uniform(4000);
@@ -185,12 +185,12 @@ fn elements_have_four_preimages_on_average_and_at_most_eight() {
     let mut counts = [0; 9];
     out.iter().for_each(|of| counts[found(of).len()] += 1);
     let total: usize = counts.iter().enumerate().map(|(n, elements)| n * elements).sum();
-    // Of a standard deviation of about 90.
+    // 16,000 expected, with a standard deviation of about 90.
     assert!((15_500..16_500).contains(&total), "{counts:?}");
     assert!(counts.iter().all(|elements| *elements > 0), "{counts:?}");
 }
 
-/// Which of the four points represents an element depends on how it was computed.
+/// The computation of an element determines which of the four points represents it.
 #[test]
 fn all_representatives_of_an_element_have_the_same_preimages() {
     let elements = uniform(20);
@@ -198,7 +198,7 @@ fn all_representatives_of_an_element_have_the_same_preimages() {
         for element in &elements {
             let all = unmapped(b, &representatives(element));
             assert!(all.iter().all(|of| found(of) == found(&all[0])));
-            // With another Z.
+            // With a different Z.
             let z = Fe::from_bytes(&samples(1)[0]);
             let scaled = Element(element.0.map(|coordinate| coordinate.mul(z)));
             assert!(scaled.equals(element));
@@ -206,7 +206,7 @@ fn all_representatives_of_an_element_have_the_same_preimages() {
         }
         let identities = representatives(&Element::IDENTITY);
         assert!(identities.iter().all(|element| element.equals(&Element::IDENTITY)));
-        // Beside others, too.
+        // Also among other elements.
         let mut beside = uniform(9);
         beside[2..6].copy_from_slice(&identities);
         let (of_all, alone) = (unmapped(b, &beside), unmapped(b, &uniform(9)));
@@ -225,8 +225,8 @@ fn an_element_or_the_identity_in_its_place() {
     }
 }
 
-/// The numbers that lead to the identity, for those who must know that theirs do not: 0, the roots of i d and i / d, and
-/// those of all four pairs of (i, 0) and (-i, 0).
+/// The numbers that map to the identity, for callers whose numbers must not: 0, the roots of i d and i / d, and the
+/// preimages of all four pairs of (i, 0) and (-i, 0).
 #[test]
 fn what_leads_to_the_identity_is_known() {
     let number = |a: Fe| big(&a.to_bytes());
@@ -254,7 +254,7 @@ fn what_leads_to_the_identity_is_known() {
     );
 }
 
-/// Those, little-endian.
+/// The numbers that map to the identity, little-endian.
 const IDENTITIES: [&str; 7] = [
     "0000000000000000000000000000000000000000000000000000000000000000",
     "068c5b499d860a72cba9a67991e93e203e07f2cecac35ff78ba286490a9d647f",

@@ -1,13 +1,14 @@
 //! ristretto255 (RFC 9496), the group of prime order over edwards25519, in batches.
 //!
-//! Each operation is done to all elements of a slice: [`decode`], [`encode`], [`map`] (hashing to the group),
-//! [`map_one`] and its inverse [`unmap`] (numbers as elements), [`add`], [`subtract`], [`multiply`] (a scalar for each
+//! Each operation applies to all elements of a slice: [`decode`], [`encode`], [`map`] (hashing to the group),
+//! [`map_one`] and its inverse [`unmap`] (numbers as elements), [`add`], [`subtract`], [`multiply`] (a scalar per
 //! element), [`multiply_all`] (one scalar for all), and [`Table::multiply`] (many scalars, one base).
 //!
 //! A scalar is a little-endian number below 2^255, reduced modulo the order of the group or not; bit 255 is ignored.
-//! There is no arithmetic of scalars.
+//! Scalar arithmetic is not included.
 //!
-//! All functions are constant-time in elements and scalars, and in which encodings are valid. Their number shows.
+//! All functions are constant-time in elements and scalars, and in which encodings are valid. They reveal only the
+//! number of elements.
 
 mod edwards;
 mod encoding;
@@ -48,7 +49,7 @@ impl Element {
         Fe([1841354044333475, 16398895984059, 755974180946558, 900171276175154, 1821297809914039]),
     ]);
 
-    /// Whether the two are the same element. Constant-time.
+    /// Returns whether the two are the same element. Constant-time.
     pub fn equals(&self, other: &Element) -> bool {
         // X Y' = Y X' or Y Y' = X X' (RFC 9496, section 4.3.3).
         let ([x, y, ..], [x2, y2, ..]) = (self.0, other.0);
@@ -56,7 +57,7 @@ impl Element {
         (zero(x.mul(y2), y.mul(x2)) | zero(y.mul(y2), x.mul(x2))) != 0
     }
 
-    /// The element, or the identity in its place if `keep` is false. Constant-time.
+    /// Returns the element, or the identity if `keep` is false. Constant-time.
     #[must_use]
     pub fn or_identity(&self, keep: bool) -> Element {
         let (keep, none) = (mask(u64::from(keep)), Element::IDENTITY.0);
@@ -70,7 +71,7 @@ impl fmt::Debug for Element {
     }
 }
 
-/// The identity, with which elements are also wiped.
+/// The identity, which is also used to wipe elements.
 impl Default for Element {
     fn default() -> Self {
         Element::IDENTITY
@@ -106,7 +107,7 @@ fn store<F: Field>(p: Extended<F>, elements: &mut [Element]) {
     }
 }
 
-/// Decodes each element. Of an invalid encoding the element is the identity.
+/// Decodes each element. An invalid encoding is decoded to the identity.
 ///
 /// # Errors
 ///
@@ -119,11 +120,11 @@ pub fn decode(bytes: &[[u8; 32]], out: &mut [Element]) -> Result<(), usize> {
     decode_with(Backend::best(BACKENDS), bytes, out).1
 }
 
-/// [`decode`] on the path asked for; returns the path that ran too.
+/// [`decode`] on the requested path; also returns the path that ran.
 ///
 /// # Panics
 ///
-/// As [`decode`].
+/// Panics as [`decode`] does.
 pub fn decode_with(
     backend: Backend,
     bytes: &[[u8; 32]],
@@ -133,7 +134,7 @@ pub fn decode_with(
     impl Kernel for Decode<'_> {
         #[inline(always)]
         fn run<F: Field>(self) {
-            // Two vectors side by side here and wherever a root is taken: it is a long chain of squarings.
+            // Two vectors side by side, as for all roots, which are long chains of squarings.
             let lanes = Pair::<F>::LANES;
             let chunks = self.0.chunks(lanes).zip(self.1.chunks_mut(lanes));
             for (chunk, (bytes, out)) in chunks.enumerate() {
@@ -158,7 +159,7 @@ pub fn decode_with(
     (ran, if first == u64::MAX { Ok(()) } else { Err(first as usize) })
 }
 
-/// Encodes each element, canonically.
+/// Writes the canonical encoding of each element.
 ///
 /// # Panics
 ///
@@ -167,11 +168,11 @@ pub fn encode(elements: &[Element], out: &mut [[u8; 32]]) {
     encode_with(Backend::best(BACKENDS), elements, out);
 }
 
-/// [`encode`] on the path asked for; returns the path that ran.
+/// [`encode`] on the requested path; returns the path that ran.
 ///
 /// # Panics
 ///
-/// As [`encode`].
+/// Panics as [`encode`] does.
 pub fn encode_with(backend: Backend, elements: &[Element], out: &mut [[u8; 32]]) -> Backend {
     struct Encode<'a>(&'a [Element], &'a mut [[u8; 32]]);
     impl Kernel for Encode<'_> {
@@ -200,18 +201,18 @@ pub fn map(uniform: &[[u8; 64]], out: &mut [Element]) {
     map_with(Backend::best(BACKENDS), uniform, out);
 }
 
-/// [`map`] on the path asked for; returns the path that ran.
+/// [`map`] on the requested path; returns the path that ran.
 ///
 /// # Panics
 ///
-/// As [`map`].
+/// Panics as [`map`] does.
 pub fn map_with(backend: Backend, uniform: &[[u8; 64]], out: &mut [Element]) -> Backend {
     struct Map<'a>(&'a [[u8; 64]], &'a mut [Element]);
     impl Kernel for Map<'_> {
         #[inline(always)]
         fn run<F: Field>(self) {
             for (uniform, out) in self.0.chunks(F::LANES).zip(self.1.chunks_mut(F::LANES)) {
-                // Copied to memory, so that they need not be gathered.
+                // Copied to memory, so that no gather is needed.
                 let mut halves = [[[0; 32]; MAX_LANES]; 2];
                 for (lane, uniform) in uniform.iter().enumerate() {
                     for (half, bytes) in halves.iter_mut().zip(uniform.as_chunks::<32>().0) {
@@ -219,10 +220,11 @@ pub fn map_with(backend: Backend, uniform: &[[u8; 64]], out: &mut [Element]) -> 
                         half[lane][31] &= 0x7f;
                     }
                 }
-                // One map after the other, in one loop, so that the compiler has one copy of it.
+                // One map after the other, in a loop, so that the compiler makes a single copy of it.
                 let mut sum = Extended::<F>::identity();
                 for half in &black_box(halves) {
-                    // One by one: otherwise the compiler may gather the words of all from a vector of their addresses.
+                    // One at a time, as the compiler may otherwise gather the words of all elements from a vector of
+                    // their addresses.
                     let t = half.each_ref().map(|bytes| black_box(Fe::from_bytes(bytes)));
                     sum = sum.plus(&encoding::map(F::load(&t)).cached());
                 }
@@ -237,7 +239,7 @@ pub fn map_with(backend: Backend, uniform: &[[u8; 64]], out: &mut [Element]) -> 
 /// Maps each number to an element: the map of RFC 9496, section 4.3.4, of which [`map`] adds up two.
 ///
 /// Numbers are little-endian and taken modulo p; bit 255 is ignored. The elements are not uniform: up to eight numbers
-/// and their negatives lead to one.
+/// and their negatives map to one.
 ///
 /// # Panics
 ///
@@ -246,11 +248,11 @@ pub fn map_one(numbers: &[[u8; 32]], out: &mut [Element]) {
     map_one_with(Backend::best(BACKENDS), numbers, out);
 }
 
-/// [`map_one`] on the path asked for; returns the path that ran.
+/// [`map_one`] on the requested path; returns the path that ran.
 ///
 /// # Panics
 ///
-/// As [`map_one`].
+/// Panics as [`map_one`] does.
 pub fn map_one_with(backend: Backend, numbers: &[[u8; 32]], out: &mut [Element]) -> Backend {
     struct MapOne<'a>(&'a [[u8; 32]], &'a mut [Element]);
     impl Kernel for MapOne<'_> {
@@ -272,17 +274,17 @@ pub fn map_one_with(backend: Backend, numbers: &[[u8; 32]], out: &mut [Element])
     run_on(backend, MapOne(numbers, out))
 }
 
-/// What [`unmap`] gives for an element: numbers, or [`NONE`].
+/// The result of [`unmap`] for an element: numbers, or [`NONE`].
 pub type Preimages = [[u8; 32]; 8];
 
-/// In place of a number that does not exist.
+/// The placeholder for a preimage that does not exist.
 pub const NONE: [u8; 32] = [0xff; 32];
 
-/// The numbers that [`map_one`] maps to each element: all that are canonical and not negative, that is below p and
-/// even, in any place of the eight. The others are [`NONE`]. Unless a number is 0, p minus it is mapped to the same
-/// element.
+/// Finds the numbers that [`map_one`] maps to each element: all that are canonical and not negative, that is, below p
+/// and even, at any of the eight positions. The other positions are [`NONE`]. Unless a number is 0, p minus it maps to
+/// the same element.
 ///
-/// For the identity all are [`NONE`], although 0 and a few more are mapped to it.
+/// For the identity all positions are [`NONE`], although 0 and a few more numbers map to it.
 ///
 /// # Panics
 ///
@@ -291,11 +293,11 @@ pub fn unmap(elements: &[Element], out: &mut [Preimages]) {
     unmap_with(Backend::best(BACKENDS), elements, out);
 }
 
-/// [`unmap`] on the path asked for; returns the path that ran.
+/// [`unmap`] on the requested path; returns the path that ran.
 ///
 /// # Panics
 ///
-/// As [`unmap`].
+/// Panics as [`unmap`] does.
 pub fn unmap_with(backend: Backend, elements: &[Element], out: &mut [Preimages]) -> Backend {
     struct Unmap<'a>(&'a [Element], &'a mut [Preimages]);
     impl Kernel for Unmap<'_> {
@@ -303,7 +305,7 @@ pub fn unmap_with(backend: Backend, elements: &[Element], out: &mut [Preimages])
         fn run<F: Field>(self) {
             for (elements, out) in self.0.chunks(F::LANES).zip(self.1.chunks_mut(F::LANES)) {
                 let pairs = encoding::pairs(load::<F>(elements));
-                // One after the other, in one loop, so that the compiler has one copy.
+                // One after the other, in a loop, so that the compiler makes a single copy.
                 for (j, pair) in black_box(&pairs[..]).iter().enumerate() {
                     let (exists, t) = encoding::preimages(*pair);
                     let mut numbers = [Fe::ZERO; MAX_LANES];
@@ -323,7 +325,7 @@ pub fn unmap_with(backend: Backend, elements: &[Element], out: &mut [Preimages])
     run_on(backend, Unmap(elements, out))
 }
 
-/// Adds to each element the other one.
+/// Adds each of `others` to its element.
 ///
 /// # Panics
 ///
@@ -332,7 +334,7 @@ pub fn add(elements: &mut [Element], others: &[Element]) {
     combine_with(Backend::best(BACKENDS), elements, others, 0);
 }
 
-/// Subtracts from each element the other one.
+/// Subtracts each of `others` from its element.
 ///
 /// # Panics
 ///
@@ -341,7 +343,7 @@ pub fn subtract(elements: &mut [Element], others: &[Element]) {
     combine_with(Backend::best(BACKENDS), elements, others, u64::MAX);
 }
 
-/// Sums, or differences for all ones, on the path asked for; returns the path that ran.
+/// Adds on the requested path, or subtracts if `negate` is all ones; returns the path that ran.
 fn combine_with(backend: Backend, elements: &mut [Element], others: &[Element], negate: u64) -> Backend {
     struct Combine<'a>(&'a mut [Element], &'a [Element], u64);
     impl Kernel for Combine<'_> {
@@ -366,11 +368,11 @@ pub fn multiply(elements: &mut [Element], scalars: &[[u8; 32]]) {
     multiply_with(Backend::best(BACKENDS), elements, scalars);
 }
 
-/// [`multiply`] on the path asked for; returns the path that ran.
+/// [`multiply`] on the requested path; returns the path that ran.
 ///
 /// # Panics
 ///
-/// As [`multiply`].
+/// Panics as [`multiply`] does.
 pub fn multiply_with(backend: Backend, elements: &mut [Element], scalars: &[[u8; 32]]) -> Backend {
     assert_eq!(elements.len(), scalars.len(), "multiply: as many scalars as elements");
     run_on(backend, Multiply(elements, scalars))
@@ -381,12 +383,12 @@ pub fn multiply_all(elements: &mut [Element], scalar: &[u8; 32]) {
     multiply_all_with(Backend::best(BACKENDS), elements, scalar);
 }
 
-/// [`multiply_all`] on the path asked for; returns the path that ran.
+/// [`multiply_all`] on the requested path; returns the path that ran.
 pub fn multiply_all_with(backend: Backend, elements: &mut [Element], scalar: &[u8; 32]) -> Backend {
     run_on(backend, Multiply(elements, core::slice::from_ref(scalar)))
 }
 
-/// By the scalars of all elements, or by one.
+/// Multiplication by a scalar per element, or by one for all.
 struct Multiply<'a>(&'a mut [Element], &'a [[u8; 32]]);
 
 impl Kernel for Multiply<'_> {

@@ -1,4 +1,4 @@
-//! Multiples of one element.
+//! Tables of multiples of one element.
 
 use super::edwards::{Cached, D, Extended, LANES, digits, equal, size_and_sign};
 use super::{Element, load, store};
@@ -6,15 +6,15 @@ use crate::Backend;
 use crate::field::{Fe, Field, Kernel, VECTORS, invert_all, product, run_on};
 use zeroize::Zeroizing;
 
-/// y + x, y - x and 2 d x y of eight points; limbs below 2^51 + 2^10.
+/// y + x, y - x and 2 d x y of eight points, with limbs below 2^51 + 2^10.
 type Window = [[Fe; 8]; 3];
 
-/// Multiples of one element, for many multiplications of it: 1 to 8 times 16^i times it, for each digit i of a
-/// scalar. 60 KiB, made in the time of about fifty multiplications.
+/// Multiples of one element, for multiplying it many times: 1 to 8 times 16^i times the element, for each digit i of a
+/// scalar. Takes 60 KiB, and the time of about fifty multiplications to compute.
 pub struct Table(Box<[Window; 64]>);
 
 impl Table {
-    /// The table of an element.
+    /// Computes the table of an element.
     pub fn new(element: &Element) -> Table {
         let mut points = Vec::with_capacity(64 * 8);
         let mut base: Extended<Fe> = load(core::slice::from_ref(element));
@@ -40,13 +40,13 @@ impl Table {
         Table(table)
     }
 
-    /// The table of the generator of RFC 9496, section 4.
+    /// Returns the table of the generator of RFC 9496, section 4.
     pub fn generator() -> &'static Table {
         static TABLE: std::sync::OnceLock<Table> = std::sync::OnceLock::new();
         TABLE.get_or_init(|| Table::new(&Element::GENERATOR))
     }
 
-    /// The multiples by these scalars.
+    /// Computes the multiples of the element by these scalars.
     ///
     /// # Panics
     ///
@@ -55,11 +55,11 @@ impl Table {
         self.multiply_with(Backend::best(super::BACKENDS), scalars, out);
     }
 
-    /// [`Table::multiply`] on the path asked for; returns the path that ran.
+    /// [`Table::multiply`] on the requested path; returns the path that ran.
     ///
     /// # Panics
     ///
-    /// As [`Table::multiply`].
+    /// Panics as [`Table::multiply`] does.
     pub fn multiply_with(&self, backend: Backend, scalars: &[[u8; 32]], out: &mut [Element]) -> Backend {
         assert_eq!(scalars.len(), out.len(), "multiply: as many outputs as scalars");
         run_on(backend, Multiply(self, scalars, out))

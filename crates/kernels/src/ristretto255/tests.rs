@@ -1,4 +1,4 @@
-//! The kernel against the RFC's vectors, against curve25519-dalek, and path against path.
+//! Compares the kernel with the RFC's vectors and with curve25519-dalek, and the paths with each other.
 
 use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoPoint};
 use curve25519_dalek::scalar::Scalar;
@@ -9,7 +9,7 @@ use super::edwards;
 use super::*;
 use crate::oracle::*;
 
-/// The paths that can run here. A path that is asked for and does not run fails the test.
+/// The paths that can run here. A requested path that does not run fails the test.
 fn paths() -> impl Iterator<Item = Backend> {
     BACKENDS.iter().copied().filter(|b| b.is_available())
 }
@@ -43,7 +43,7 @@ fn small(n: u8) -> [u8; 32] {
     std::array::from_fn(|i| if i == 0 { n } else { 0 })
 }
 
-/// n times 64 bytes that look random, the same in every run.
+/// n times 64 pseudorandom bytes, the same in every run.
 fn uniform(n: usize) -> Vec<[u8; 64]> {
     (0..n).map(|i| Sha512::digest(i.to_le_bytes()).into()).collect()
 }
@@ -52,7 +52,7 @@ fn reference(uniform: &[u8; 64]) -> RistrettoPoint {
     RistrettoPoint::from_uniform_bytes(uniform)
 }
 
-/// Scalars at the ends of their range, of their digits, and random ones; all below 2^255.
+/// Scalars at the ends of their range and of their digits, and random ones; all below 2^255.
 fn scalars() -> Vec<[u8; 32]> {
     let order: num_bigint::BigUint =
         (int(1) << 252) + "27742317777372353535851937790883648493".parse::<num_bigint::BigUint>().unwrap();
@@ -91,14 +91,14 @@ fn rfc_9496_appendix_a() {
         assert_eq!(encoded(b, &by_table), multiples);
         assert_eq!(encoded(b, &decoded(b, &multiples).unwrap()), multiples);
         for bytes in &invalid {
-            // Alone, and among others, of which it is the first or the second that is wrong.
+            // Alone, and among others, as the first or the second invalid one.
             assert_eq!(decoded(b, &[*bytes]).err(), Some(0));
             let mut among = multiples.clone();
             among[11] = *bytes;
             assert_eq!(decoded(b, &among).err(), Some(11));
             among[4] = invalid[0];
             assert_eq!(decoded(b, &among).err(), Some(4));
-            // What is wrong becomes the identity, and nothing else does.
+            // Invalid encodings, and only these, become the identity.
             let mut out = vec![Element::GENERATOR; 16];
             assert_eq!(decode_with(b, &among, &mut out), (b, Err(4)));
             let mut expected = multiples.clone();
@@ -110,7 +110,7 @@ fn rfc_9496_appendix_a() {
     }
 }
 
-/// Halves that are special to the map: 0, those that are not reduced, whose highest bit does not count.
+/// Special halves for the map: 0, and unreduced numbers, whose highest bit is ignored.
 #[test]
 fn special_halves_are_mapped_as_by_the_reference() {
     let mut halves: Vec<[u8; 32]> = edges().iter().map(bytes).collect();
@@ -158,7 +158,7 @@ fn every_operation_agrees_with_the_reference_at_every_length() {
     let one_each: Vec<[u8; 32]> = scalars.iter().cycle().take(37).copied().collect();
     let points: Vec<RistrettoPoint> = uniform.iter().map(reference).collect();
     let compress = |p: RistrettoPoint| p.compress().to_bytes();
-    // The reference wants reduced scalars; for an element of prime order it is the same.
+    // The reference requires reduced scalars, which are equivalent for an element of prime order.
     let times = |p: &RistrettoPoint, s: &[u8; 32]| compress(p * Scalar::from_bytes_mod_order(*s));
     let base = points[0];
     for b in paths() {
@@ -170,7 +170,7 @@ fn every_operation_agrees_with_the_reference_at_every_length() {
             assert_eq!(encoded(b, &decoded(b, &bytes).unwrap()), bytes);
             let products: Vec<_> = points.iter().zip(one_each).map(|(p, s)| times(p, s)).collect();
             assert_eq!(encoded(b, &multiplied(b, &elements, one_each)), products);
-            // From encodings, whose Z is 1, it is the same.
+            // The products are the same for decoded elements, whose Z is 1.
             assert_eq!(encoded(b, &multiplied(b, &decoded(b, &bytes).unwrap(), one_each)), products);
             for scalar in &scalars {
                 let mut all = elements.clone();
@@ -186,7 +186,7 @@ fn every_operation_agrees_with_the_reference_at_every_length() {
             let mut differences = elements.clone();
             assert_eq!(combine_with(b, &mut differences, &others, u64::MAX), b);
             assert_eq!(encoded(b, &differences), pairs().map(|(p, q)| compress(p - q)).collect::<Vec<_>>());
-            // An element with itself: twice it, and nothing.
+            // An element with itself: twice the element, and the identity.
             let mut twice = elements.clone();
             add(&mut twice, &elements);
             assert_eq!(encoded(b, &twice), points.iter().map(|p| compress(p + p)).collect::<Vec<_>>());
@@ -206,7 +206,7 @@ fn every_operation_agrees_with_the_reference_at_every_length() {
     }
 }
 
-/// Limbs are within other bounds on each path, and what one leaves another takes.
+/// Limbs have different bounds on each path, and every path accepts the output of another.
 #[test]
 fn elements_go_from_path_to_path() {
     let (uniform, scalars) = (uniform(9), samples(9));
@@ -281,7 +281,7 @@ fn digits_make_up_the_scalar() {
 
 #[test]
 fn what_is_no_encoding_is_refused_as_by_the_reference() {
-    // A sixteenth of all numbers of 256 bits are encodings: 25 of 400, 5 standard deviations.
+    // A sixteenth of all numbers of 256 bits are encodings: 25 of 400, with a standard deviation of 5.
     let candidates: Vec<[u8; 32]> =
         (0..400u32).map(|i| Sha512::digest(i.to_le_bytes())[..32].try_into().unwrap()).collect();
     let valid = candidates.iter().filter(|c| CompressedRistretto(**c).decompress().is_some()).count();

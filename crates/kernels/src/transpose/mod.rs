@@ -1,5 +1,5 @@
-//! Transposition of a bit matrix with 128 columns, as oblivious-transfer extension needs it: columns are
-//! made one at a time from seeds, rows are used one at a time as keys.
+//! Transposition of a bit matrix with 128 columns, for oblivious-transfer extension: columns are generated one at a
+//! time from seeds, and rows are used one at a time as keys.
 //!
 //! Constant-time in the bits.
 
@@ -15,14 +15,14 @@ use crate::Backend;
 /// The paths of this kernel, best first.
 pub const BACKENDS: &[Backend] = &[Backend::Avx2, Backend::Portable];
 
-/// Columns of the matrix.
+/// Number of columns of the matrix.
 const COLUMNS: usize = 128;
 
 /// Writes row j of the matrix to `out[j]`.
 ///
-/// Column c is `columns[c * stride..]`, of which the first `out.len() / 8` bytes count. Bit j of a column is bit j %
-/// 8 of its byte j / 8, and bit c of a row is bit c % 8 of its byte c / 8. The last column may end with its last row.
-/// A stride that is a multiple of 4096 costs cache misses; add 64.
+/// Column c is the first `out.len() / 8` bytes of `columns[c * stride..]`. Bit j of a column is bit j % 8 of its byte j
+/// / 8, and bit c of a row is bit c % 8 of its byte c / 8. The last column may end with its last row. A stride that is
+/// a multiple of 4096 causes cache misses; add 64.
 ///
 /// # Panics
 ///
@@ -32,11 +32,11 @@ pub fn transpose_128(columns: &[u8], stride: usize, out: &mut [[u8; 16]]) {
     transpose_128_with(Backend::best(BACKENDS), columns, stride, out);
 }
 
-/// [`transpose_128`] on the path asked for; returns the path that ran.
+/// [`transpose_128`] on the requested path; returns the path that ran.
 ///
 /// # Panics
 ///
-/// As [`transpose_128`].
+/// Panics as [`transpose_128`] does.
 pub fn transpose_128_with(backend: Backend, columns: &[u8], stride: usize, out: &mut [[u8; 16]]) -> Backend {
     let height = out.len() / 8;
     assert!(out.len().is_multiple_of(128), "transpose_128: the number of rows is a multiple of 128");
@@ -49,7 +49,7 @@ pub fn transpose_128_with(backend: Backend, columns: &[u8], stride: usize, out: 
     match backend {
         #[cfg(target_arch = "x86_64")]
         Backend::Avx2 if backend.is_available() => {
-            // SAFETY: the processor has AVX2, as is_available has just said.
+            // SAFETY: is_available has just confirmed that the processor supports AVX2.
             unsafe { x86::transpose_128(columns, stride, out) };
             Backend::Avx2
         }

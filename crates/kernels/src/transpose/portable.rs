@@ -1,5 +1,5 @@
-//! The specification of the kernel: a 128 x 128 square of bits is transposed by exchanging quarters, seven times,
-//! each time in squares of half the size.
+//! The specification of the kernel: a 128 x 128 square of bits is transposed by exchanging quarters, in seven steps
+//! with squares of half the size each.
 
 #[inline]
 pub(super) fn transpose_128(columns: &[u8], stride: usize, out: &mut [[u8; 16]]) {
@@ -27,7 +27,7 @@ fn transpose_square(square: &mut [u128; 128]) {
         for pairs in square.chunks_exact_mut(2 * half) {
             let (top, bottom) = pairs.split_at_mut(half);
             for (a, b) in top.iter_mut().zip(bottom) {
-                // Exchanges the upper right quarter and the lower left one.
+                // Exchanges the upper right and the lower left quarter.
                 let t = (*a >> half ^ *b) & mask;
                 *a ^= t << half;
                 *b ^= t;

@@ -1,15 +1,15 @@
-//! Every path against a transposition bit by bit.
+//! Compares every path with a bit-by-bit transposition.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The paths that can run here. A path that is asked for and does not run fails the test.
+/// The paths that can run here. A requested path that does not run fails the test.
 fn paths() -> impl Iterator<Item = Backend> {
     BACKENDS.iter().copied().filter(|b| b.is_available())
 }
 
-/// The definition.
+/// The transposition computed from the definition.
 fn oracle(columns: &[u8], stride: usize, rows: usize) -> Vec<[u8; 16]> {
     let mut out = vec![[0; 16]; rows];
     for (j, row) in out.iter_mut().enumerate() {
@@ -33,8 +33,8 @@ fn check(columns: &[u8], stride: usize, rows: usize) {
     assert_eq!(out, expected);
 }
 
-/// No square, one, two and several; columns back to back, with a gap, and at an odd stride; the last
-/// column without its gap.
+/// Zero, one, two and several squares; columns back to back, with a gap, and at an odd stride; the last column without
+/// its gap.
 #[test]
 fn sizes_and_strides() {
     for rows in [0, 128, 256, 1152] {

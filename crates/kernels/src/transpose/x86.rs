@@ -1,5 +1,5 @@
-//! 32 columns at a time with AVX2: bytes are transposed with unpacking instructions, bits by collecting
-//! the top bit of 32 bytes at once.
+//! Transposes 32 columns at a time with AVX2: bytes with unpacking instructions, bits by collecting the top bits of 32
+//! bytes at once.
 
 use std::arch::x86_64::*;
 
@@ -15,7 +15,7 @@ pub(super) fn transpose_128(columns: &[u8], stride: usize, out: &mut [[u8; 16]])
             }
             // 2. Byte b of column c moves to byte c of v[b], in both halves.
             let v = transpose_bytes(v);
-            // 3. Bit k of the 32 bytes of v[b] is row 8 b + k of the quarter; from the top bit down.
+            // 3. 3. Bit k of the 32 bytes of v[b] is row 8 b + k of the quarter, from the top bit down.
             for (v, rows) in v.into_iter().zip(out.as_chunks_mut::<8>().0) {
                 let mut v = v;
                 for row in rows.iter_mut().rev() {
@@ -27,12 +27,12 @@ pub(super) fn transpose_128(columns: &[u8], stride: usize, out: &mut [[u8; 16]])
     }
 }
 
-/// 16 bytes of `columns` from `at`; panics if they are not there.
+/// Loads 16 bytes of `columns` from `at`; panics if they are out of range.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load(columns: &[u8], at: usize) -> __m128i {
     let bytes = &columns[at..][..16];
-    // SAFETY: the slice has the 16 bytes that are read; the load asks for no alignment.
+    // SAFETY: the slice has the 16 bytes that are read; the load requires no alignment.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
@@ -40,8 +40,8 @@ fn load(columns: &[u8], at: usize) -> __m128i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn transpose_bytes(mut v: [__m256i; 16]) -> [__m256i; 16] {
-    // A place has an 8-bit number (register, byte). Interleaving registers r and r + 8 rotates this number left by
-    // one bit. Four rotations exchange register and byte.
+    // Each position has an 8-bit number (register, byte). Interleaving registers r and r + 8 rotates this number left
+    // by one bit. Four rotations exchange register and byte.
     for _ in 0..4 {
         let mut w = v;
         for r in 0..8 {

@@ -1,11 +1,11 @@
-//! This executable, disassembled: the functions of the AVX-512 path of the curve.
+//! Disassembly of this executable, to check the functions of the curve's AVX-512 path.
 //!
-//! That path multiplies by `vpmadd52luq` and `vpmadd52huq`, and everything over the field is inlined into the
-//! function that does. So the functions to check are those with these instructions, whatever their names.
+//! That path multiplies with `vpmadd52luq` and `vpmadd52huq`, and all field code is inlined into the functions that
+//! contain them. So the functions to check are identified by these instructions, not by name.
 //!
-//! It proves, for all inputs: in these functions no vector and no mask goes to the flags or to the addresses of a
-//! gather, and no mask goes to a general register. It proves nothing about general registers and memory, where
-//! elements are decoded and encoded. That source is the same for all paths: memcheck checks it on the other paths,
+//! The check proves, for all inputs, that in these functions no vector and no mask goes to the flags or to the
+//! addresses of a gather, and no mask goes to a general register. It proves nothing about general registers and memory,
+//! which decode and encode elements. That source code is shared by all paths: memcheck checks it on the other paths,
 //! and [`crate::trace`] on this one.
 
 use std::arch::x86_64::*;
@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::process::Command;
 
-/// An instruction as objdump writes it.
+/// An instruction in the syntax of objdump.
 pub(crate) struct Instruction {
     pub(crate) address: u64,
-    /// Index of the function's name.
+    /// The index of the function's name.
     pub(crate) function: usize,
     pub(crate) mnemonic: String,
     pub(crate) operands: String,
@@ -58,14 +58,14 @@ pub(crate) fn disassemble() -> Disassembly {
     Disassembly { functions, instructions }
 }
 
-/// Whether it is a division, whose time depends on the operands.
+/// Returns whether it is a division, whose time depends on the operands.
 pub(crate) fn divides(mnemonic: &str) -> bool {
     ["div", "idiv", "vdiv", "vsqrt", "divs", "divp", "sqrt"].iter().any(|start| mnemonic.starts_with(start))
 }
 
-/// Whether an instruction may lead from a vector or a mask to a branch or to an address.
+/// Returns whether an instruction may lead from a vector or a mask to a branch or to an address.
 fn is_suspect(Instruction { mnemonic, operands, .. }: &Instruction) -> bool {
-    // A comparison whose result is a mask may stay among the vectors; what counts is the way out of them.
+    // A comparison whose result is a mask may stay among the vectors; only instructions that leave them matter.
     let to_flags = ["vtest", "kortest", "ktest", "vucomi", "ucomi", "vcomi", "comis"];
     let to_register = ["vpmovmsk", "pmovmsk", "vmovmsk", "movmsk"];
     let by_index = ["vgather", "vpgather", "vscatter", "vpscatter"];
@@ -80,7 +80,7 @@ fn is_suspect(Instruction { mnemonic, operands, .. }: &Instruction) -> bool {
         || from_mask
 }
 
-/// The suspect instructions of every function that multiplies like the AVX-512 path.
+/// The suspect instructions of every function that uses the multipliers of the AVX-512 path.
 fn suspects(all: &Disassembly) -> BTreeMap<usize, Vec<String>> {
     let multiplies = |i: &&Instruction| i.mnemonic.starts_with("vpmadd52");
     let mut found: BTreeMap<usize, Vec<String>> =
@@ -95,7 +95,7 @@ fn suspects(all: &Disassembly) -> BTreeMap<usize, Vec<String>> {
 
 #[test]
 fn in_the_avx512_path_no_vector_leads_to_a_branch_or_an_address() {
-    // So that the linker keeps them.
+    // Referenced so that the linker keeps them.
     let controls: [unsafe fn(__m512i) -> u64; 3] = [leaking_mask, leaking_test, leaking_gather];
     black_box(controls);
     let all = disassemble();
@@ -129,7 +129,7 @@ fn no_kernel_divides() {
     assert_ne!(dividing("leaking_division"), Vec::<String>::new());
 }
 
-// ---- What it must notice. ----
+// ---- Leaks that the check must detect. ----
 
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512ifma")]

@@ -1,21 +1,20 @@
-//! Whether branches and addresses of the kernels depend on secrets, in the compiled code: `cargo test -p
+//! Tests whether branches and addresses of the kernels depend on secrets, in the compiled code: `cargo test -p
 //! veilset-kernels --release --test constant_time`.
 //!
-//! * [`memcheck`] marks secrets as undefined and runs every path that valgrind knows under it, which reports each
-//!   branch and each address that depends on them. It follows every bit, so inputs need not be lucky.
-//! * valgrind knows neither AVX-512 nor VAES and VPCLMULQDQ. For those paths [`trace`] steps through the function with
-//!   different secrets and compares every instruction and every address, and [`disassembly`] looks for instructions
-//!   that lead from vectors to flags or addresses. It also checks that no kernel divides, because the time of a division depends on the
-//!   values.
-//! * The same steps are taken of the multiplication in P-256 and, with `-- --ignored paillier`, which takes minutes, of
-//!   Paillier's encryption ([`FOREIGN`], [`LARGE`]), where aws-lc computes. memcheck would report that it branches on facts that do not depend on the secret, such as that the
-//!   result is on the curve.
+//! * [`memcheck`] marks secrets as undefined and runs every path that valgrind supports under it. It reports each
+//!   branch and each address that depends on them. It tracks every bit, so the choice of inputs does not matter.
+//! * valgrind supports neither AVX-512 nor VAES and VPCLMULQDQ. For those paths [`trace`] steps through the function
+//!   with different secrets and compares every instruction and every address, and [`disassembly`] looks for
+//!   instructions that lead from vectors to flags or addresses. [`trace`] also checks that no kernel divides, because
+//!   the time of a division depends on the values.
+//! * Multiplication in P-256 ([`FOREIGN`]) is traced too, and so is Paillier's encryption ([`LARGE`]) with `--
+//!   --ignored paillier`, which takes minutes. aws-lc computes both. memcheck would report branches on facts that do
+//!   not depend on the secret, such as the result being on the curve.
 //!
-//! Each check is given a function that leaks, and fails if it does not notice. None measures time;
+//! Each check is run on a function that leaks, and fails if it does not detect the leak. None measures time;
 //! `benches/timing.rs` does.
 //!
-//! Debug assertions read field elements, so these tests need code without them: debug builds have none of them.
-//! `scripts/nightly` runs them.
+//! Debug assertions read field elements, so debug builds have none of these tests. `scripts/nightly` runs them.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux", not(debug_assertions)))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -32,12 +31,12 @@ use veilset_kernels::polynomial::{self, Field};
 use veilset_kernels::ristretto255::{self, Element, Table};
 use veilset_kernels::{Backend, aes, band, curve25519, gf64, gf128, hash, p256, transpose};
 
-/// Whether a path has instructions that valgrind does not know. Those paths are traced.
+/// Returns whether a path has instructions that valgrind does not support. Such paths are traced.
 fn is_unknown_to_valgrind(backend: Backend) -> bool {
     backend.needs_avx512() || [Backend::Clmul256, Backend::Vaes256].contains(&backend)
 }
 
-/// From a key and data to as much output; returns the path that ran.
+/// A function from a key and data to output of the same length; returns the path that ran.
 type Run = fn(Backend, &[u8; 32], &[[u8; 32]], &mut [[u8; 32]]) -> Backend;
 
 /// A kernel whose inputs are secrets.
@@ -49,8 +48,8 @@ struct Subject {
     run: Run,
 }
 
-/// The most data that a subject takes, in elements of 32 bytes: more than a batch of the ladder on every path without
-/// AVX-512, and a vector that is not full.
+/// The maximum amount of data for a subject, in elements of 32 bytes: more than a batch of the ladder on every path
+/// without AVX-512, and a partial vector.
 const MOST: usize = 64 * 4 + 3;
 
 const SUBJECTS: [Subject; 15] = [
@@ -91,11 +90,11 @@ const SUBJECTS: [Subject; 15] = [
     Subject { name: "transpose", backends: transpose::BACKENDS, keyed: false, run: transpose },
 ];
 
-/// Traced on any processor.
+/// Subjects that are traced on any processor.
 const FOREIGN: [Subject; 1] =
     [Subject { name: "P-256 multiply", backends: &[Backend::Portable], keyed: true, run: p256_multiply }];
 
-/// The same, of millions of instructions: for a test that runs if it is asked for.
+/// Subjects of millions of instructions, which are traced on any processor by a test that runs only on request.
 const LARGE: [Subject; 3] = [
     Subject { name: "Paillier combine", backends: &[Backend::Portable], keyed: true, run: paillier_combine },
     Subject { name: "Paillier encrypt", backends: &[Backend::Portable], keyed: true, run: paillier_encrypt },
@@ -111,7 +110,7 @@ fn elligator2(backend: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8;
     curve25519::elligator2_with(backend, data, out)
 }
 
-/// The points that numbers made of the data and the key map to.
+/// The points to which numbers derived from the data and the key map.
 fn p256_points(key: &[u8; 32], data: &[[u8; 32]]) -> Vec<p256::Point> {
     let number =
         |data: &[u8; 32]| std::array::from_fn(|i| if i < 32 { data[i] ^ key[31 - i] } else { key[i - 32] });
@@ -130,10 +129,10 @@ fn p256_map(_: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]])
     Backend::Portable
 }
 
-/// Multiples of what the data map to, by the key; few enough to step through.
+/// Multiples, by the key, of the points to which the data map; few enough to step through.
 fn p256_multiply(_: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let mut points = p256_points(key, &data[..2.min(data.len())]);
-    // Odd and below 2^255: always a scalar, and 1 or 2^255 - 1 for the keys that are special.
+    // Odd and below 2^255: always a scalar, and 1 or 2^255 - 1 for the special keys.
     let mut scalar = *key;
     scalar[0] &= 0x7f;
     scalar[31] |= 1;
@@ -156,13 +155,13 @@ fn paillier_key() -> &'static SecretKey {
     })
 }
 
-/// As many bytes as asked for, from the key and the data, over and over.
+/// `N` bytes that repeat the key and the data.
 fn paillier_bytes<const N: usize>(key: &[u8; 32], data: &[[u8; 32]]) -> [u8; N] {
     let mut bytes = data.as_flattened().iter().chain(key).cycle();
     std::array::from_fn(|_| bytes.next().map_or(0, |byte| *byte))
 }
 
-/// A constant, a weight and randomness are secrets; so is the ciphertext here. The result is multiplied once more.
+/// Constant, weight and randomness are secret; so is the ciphertext here. The result is multiplied once more.
 fn paillier_combine(_: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let (numbers, mut result) = (paillier_bytes::<336>(key, data), [0; 128]);
     let (constant, rest) = numbers.split_at(64);
@@ -174,7 +173,7 @@ fn paillier_combine(_: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u
     Backend::Portable
 }
 
-/// Messages and randomness.
+/// Messages and randomness are secret.
 fn paillier_encrypt(_: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let (mut result, mut used) = ([0; 128 * 5], 0);
     let messages: [bool; 5] = std::array::from_fn(|i| key[i] & 1 == 1);
@@ -188,7 +187,7 @@ fn paillier_encrypt(_: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u
     Backend::Portable
 }
 
-/// Ciphertexts, and so messages, under one key.
+/// Ciphertexts, and so messages, are secret, under one key.
 fn paillier_decrypt(_: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let mut result = [0; 64];
     paillier_key().decrypt(&paillier_bytes::<128>(key, data), &mut result);
@@ -205,7 +204,7 @@ fn is_canonical(_: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]
 }
 
 /// Hashing to the group, multiples by one scalar each and of the generator, sums, encoding and comparisons. Decoded
-/// elements come from a peer, and their validity shows.
+/// elements come from a peer, and their validity is public.
 fn ristretto255(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let n = data.len();
     let (mut uniform, mut elements, mut fixed) =
@@ -224,7 +223,7 @@ fn ristretto255(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [
     ran
 }
 
-/// The single map, and all numbers that are mapped to its elements, whether they exist or not.
+/// The single map, and all preimages of its elements, whether they exist or not.
 fn ristretto255_map(backend: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let n = data.len();
     let (mut elements, mut preimages) = (vec![Element::IDENTITY; n], vec![[[0; 32]; 8]; n]);
@@ -237,7 +236,7 @@ fn ristretto255_map(backend: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut
     ran
 }
 
-/// The key schedule, blocks, counter mode, the hash, and blocks under keys that are data.
+/// The key schedule, blocks, counter mode, the hash, and blocks whose keys are data.
 fn aes(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let cipher = aes::Aes128::new(key.first_chunk().unwrap());
     out.copy_from_slice(data);
@@ -298,8 +297,8 @@ fn band(backend: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]])
     ran
 }
 
-/// Interpolation and evaluation, of enough coefficients to fill the output with the values, in vectors of which the
-/// last is not full. With the special data, which repeats after 7, all points of an instance are the same; only that
+/// Interpolation and evaluation, with enough coefficients to fill the output with the values, in vectors of which the
+/// last is partial. With the special data, which has period 7, all points of an instance are the same; only this fact
 /// may become public.
 fn polynomial(field: Field, backend: Backend, data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let (instances, points, length) = (7, data.len() / 7, data.len() * 4 / 7);
@@ -315,12 +314,12 @@ fn polynomial(field: Field, backend: Backend, data: &[[u8; 32]], out: &mut [[u8;
     assert_eq!(polynomial::evaluate_with(backend, field, length, &p, &v[..instances], &mut values), ran);
     let values = values.into_iter().flat_map(|value| value.to_le_bytes().into_iter().take(field.bytes()));
     out.as_flattened_mut().iter_mut().zip(values.chain(p)).for_each(|(out, byte)| *out = byte);
-    // Not a branch: in a trace it would be one.
+    // Without a branch, which would appear in the trace.
     out[0][0] ^= u8::from(memcheck::declassify(done).is_err());
     ran
 }
 
-/// As many rows as there is data for, a multiple of 128.
+/// As many rows as the data provide, a multiple of 128.
 fn transpose(backend: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     out.copy_from_slice(data);
     let rows = &mut out.as_flattened_mut().as_chunks_mut().0[..data.len() / 64 * 128];
@@ -339,7 +338,7 @@ fn random(seed: u64, out: &mut [[u8; 32]]) {
     }
 }
 
-// ---- What the checks must notice. ----
+// ---- Leaks that the checks must detect. ----
 
 const LEAKS: [Subject; 2] = [
     Subject { name: "leaking branch", backends: &[Backend::Portable], keyed: true, run: leaking_branch },

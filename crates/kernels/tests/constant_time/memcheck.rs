@@ -1,4 +1,4 @@
-//! Secrets are marked as undefined for valgrind's memcheck. It follows undefined bits through memory, registers and
+//! Secrets are marked as undefined for valgrind's memcheck, which tracks undefined bits through memory, registers and
 //! arithmetic, and reports where a jump or an address depends on one.
 //!
 //! The tests run this executable again under valgrind, for one subject on one path, as the test `subject`.
@@ -12,7 +12,7 @@ use veilset_kernels::Backend;
 /// Names the subject and the path to the process under valgrind.
 const VARIABLE: &str = "VEILSET_CONSTANT_TIME";
 
-/// The exit status by which valgrind says that it has reported something.
+/// The exit status of valgrind if it has reported an error.
 const REPORTED: i32 = 77;
 
 // From memcheck.h.
@@ -20,12 +20,12 @@ const MAKE_MEM_UNDEFINED: u64 = 0x4d43_0001;
 const MAKE_MEM_DEFINED: u64 = 0x4d43_0002;
 const GET_VBITS: u64 = 0x4d43_0008;
 
-/// Asks memcheck; 0 if there is none (valgrind.h, `VALGRIND_DO_CLIENT_REQUEST_EXPR`).
+/// Sends a request to memcheck; returns 0 if there is none (valgrind.h, `VALGRIND_DO_CLIENT_REQUEST_EXPR`).
 fn request(kind: u64, address: u64, second: u64, third: u64) -> u64 {
     let question = [kind, address, second, third, 0, 0];
     let mut answer = 0;
-    // SAFETY: on the processor this changes nothing but flags: rdi is rotated by 128 bits. valgrind knows the sequence
-    // and answers in rdx; it writes only to the memory that GET_VBITS is given, see there.
+    // SAFETY: on the processor this changes nothing but flags: rdi is rotated by 128 bits. valgrind recognises the
+    // sequence and answers in rdx; it writes only to the memory passed to GET_VBITS.
     unsafe {
         asm!(
             "rol rdi, 3", "rol rdi, 13", "rol rdi, 61", "rol rdi, 51", "xchg rbx, rbx",
@@ -48,10 +48,10 @@ pub(crate) fn declassify<T: Copy>(mut value: T) -> T {
     value
 }
 
-/// Which bits depend on a secret: ones.
+/// Returns the bits that depend on a secret as ones.
 fn secret_bits(bytes: &[[u8; 32]]) -> Vec<[u8; 32]> {
     let mut bits = vec![[0; 32]; bytes.len()];
-    // As many bytes are written as `bits` has.
+    // The request writes `bits` completely, and nothing else.
     let answer = request(GET_VBITS, bytes.as_ptr() as u64, bits.as_mut_ptr() as u64, 32 * bits.len() as u64);
     assert_eq!(answer, 1, "all of it is addressable");
     bits
@@ -61,7 +61,7 @@ fn name(subject: &Subject, backend: Backend) -> String {
     format!("{} {backend:?}", subject.name)
 }
 
-/// Under valgrind: runs the subject and the path of [`VARIABLE`] on secrets.
+/// Runs the subject and the path of [`VARIABLE`] on secrets, under valgrind.
 #[test]
 #[ignore = "run by the other tests, under valgrind"]
 fn subject() {
@@ -85,7 +85,7 @@ fn subject() {
         }
         let ran = (subject.run)(backend, &key[0], &data, &mut out);
         assert_eq!(ran, backend, "the path that was forced is the one that ran");
-        // The marks arrived: nothing on the way made memcheck lose sight of the secrets.
+        // The marks have arrived: memcheck tracked the secrets all the way.
         let bits = secret_bits(&out);
         mark(&mut out, MAKE_MEM_DEFINED);
         assert_eq!(out, expected);
@@ -97,7 +97,7 @@ fn subject() {
     println!("ran {wanted}");
 }
 
-/// What valgrind reports on a subject on a path.
+/// Runs valgrind on a subject and a path, and returns its output.
 fn valgrind(subject: &Subject, backend: Backend) -> (Output, String) {
     let output = Command::new("valgrind")
         .args(["--quiet", "--tool=memcheck", &format!("--error-exitcode={REPORTED}")])

@@ -1,10 +1,10 @@
 //! Single steps: a function runs with the trap flag set, so that the processor raises a signal before every
-//! instruction, and the handler notes the instruction and the addresses of its operands in memory. Inputs that differ
-//! in secrets only must give the same trace.
+//! instruction, and the handler records the instruction and the addresses of its memory operands. Inputs that differ
+//! only in secrets must give the same trace.
 //!
-//! It sees everything that the function did, but only for the inputs tried. These include the inputs that are special
-//! to the kernels: 0, p - 1, points of small order, all ones. In functions outside this executable, which copy and
-//! fill memory, it sees the instructions and the first three arguments of each call.
+//! It observes all steps of the function, but only for the inputs tried. These include the special inputs of the
+//! kernels: 0, p - 1, points of small order, all ones. In functions outside this executable, which copy and fill
+//! memory, it observes the instructions and the first three arguments of each call.
 
 use std::alloc::{self, GlobalAlloc, Layout, System};
 use std::arch::asm;
@@ -21,7 +21,7 @@ use super::disassembly::{Disassembly, disassemble, divides};
 use super::{FOREIGN, LARGE, LEAKS, SUBJECTS, Subject, is_unknown_to_valgrind, random};
 use veilset_kernels::Backend;
 
-/// An operand in memory: numbers of the registers in a signal's context.
+/// A memory operand, given by the numbers of its registers in a signal's context.
 struct Operand {
     base: Option<usize>,
     index: Option<usize>,
@@ -29,15 +29,15 @@ struct Operand {
     offset: u64,
 }
 
-/// What the handler does at an instruction.
+/// The handler's action for an instruction.
 enum Kind {
-    /// Note these operands.
+    /// Record these operands.
     Plain(Vec<Operand>),
-    /// Give up: it divides, or its addresses are in a vector.
+    /// Abort: it divides, or its addresses are in a vector.
     Forbidden,
 }
 
-/// An instruction, and a number made of the addresses of its operands.
+/// An instruction, and a number derived from the addresses of its operands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step {
     address: u64,
@@ -46,18 +46,19 @@ struct Step {
 
 struct Tracer {
     disassembly: Disassembly,
-    /// Where the executable lies.
+    /// The load address of the executable.
     base: u64,
     /// For each byte of the text, the instruction that begins there.
     kinds: Vec<Option<Kind>>,
-    /// Calls of functions with fewer than three arguments, and how many: other registers may hold a secret.
+    /// Calls of functions with fewer than three arguments, and the number of arguments: other registers may hold a
+    /// secret.
     few_arguments: Vec<(u64, usize)>,
     /// The trace being taken, never longer than its capacity.
     steps: Vec<Step>,
     overflow: bool,
 }
 
-/// For the handler.
+/// The tracer for the handler.
 static TRACER: AtomicPtr<Tracer> = AtomicPtr::new(ptr::null_mut());
 
 /// Functions of the system with fewer than three arguments.
@@ -71,13 +72,14 @@ const FEW_ARGUMENTS: [(&str, usize); 7] = [
     ("realloc", 2),
 ];
 
-/// More than any trace.
+/// Maximum length of a trace.
 const STEPS: usize = 1 << 22;
 
 impl Tracer {
     fn new() -> Self {
         extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, base: *mut libc::c_void) -> i32 {
-            // SAFETY: both pointers are valid while dl_iterate_phdr runs; the second is what it was called with.
+            // SAFETY: both pointers are valid while dl_iterate_phdr runs; the second is the argument it was called
+            // with.
             unsafe { *base.cast() = (*info).dlpi_addr };
             1
         }
@@ -97,12 +99,12 @@ impl Tracer {
         Tracer { disassembly, base, kinds, few_arguments, steps: Vec::with_capacity(STEPS), overflow: false }
     }
 
-    /// The trace of a call.
+    /// Traces a call.
     fn trace(&mut self, call: impl Fn()) -> Vec<Step> {
         self.steps.clear();
         self.overflow = false;
-        // SAFETY: the handler has this signature, and is in place before a trap is raised. It touches nothing but the
-        // tracer, which this function does not until the flag is down again.
+        // SAFETY: the handler has this signature, and is installed before a trap is raised. It accesses only the
+        // tracer, which this function does not access until the flag is cleared.
         unsafe {
             let mut action: libc::sigaction = mem::zeroed();
             action.sa_sigaction = on_trap as *const () as usize;
@@ -114,7 +116,7 @@ impl Tracer {
         // SAFETY: sets the trap flag.
         unsafe { asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
         call();
-        // SAFETY: takes it down.
+        // SAFETY: clears the trap flag.
         unsafe { asm!("pushfq", "and qword ptr [rsp], -0x101", "popfq") };
         USED.set(None);
         TRACER.store(ptr::null_mut(), Ordering::SeqCst);
@@ -142,7 +144,7 @@ struct Arena;
 #[global_allocator]
 static ARENA: Arena = Arena;
 
-/// The arena's size, for all allocations of a trace together.
+/// The memory of the arena, for all allocations of a trace together.
 #[repr(align(4096))]
 struct Memory(UnsafeCell<[u8; 1 << 20]>);
 
@@ -152,12 +154,12 @@ unsafe impl Sync for Memory {}
 static MEMORY: Memory = Memory(UnsafeCell::new([0; 1 << 20]));
 
 thread_local! {
-    /// How much of the arena is in use, if this thread takes a trace.
+    /// The number of bytes of the arena in use, while this thread takes a trace.
     static USED: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-// SAFETY: an allocation is one of the system's or a part of the arena that was not given away since the trace began;
-// what was allocated in a trace is not used after it.
+// SAFETY: an allocation is one of the system's or a part of the arena that was not handed out since the trace began;
+// memory allocated in a trace is not used after it.
 unsafe impl GlobalAlloc for Arena {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let memory = MEMORY.0.get();
@@ -165,32 +167,32 @@ unsafe impl GlobalAlloc for Arena {
             let start = (used + layout.align() - 1) & !(layout.align() - 1);
             if layout.align() <= align_of::<Memory>() && start + layout.size() <= size_of::<Memory>() {
                 USED.set(Some(start + layout.size()));
-                // SAFETY: it ends within the arena.
+                // SAFETY: the block ends within the arena.
                 return unsafe { memory.cast::<u8>().add(start) };
             }
         }
-        // SAFETY: as the caller's.
+        // SAFETY: the caller upholds the conditions of `System`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // The arena is free again when the next trace begins.
         if (pointer as usize).wrapping_sub(MEMORY.0.get() as usize) >= size_of::<Memory>() {
-            // SAFETY: as the caller's.
+            // SAFETY: the caller upholds the conditions of `System`.
             unsafe { System.dealloc(pointer, layout) }
         }
     }
 }
 
-/// aws-lc's memory comes from the arena too: in the system's heap, where a block lies depends on the order in which
-/// earlier ones were freed. To be called before the library allocates.
+/// Makes aws-lc allocate from the arena too: in the system's heap, the address of a block depends on the order in which
+/// earlier ones were freed. Must be called before the library allocates.
 fn arena_for_aws_lc() {
     const HEADER: usize = 16;
     fn layout(size: usize) -> Layout {
         Layout::from_size_align(size + HEADER, HEADER).expect("a size")
     }
     unsafe extern "C" fn allocate(size: usize, _: *const c_char, _: c_int) -> *mut c_void {
-        // SAFETY: the layout is not empty, and the header lies within it.
+        // SAFETY: the layout is not empty, and the header is within it.
         unsafe {
             let block = alloc::alloc(layout(size));
             if block.is_null() {
@@ -201,7 +203,7 @@ fn arena_for_aws_lc() {
         }
     }
     unsafe extern "C" fn free(pointer: *mut c_void, _: *const c_char, _: c_int) {
-        // SAFETY: the pointer is from `allocate`, which wrote the size in front of it.
+        // SAFETY: the pointer is from `allocate`, which wrote the size before it.
         unsafe {
             let block = pointer.cast::<u8>().sub(HEADER);
             alloc::dealloc(block, layout(block.cast::<usize>().read()));
@@ -213,7 +215,7 @@ fn arena_for_aws_lc() {
         file: *const c_char,
         line: c_int,
     ) -> *mut c_void {
-        // SAFETY: as in `free`; both blocks have as many bytes as are copied.
+        // SAFETY: as in `free`; both blocks have at least the number of bytes that are copied.
         unsafe {
             let other = allocate(size, file, line);
             let before = pointer.cast::<u8>().sub(HEADER).cast::<usize>().read();
@@ -222,14 +224,14 @@ fn arena_for_aws_lc() {
             other
         }
     }
-    // SAFETY: the three functions are an allocator together, and nothing is allocated yet.
+    // SAFETY: together the three functions are an allocator, and nothing has been allocated yet.
     let done = unsafe { CRYPTO_set_mem_functions(Some(allocate), Some(reallocate), Some(free)) };
     assert_eq!(done, 1, "aws-lc has not allocated yet");
 }
 
-/// Notes a step. It runs between two instructions of whatever is traced, and so allocates nothing.
+/// Records a step. It runs between any two instructions of the traced code, and so must not allocate.
 extern "C" fn on_trap(_: i32, _: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
-    // SAFETY: the tracer is there while the flag is set, and the traced function does not touch it.
+    // SAFETY: the tracer exists while the flag is set, and the traced function does not touch it.
     let Some(tracer) = (unsafe { TRACER.load(Ordering::SeqCst).as_mut() }) else { return };
     // SAFETY: the kernel gives a valid context.
     let registers = unsafe { (*context).uc_mcontext.gregs }.map(i64::cast_unsigned);
@@ -262,15 +264,15 @@ extern "C" fn on_trap(_: i32, _: *mut libc::siginfo_t, context: *mut libc::ucont
     }
 }
 
-/// The operands of an instruction that must not occur.
+/// Marks the step of a forbidden instruction.
 const FORBIDDEN: u64 = 0xbad;
 
-/// From AT&T syntax.
+/// Parses an instruction in AT&T syntax.
 fn kind(mnemonic: &str, operands: &str) -> Kind {
     if divides(mnemonic) {
         return Kind::Forbidden;
     }
-    // These do not access what they name.
+    // These do not access their operand in memory.
     if mnemonic.starts_with("lea") || mnemonic.starts_with("nop") || mnemonic.starts_with("prefetch") {
         return Kind::Plain(Vec::new());
     }
@@ -296,7 +298,7 @@ fn kind(mnemonic: &str, operands: &str) -> Kind {
     Kind::Plain(list)
 }
 
-/// The place of a 64-bit register in the context.
+/// The index of a 64-bit register in the context.
 fn register(name: &str) -> Option<usize> {
     let place = match name {
         "%rax" => libc::REG_RAX,
@@ -320,7 +322,8 @@ fn register(name: &str) -> Option<usize> {
     usize::try_from(place).ok()
 }
 
-/// Takes a trace for each of some secrets; an error says where they differ, or what is forbidden.
+/// Traces several secrets, and returns the length of the trace. An error describes a difference, or a forbidden
+/// instruction.
 fn compare(tracer: &mut Tracer, subject: &Subject, backend: Backend, n: usize) -> Result<usize, String> {
     let mut special = [[0; 32]; 7];
     special[1][0] = 1;
@@ -356,7 +359,7 @@ fn compare(tracer: &mut Tracer, subject: &Subject, backend: Backend, n: usize) -
             assert_eq!(ran, backend, "the path that was forced is the one that ran");
         };
         if first.is_none() {
-            // Anything done only once, such as asking the processor.
+            // One-time work, such as feature detection.
             call();
         }
         let steps = tracer.trace(call);
@@ -373,12 +376,12 @@ fn compare(tracer: &mut Tracer, subject: &Subject, backend: Backend, n: usize) -
     Ok(first.map_or(0, |steps| steps.len()))
 }
 
-/// One test, because there is one handler.
+/// A single test, because there is only one handler.
 #[test]
 fn no_branch_and_no_address_depends_on_the_secrets_tried() {
     arena_for_aws_lc();
     let mut tracer = Tracer::new();
-    // What it must notice.
+    // Leaks that it must detect.
     for (subject, said) in LEAKS.iter().zip(["leaking_branch", "leaking_look_up"]) {
         let result = compare(&mut tracer, subject, Backend::Portable, 1);
         assert!(result.as_ref().is_err_and(|e| e.contains(said)), "{}: {result:?}", subject.name);
@@ -390,7 +393,7 @@ fn no_branch_and_no_address_depends_on_the_secrets_tried() {
                 println!("not traced, for this processor does not have it: {} {backend:?}", subject.name);
                 continue;
             }
-            // Steps are slow: one vector of the ladder. It is full, for empty lanes are 0, a point of small order.
+            // Steps are slow: one vector of the ladder. It is full, because empty lanes are 0, a point of small order.
             let n = if subject.name == "ladder" { 8 } else { 19 };
             match compare(&mut tracer, subject, backend, n) {
                 Ok(steps) => counts.insert(subject.name, steps),
@@ -398,7 +401,7 @@ fn no_branch_and_no_address_depends_on_the_secrets_tried() {
             };
         }
     }
-    // Arithmetic of another library, on every processor.
+    // Arithmetic of aws-lc, on every processor.
     for subject in &FOREIGN {
         match compare(&mut tracer, subject, Backend::Portable, 2) {
             Ok(steps) => counts.insert(subject.name, steps),
@@ -406,13 +409,13 @@ fn no_branch_and_no_address_depends_on_the_secrets_tried() {
         };
     }
     println!("instructions traced: {counts:?}");
-    // Two points, at 256 doublings of some ten multiplications.
+    // Two points, with 256 doublings of about ten multiplications each.
     assert!(counts["P-256 multiply"] > 2 * 256 * 10 * 25);
     // A ladder has 255 steps, each of ten multiplications.
     assert!(counts.get("ladder").is_none_or(|n| *n > 255 * 10 * 25));
 }
 
-/// Not with the other: there is one handler.
+/// Must not run with the other test, because there is only one handler.
 #[test]
 #[ignore = "takes minutes: run it alone, with --release"]
 fn nor_do_those_of_paillier() {
