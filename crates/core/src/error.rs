@@ -10,7 +10,7 @@ use std::{fmt, io};
 /// The result type of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error, and who is at fault.
+/// An error, classified by the party at fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -167,11 +167,11 @@ impl fmt::Display for Seat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It sent a message that an honest party never sends.
+    /// The party sent a message that an honest party never sends.
     Misbehaved,
-    /// It announced that it stops, for reasons of its own. This does not violate the protocol.
+    /// The party announced that it stops, for reasons of its own. This does not violate the protocol.
     GaveUp,
-    /// It is not the expected party, or does not expect us. Do not blame the expected party for its actions.
+    /// The party is not the expected one, or does not expect us. Do not blame the expected party for its actions.
     Stranger,
 }
 
@@ -194,23 +194,23 @@ impl Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Its user stopped it.
+    /// The party's user stopped it.
     Cancelled,
-    /// Its input or options are wrong.
+    /// The party's input or options are wrong.
     Input,
-    /// It was asked for a different operation or different terms.
+    /// The party was asked for a different operation or different terms.
     Disagreement,
-    /// It found messages of ours, or of another party, invalid.
+    /// The party found messages of ours, or of another party, invalid.
     Messages,
-    /// Its connection with us or with another party failed.
+    /// The party's connection with us or with another party failed.
     Network,
-    /// It could not write its result or log.
+    /// The party could not write its result or log.
     Output,
-    /// Its program has a bug.
+    /// The party's program has a bug.
     Bug,
-    /// Its policy or its limits refuse the run.
+    /// The party's policy or its limits refuse the run.
     Refused,
-    /// It was notified that another party gave up.
+    /// The party was notified that another party gave up.
     Told,
 }
 
@@ -244,7 +244,7 @@ impl Reason {
     }
 }
 
-/// The party at fault for an error, and so able to act on it.
+/// The party at fault for an error, which is able to act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Culprit {

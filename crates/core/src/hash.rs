@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), all.len());
     }
 
-    /// Otherwise an item of eight bytes could be a dummy.
+    /// Without separate domains, an item of eight bytes could be a dummy.
     #[test]
     fn no_item_is_a_dummy_of_the_list() {
         let listed = ItemHash::listed();
@@ -326,7 +326,7 @@ mod tests {
         }
     }
 
-    /// Otherwise blocks of earlier messages would be hashed again.
+    /// With fewer items, blocks of earlier messages would be hashed again.
     #[test]
     #[should_panic(expected = "as many hashes as messages")]
     fn fewer_items_than_hashes_are_refused() {

@@ -1,8 +1,8 @@
 //! The protocols of veilset and their building blocks, over a channel that the caller provides.
 //!
-//! The crate uses no files, sockets or tables: a [`channel::Channel`] carries frames over any byte stream, or within
-//! the process. Most programs want the crate `veilset`, which adds connections over TLS, sessions in which both sides
-//! agree on the computation, tables and files. This crate provides the parts that research and other protocols need:
+//! The crate opens no files or sockets: a [`channel::Channel`] carries frames over any byte stream, or within the
+//! process. Most programs want the crate `veilset`, which adds connections over TLS, sessions in which both sides agree
+//! on the computation, tables and files. This crate provides the parts that research and other protocols need:
 //!
 //! - [`operations`]: the operations, with an entry for each; [`protocols`]: the protocols, with an entry for each;
 //! - [`membership`], [`oprf`], [`equality`], [`switching`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`],
@@ -14,7 +14,7 @@
 //! - [`item`], [`hashed`], [`params`], [`course`], [`work`], [`rng`], [`hash`], [`secret`], [`assumption`], [`error`],
 //!   [`spelling`]: the foundations.
 //!
-//! Its interface is for the crates of this repository, which share its version, and may change in any version.
+//! The interface is for the crates of this repository, which share its version, and may change in any version.
 //!
 //! # Features
 //!
@@ -25,7 +25,7 @@
 //!   real runs.
 //! - `test-util`: utilities for the tests of other crates: pairs of parties, their views, ideal functionalities.
 //!
-//! Papers cited in the files' headers: CZZDL: Yu Chen, Min Zhang, Cong Zhang, Minglang Dong, Weiran Liu, "Private Set
+//! The files' headers cite these papers. CZZDL: Yu Chen, Min Zhang, Cong Zhang, Minglang Dong, Weiran Liu, "Private Set
 //! Operations from Multi-Query Reverse Private Membership Test", PKC 2024. KRTW19: Vladimir Kolesnikov, Mike Rosulek,
 //! Ni Trieu, Xiao Wang, "Scalable Private Set Union from Symmetric-Key Techniques", ASIACRYPT 2019. CM20: Melissa
 //! Chase, Peihan Miao, "Private Set Intersection in the Internet Setting From Lightweight Oblivious PRF", CRYPTO 2020.

@@ -112,7 +112,7 @@ fn free_elements_are_random() {
     assert_eq!(*rows.decode(&a).unwrap(), *rows.decode(&b).unwrap());
 }
 
-/// The same keys and values in two runs.
+/// Two runs with the same keys and values differ in their seeds and rows.
 #[test]
 fn seeds_and_rows_are_fresh_in_every_run() {
     let (keys, values) = (keys(100, 1), values(100));
@@ -187,7 +187,7 @@ fn the_bound_holds_in_all_cases_of_small_matrices() {
     }
 }
 
-/// At widths at which failures can be counted, where the bound is neither trivial nor loose.
+/// Tested at widths at which failures can be counted, where the bound is neither trivial nor loose.
 #[test]
 fn the_bound_holds_in_simulations_and_is_near() {
     let mut rng = Prng::from_seed(&[4; 32]);

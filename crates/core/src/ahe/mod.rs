@@ -8,8 +8,8 @@
 //!   re-randomising are one function here, which always adds fresh randomness;
 //! - the owner of the secret key decrypts or, where an instance cannot, tests whether a message is 0.
 //!
-//! Where several parties have a key each ([`joint`]), a message is an element of a group, and there is no combination:
-//! ciphertexts are re-randomised, decrypted by one party after the other, and shuffled on the way ([`shuffle`]).
+//! Where several parties have a key each ([`joint`]), messages are group elements and cannot be combined: ciphertexts
+//! are re-randomised, decrypted by one party after the other, and shuffled on the way ([`shuffle`]).
 //!
 //! [`Cipher`] is the interface for lists. The owner encrypts bits in bulk. A holder of the public key adds up some of
 //! them and answers with combinations of the sums, and the owner opens the answers.

@@ -11,7 +11,7 @@
 //!
 //! A modulus from a peer comes with a proof that it is the product of two primes and that gcd(N, phi(N)) = 1
 //! ([`PublicKey::proven`]). Without the proof, with q a factor of p - 1 or with many prime factors of 17 bits, a cell
-//! could hold more than one number, and a factor meant to hide a sum would divide out: a count would then show which
+//! could hold more than one number, and a factor meant to hide a sum would divide out. A count would then show which
 //! items match. The proof holds for one list: only the owner can make one for another list, so other parties cannot
 //! present the owner's cells as their own. **The limit of the proof:** an owner that deviates may encode one filter
 //! modulo p and another modulo q in the same cells. It then learns the result for two sets at once, item by item.

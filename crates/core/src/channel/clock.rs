@@ -3,8 +3,8 @@
 //!
 //! A thread's clock is the length of the longest chain of messages between the parties that led to its current state,
 //! each sent after receipt of the one before. So rounds depend on the data flow, not on speed. A value from another
-//! thread of the same party advances the clock to the moment at which that thread released it: an element of a queue, a
-//! free place in a queue, or the start or end of a step on another thread.
+//! thread of the same party advances the clock to the moment of its release by that thread. Such values are an element
+//! of a queue, a free place in a queue, or the start or end of a step on another thread.
 
 #[cfg(any(test, feature = "test-util"))]
 use std::cell::Cell;

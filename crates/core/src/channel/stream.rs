@@ -246,7 +246,7 @@ pub fn over(stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
     over_on([Builder::new(), Builder::new()], stream, timeouts)
 }
 
-/// [`Channel::over`] with the threads of these builders, one to write and one to read.
+/// [`over`] with the threads of these builders, one to write and one to read.
 fn over_on([writes, reads]: [Builder; 2], stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
     let ByteStream { mut read, mut write, finish, socket } = stream;
     let setup = || -> std::io::Result<_> {

@@ -112,7 +112,7 @@ fn logarithms_are_rounded_up() {
     assert_eq!([0, 1, 2, 4, 1 << 40].map(log2_up), [0, 0, 1024, 2048, 40 << 10]);
 }
 
-/// At exponents at which failures can be counted.
+/// Tested at exponents at which failures can be counted.
 #[test]
 fn placements_fail_no_more_often_than_the_numbers_promise() {
     let mut rng = Prng::from_seed(&[1; 32]);
@@ -136,7 +136,7 @@ fn placements_fail_no_more_often_than_the_numbers_promise() {
     }
 }
 
-/// Where the sum is exact, and where it is a tight bound.
+/// Tested where the sum is exact, and where it is a tight bound.
 #[test]
 fn the_sum_is_near_the_rate_of_failures() {
     let mut rng = Prng::from_seed(&[2; 32]);

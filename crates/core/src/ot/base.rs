@@ -83,7 +83,7 @@ pub fn receiver(cx: &mut Context, purpose: &'static str, choices: &[bool]) -> Re
     };
     let sent: Vec<Pair> = (0..n).map(pair).collect();
     cx.ch.tx.send(R, &sent.iter().map(joined).collect::<Vec<_>>())?;
-    // 3. 3. The chosen pad is derived from a (b G).
+    // 3. The chosen pad is derived from a (b G).
     let answers = cx.ch.rx.recv(B, n)?;
     let shared = cx.threads.run(|| {
         let mut shared = group_elements(&answers)?;
@@ -102,13 +102,13 @@ fn unpicked(n: usize, rng: &mut Prng) -> Zeroizing<Vec<[u8; 64]>> {
 /// Runs the sender for `n` OTs. Returns both pads of each. For `purpose` see [`super`].
 pub fn sender(cx: &mut Context, purpose: &'static str, n: usize) -> Result<Secrets<[Pad; 2]>> {
     let oracles = Oracles::new(&cx.session, purpose);
-    // 2. 2. b G, computed while the receiver computes. It is sent once the receiver can no longer choose r_0 and r_1,
-    //    and before the pads, so that both parties compute these in parallel.
+    // 2. b G, computed while the receiver computes. It is sent once the receiver can no longer choose r_0 and r_1, and
+    //    before the pads, so that both parties compute these in parallel.
     let b = Scalars::random(n, cx.rng);
     let answers = cx.threads.run(|| encode(&Table::generator().multiply(&b)));
     let received: Vec<Pair> = cx.ch.rx.recv(R, n)?.iter().map(split).collect();
     cx.ch.tx.send(B, &answers)?;
-    // 3. 3. The pads are derived from b (r_0 + H_0(r_1)) and b (r_1 + H_1(r_0)).
+    // 3. The pads are derived from b (r_0 + H_0(r_1)) and b (r_1 + H_1(r_0)).
     let r = cx.threads.run(|| group_elements(received.as_flattened()))?;
     let branches = || (0..n).flat_map(|i| [(i, 0), (i, 1)]);
     let uniform: Vec<_> = branches()

@@ -90,7 +90,7 @@ fn fast<T: Symbol>(code: &Code, n: usize, e: &[T], times_x: impl Fn(T) -> T) -> 
     outputs
 }
 
-/// In both fields, and in the two lanes of elements over the smaller one.
+/// Tested in both fields, and in the two lanes of elements over the smaller one.
 #[test]
 fn outputs_are_those_of_the_definition() {
     let mut rng = Prng::from_seed(&[1; 32]);

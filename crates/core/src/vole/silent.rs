@@ -270,7 +270,7 @@ impl super::Sender for Sender {
             return gilboa::sender::<S>(&mut cx.ch.rx, &mut self.0.ot, n);
         }
         let shape = self.0.shape(n);
-        // 3. 3. All trees, and the sums of the levels, first: they need no message of the receiver, which may be
+        // 3. All trees, and the sums of the levels, first: they need no message of the receiver, which may be
         //    computing.
         let roots = Element::random(shape.trees, cx.rng);
         let grow = |i: usize| {

@@ -37,7 +37,7 @@ macro_rules! path {
 
             #[target_feature(enable = $features)]
             pub(in super::super) fn substitute(bits: &[u128], vector: &mut [[u8; 16]]) {
-                // 1. 1. The last rows, at least one, so that 128 elements follow each block.
+                // 1. The last rows, at least one, so that 128 elements follow each block.
                 let blocks = bits[..bits.len().saturating_sub(1)].as_chunks::<ROWS>().0;
                 for (i, &bits) in bits.iter().enumerate().skip(ROWS * blocks.len()).rev() {
                     let row = $sum_of(bits | 1, window(vector, i));
@@ -45,14 +45,14 @@ macro_rules! path {
                 }
                 for (block, bits) in blocks.iter().enumerate().rev() {
                     let first = ROWS * block;
-                    // 2. 2. For each row, its own element and the sum of the elements after the block.
+                    // 2. For each row, its own element and the sum of the elements after the block.
                     let behind = window(vector, first + ROWS);
                     let mut rows = [_mm_setzero_si128(); ROWS];
                     for (r, row) in rows.iter_mut().enumerate() {
                         let sum = $sum_of(bits[r] >> (ROWS - r), behind);
                         *row = _mm_xor_si128(read_one(&vector[first + r]), sum);
                     }
-                    // 3. 3. The elements in the block, from the last row on.
+                    // 3. The elements in the block, from the last row on.
                     for r in (1..ROWS).rev() {
                         let done = rows[r];
                         for (before, row) in rows[..r].iter_mut().enumerate() {

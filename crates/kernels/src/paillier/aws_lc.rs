@@ -2,7 +2,7 @@
 //!
 //! A number has the width with which it was set, or the width of the modulus by which it was last reduced, for any
 //! value: the library keeps leading zeros. `BN_mod_mul_montgomery` takes the same steps for all values if both factors
-//! have the width of the modulus, and `BN_mod_exp_mont_consttime` reads all words of an exponent, in windows at fixed
+//! have the width of the modulus. `BN_mod_exp_mont_consttime` reads all words of an exponent, in windows at fixed
 //! positions, and all of its table for each. Freed memory is wiped, including a context's.
 
 use crate::memory;
@@ -85,7 +85,7 @@ impl Number {
         prime == 1
     }
 
-    /// Returns whether a number of this many bits is a power of an integer with this exponent. Not constant-time.
+    /// Returns whether a number of `bits` bits is a power of an integer with this exponent. Not constant-time.
     pub(super) fn vartime_is_power(&self, exponent: u32, bits: u32, scratch: &mut Scratch) -> bool {
         let (root, power, times) = (Number::zero(), Number::zero(), Number::zero());
         // SAFETY: all pointers are valid, and our access to written numbers is exclusive.

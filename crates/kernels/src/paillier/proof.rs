@@ -26,8 +26,8 @@
 //!
 //! # Zero knowledge
 //!
-//! The proof reveals only that N is sound. A simulator that chooses the oracle's answers makes one without the primes:
-//! for random units r and u, where u has the Jacobi symbol -1, and random bits, w = u^N, x = r^(2 N), y = (-1)^a w^-b
+//! The proof reveals only that N is sound. A simulator that chooses the oracle's answers makes one without the primes.
+//! For random units r and u, where u has the Jacobi symbol -1, and random bits, w = u^N, x = r^(2 N), y = (-1)^a w^-b
 //! x^4 and z = (-1)^a u^-b r^8.
 //!
 //! # Departures from the paper

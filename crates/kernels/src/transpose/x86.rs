@@ -15,7 +15,7 @@ pub(super) fn transpose_128(columns: &[u8], stride: usize, out: &mut [[u8; 16]])
             }
             // 2. Byte b of column c moves to byte c of v[b], in both halves.
             let v = transpose_bytes(v);
-            // 3. 3. Bit k of the 32 bytes of v[b] is row 8 b + k of the quarter, from the top bit down.
+            // 3. Bit k of the 32 bytes of v[b] is row 8 b + k of the quarter, from the top bit down.
             for (v, rows) in v.into_iter().zip(out.as_chunks_mut::<8>().0) {
                 let mut v = v;
                 for row in rows.iter_mut().rev() {
