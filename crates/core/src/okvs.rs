@@ -80,11 +80,11 @@ pub fn size(n: usize) -> usize {
 /// covers are connected, or each part would be such a set: together they are a window of some length l >= width, and
 /// the rows are entirely inside. Given the starts, each of the l columns is covered by a row of the set. So the sum of
 /// its rows is uniform in GF(2)^l, and zero with probability 2^-l. If R rows lie inside the window, there are at most
-/// 2^R such sets. So a set with this window exists with probability at most E[min(1, 2^(R-l))], and there are `size - l
-/// + 1` windows of length l. R is binomial: each of `n` rows is inside with probability p = (l - width + 1) / (size -
-/// width + 1). By Chernoff, for every z from 1 to 2, min(1, 2^(R-l)) <= z^(R-l). So the mean is at most z^-l (1 + p (z
-/// - 1))^n, for the best z. Lengths are grouped in blocks of a 512th of their length. Each block takes its smallest l
-/// and its largest p, which bounds its terms from above.
+/// 2^R such sets. So a set with this window exists with probability at most E[min(1, 2^(R-l))], and there are `size -
+/// l + 1` windows of length l. R is binomial: each of `n` rows is inside with probability p = (l - width + 1) / (size -
+/// width + 1). By Chernoff, for every z from 1 to 2, min(1, 2^(R-l)) <= z^(R-l). So the mean is at most z^-l (1 + p
+/// (z - 1))^n, for the best z. Lengths are grouped in blocks of a 512th of their length. Each block takes its smallest
+/// l and its largest p, which bounds its terms from above.
 ///
 /// A start is the upper part of a 64-bit number times the number of starts. So it is more likely than 1 / (size -
 /// width + 1) by a factor of at most 1 + size / 2^64, and an outcome of n starts by at most e^(n size / 2^64). The

@@ -1,5 +1,5 @@
-//! Paillier's encryption (Paillier, "Public-key cryptosystems based on composite degree residuosity classes", EUROCRYPT
-//! 1999) for lists ([`Cipher`]), as used in the paper DC17.
+//! Paillier's encryption (Paillier, "Public-key cryptosystems based on composite degree residuosity classes",
+//! EUROCRYPT 1999) for lists ([`Cipher`]), as used in the paper DC17.
 //!
 //! A message m modulo N is encrypted as (1 + m N) s^N modulo N^2. The owner, who knows the factors of N, encrypts with
 //! fixed bases and randomness of full entropy; other parties combine with a fresh s of full range.

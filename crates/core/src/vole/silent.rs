@@ -227,8 +227,7 @@ impl super::Receiver for Receiver {
         let (places, a) = shape.noise::<S>(cx.rng);
         // 2. c = Delta a + b for the noise values.
         let c = gilboa::receiver(&mut cx.ch.tx, &mut self.0.ot, &a)?;
-        // 3. 4. Apply the code to the noise. C does not depend on A, so the message derived from A is sent before the
-        //    sums arrive.
+        // 3. For each level of each tree, the sum of the side that is off the path to the place.
         let mut right = Secrets::<bool>::zeros(shape.trees * shape.depth);
         for (right, &place) in right.chunks_exact_mut(shape.depth).zip(places.iter()) {
             right.iter_mut().zip(sides(place, shape.depth)).for_each(|(right, side)| *right = side);
@@ -239,7 +238,8 @@ impl super::Receiver for Receiver {
             let masks = masks(first, &self.0.ot.pads(&mut cx.ch.tx, right)?);
             taken.extend(&Secrets::from(masks.iter().map(|mask| mask.to_le_bytes()).collect::<Vec<_>>()));
         }
-        // 4. 5. The leaf at the place is (sum of all ends + b) + (sum of the other ends) + c.
+        // 4. Apply the code to the noise. C does not depend on A, so the message derived from A is sent before the sums
+        //    arrive.
         let scalars = cx.threads.run(|| shape.scalars(&places, &a));
         take(cx, scalars)?;
         let encrypted = cx.ch.rx.recv(SUMS, taken.len())?;

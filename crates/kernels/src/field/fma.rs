@@ -31,8 +31,8 @@
 //! of a square and a product with one limb doubled, 3 (1 + e) 2^100. The largest column is column 0: one lo, plus 19
 //! times four lo and five hi / 2^51, in total below 2^50 + 19 (4 * 2^50 + 5 (1 + e) 2^49) < 125 * 2^50. This bounds a
 //! *unit*; elements and products with a constant below 2^20 are smaller. Three units minus three units are less than
-//! 750 * 2^50 in size, and between 0 and 2^61 after adding 2^9 p + 2^50, whose limbs are a few thousand less than 2^60
-//! + 2^50.
+//! 750 * 2^50 in size, and between 0 and 2^61 after adding 2^9 p + 2^50, whose limbs are a few thousand less than
+//! 2^60 + 2^50.
 //!
 //! A carry moves the bits above 51 to the next limb, in all limbs at once: from 0 to 2^10, and from the last limb to
 //! the first 19 times as much, less than 2^15. The remainder is less than 2^51. The 2^50 added to each limb is

@@ -231,8 +231,8 @@ impl PublicKey {
         }
     }
 
-    /// Writes (1 + k N) c^w s^N modulo N^2 for each constant k, weight w, ciphertext c and random s: an encryption of k
-    /// + w m if c encrypts m.
+    /// Writes (1 + k N) c^w s^N modulo N^2 for each constant k, weight w, ciphertext c and random s: an encryption of
+    /// k + w m if c encrypts m.
     ///
     /// Constants and weights have the width of N and may be any numbers. The random numbers have
     /// [`PublicKey::randomness`] bytes each. If these are uniform, s is nearly uniform modulo N; it is coprime to N

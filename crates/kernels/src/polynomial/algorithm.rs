@@ -1,8 +1,8 @@
 //! Interpolation and evaluation, generic over vectors of elements.
 //!
 //! I is computed without polynomial division. With weights w_i = V'(q_i) and c_i = v_i / w_i, it is the sum of c_i V /
-//! (x - q_i). Let n_l be the coefficients of V and S_r the sum of c_i q_i^r. Then coefficient j of I is the sum over l
-//! > j of n_l S_(l-j-1). So nearly all the work is in sums of products, each reduced once.
+//! (x - q_i). Let n_l be the coefficients of V and S_r the sum of c_i q_i^r. Then coefficient j of I is the sum over
+//! l > j of n_l S_(l-j-1). So nearly all the work is in sums of products, each reduced once.
 
 use super::{Repeated, Shape};
 use std::ops::{Deref, DerefMut};

@@ -1,8 +1,8 @@
 //! Exponential ElGamal over ristretto255 for lists: [`Cipher`].
 //!
 //! The first part of encrypted bit number i is A_i, an element hashed from i and the seed of the list; only the second
-//! part, sk A_i + b_i G, is sent. With r_i the unknown discrete logarithm of A_i, this is the ciphertext (r_i G, r_i PK
-//! + b_i G). So a bit takes 32 bytes instead of 64.
+//! part, sk A_i + b_i G, is sent. With r_i the unknown discrete logarithm of A_i, this is the ciphertext (r_i G, r_i
+//! PK + b_i G). So a bit takes 32 bytes instead of 64.
 //!
 //! Security: IND-CPA under DDH on ristretto255, with the hash to the group a random oracle. Each seed must be used for
 //! one list only: the second parts of two lists with the same first parts differ by (b_i - b'_i) G.
