@@ -1,4 +1,4 @@
-//! Calls into decoders of other projects, which may panic on what is damaged.
+//! Calls into third-party decoders, which may panic on damaged input.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -6,15 +6,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
 thread_local! {
-    /// Whether a panic of this thread is caught, and is for nobody to read.
+    /// Whether a panic on this thread will be caught and must not be printed.
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a step that may panic on what is damaged. `None` if it does: an error says so, and standard error has no word of the
-/// panic, which might quote the data.
+/// Runs a step that may panic on damaged input. Returns `None` if it panics; the caller reports an error, and nothing about the
+/// panic, which might quote the data, is written to standard error.
 ///
-/// The first call sets a panic hook in front of the program's. It only keeps silent about such steps, on the thread that runs
-/// them; and not at all in a program that ends with a panic (`panic = "abort"`), which would end without a word.
+/// The first call sets a panic hook in front of the program's. The hook suppresses only such panics, on the thread that runs
+/// the step. It suppresses none in a program built with `panic = "abort"`, which would otherwise end without a message.
 pub fn guarded<T>(step: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -26,7 +26,7 @@ pub fn guarded<T>(step: impl FnOnce() -> T) -> Option<T> {
         }));
     });
     let before = GUARDED.replace(true);
-    // Unwind-safe: nobody uses again what a step that panicked has worked on.
+    // Unwind-safe: state touched by a step that panicked is not used again.
     let done = catch_unwind(AssertUnwindSafe(step)).map_err(|_: Box<dyn Any + Send>| ());
     GUARDED.set(before);
     done.ok()

@@ -23,8 +23,8 @@
 //! # }
 //! ```
 //!
-//! Between two organisations each has an [`Identity`] and knows the [`Fingerprint`] of the other, exchanged by phone for
-//! instance. They connect over TLS 1.3 and accept nobody else:
+//! Between two organisations, each has an [`Identity`] and knows the other's [`Fingerprint`], exchanged by phone for instance.
+//! They connect over TLS 1.3 and accept no other peer:
 //!
 //! ```
 //! use veilset::{Identity, Keys, Options, Peer, Role};
@@ -51,11 +51,11 @@
 //! # }
 //! ```
 //!
-//! The other party may use this library, the program, or the Python package: keys are encoded alike.
+//! The other party may use this library, the program, or the Python package: all encode keys alike.
 //!
-//! Every operation is secure against semi-honest parties, which follow the protocol and try to learn more from what they see. The
-//! report of a run says what each party learned, and the repository's SECURITY.md what is not protected. Errors are classified by
-//! whose fault they are ([`Error::culprit`]).
+//! Every operation is secure against semi-honest parties, which follow the protocol and try to learn more from the messages
+//! they see. The report of a run states what each party learned; the repository's SECURITY.md lists the limits of the
+//! protection. Errors are classified by whose fault they are ([`Error::culprit`]).
 //!
 //! # Features
 //!
@@ -65,24 +65,25 @@
 //!   version.
 //!
 //! Set `AWS_LC_SYS_NO_JITTER_ENTROPY=1` when you build a program with this library, for instance under `[env]` in its
-//! `.cargo/config.toml`. Otherwise the first TLS connection of each process takes 31 ms of CPU, in which aws-lc measures the
-//! jitter of the processor to seed a generator that the operating system seeds as well (docs/security/assumptions.md, "Randomness").
+//! `.cargo/config.toml`. Otherwise the first TLS connection of each process takes 31 ms of CPU. In that time aws-lc measures
+//! the jitter of the processor to seed a generator that the operating system also seeds (docs/security/assumptions.md,
+//! "Randomness").
 //!
-//! # Inside
+//! # Internals
 //!
-//! What the crates of this repository use, and no other should rely on:
+//! The crates of this repository use the following modules; no other crate should rely on them:
 //!
-//! - [`session`]: a whole run between two connected parties: [`session::run::run`], [`session::report`], and what it
-//!   will cost: [`session::estimate`];
-//! - [`net`]: the connection to a peer whose fingerprint is known, over TLS: [`net::establish`]; or those to all parties
-//!   of a list: [`net::assemble`];
-//! - [`artefact`]: what is computed before the peer is met, in sealed files with a ledger of their uses;
-//! - [`governance`]: whether a run is allowed, and a log of it: [`governance::gate`] with [`governance::policy`] and
+//! - [`session`]: a whole run between two connected parties: [`session::run::run`], [`session::report`], and the estimate of
+//!   its cost, [`session::estimate`];
+//! - [`net`]: the connection over TLS to a peer whose fingerprint is known, [`net::establish`], or to all parties of a list,
+//!   [`net::assemble`];
+//! - [`artefact`]: results computed before connecting to the peer, in sealed files with a ledger of their uses;
+//! - [`governance`]: whether a run is allowed, and its audit log: [`governance::gate`] with [`governance::policy`] and
 //!   [`governance::audit`];
 //! - [`job`]: one side of a run, from its table to its result;
-//! - [`table`]: CSV, Parquet, Arrow and lists in, item sets, values and payloads out of them, results back;
+//! - [`table`]: reads item sets, values and payloads from CSV, Parquet, Arrow and lists, and writes results back;
 //! - [`stored`], [`places`], [`trusted`], [`guarded`], [`paths`]: sets and files on disk;
-//! - all of the crate `veilset-core`, under the same names: [`operations`], [`protocols`] and what they are built from.
+//! - the whole of the crate `veilset-core`, under the same names: [`operations`], [`protocols`] and their building blocks.
 #![forbid(unsafe_code)]
 
 #[doc(inline)]
@@ -98,7 +99,7 @@ pub use operations::Role;
 #[doc(inline)]
 pub use session::report::Report;
 
-/// What a [`Report`] consists of.
+/// The parts of a [`Report`].
 pub mod report {
     #[doc(inline)]
     pub use crate::channel::{MessageBytes, StageTime};
@@ -149,7 +150,7 @@ mod testing;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod trusted;
 
-/// The blocks of Rust in the documentation.
+/// The Rust code blocks in the documentation.
 #[cfg(doctest)]
 mod documents {
     #[doc = include_str!("../../../README.md")]

@@ -1,7 +1,7 @@
-//! The files and folders of a run, each with what is done with it.
+//! The files and folders of a run, and how it uses each.
 //!
-//! All of them are in one list, [`Job::paths`](crate::job::Job::paths) and what a front end adds, so that what is checked of
-//! two is checked of any two: nothing that is written is another one of them, or in the folder of another.
+//! All of them are in one list, [`Job::paths`](crate::job::Job::paths) plus the front end's own paths, so that every check
+//! covers every pair: a path that is written is neither another path of the list nor in the folder of another.
 
 use crate::error::{Error, Result};
 use crate::places::same_file;
@@ -9,10 +9,10 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Opens a file that is a regular one: no pipe or device, which might keep whoever opens it waiting.
+/// Opens a regular file. Refuses pipes and devices, which might block the caller.
 ///
 /// # Errors
-/// Those of the system, and one for what is no regular file.
+/// The system's errors, and one for anything that is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     match path.metadata()?.is_file() {
         true => File::open(path),
@@ -20,14 +20,14 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// What a run does with a path.
+/// How a run uses a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// It reads the file, or all files in the folder.
+    /// The run reads the file, or all files in the folder.
     Read,
-    /// It makes the file, replaces it, appends to it, or deletes it when it is used up. `-` is standard output.
+    /// The run creates the file, replaces it, appends to it, or deletes it once it is used up. `-` is standard output.
     Written,
-    /// It makes the folder, or takes an empty one, and deletes it. Nothing else may be in it.
+    /// The run creates the folder, or takes an empty one, and deletes it. Nothing else may be in it.
     Folder,
 }
 
@@ -37,18 +37,18 @@ pub struct Paths(Vec<Named>);
 
 #[derive(Debug)]
 struct Named {
-    /// What messages call it.
+    /// The name of the path in messages.
     what: &'static str,
     used: Use,
     path: PathBuf,
-    /// What is there.
+    /// The metadata of an existing file or folder.
     there: Option<Metadata>,
-    /// The same path without links.
+    /// The path with all links resolved.
     place: PathBuf,
 }
 
 impl Paths {
-    /// Adds a path, if it is given, under a name for messages.
+    /// Adds a path, if given, under a name for messages.
     #[must_use]
     pub fn with(mut self, what: &'static str, used: Use, path: Option<&Path>) -> Paths {
         if let Some(path) = path {
@@ -58,17 +58,17 @@ impl Paths {
         self
     }
 
-    /// Adds those of another list.
+    /// Adds the paths of another list.
     #[must_use]
     pub fn and(mut self, others: Paths) -> Paths {
         self.0.extend(others.0);
         self
     }
 
-    /// Refuses a path that is written and is another one too, and one that is in the folder of another.
+    /// Refuses a path that is written and is also another path, and one that is in the folder of another.
     ///
     /// # Errors
-    /// [`Error::Usage`], which names both.
+    /// [`Error::Usage`], which names both paths.
     pub fn check(&self) -> Result<()> {
         let (read, changed): (Vec<&Named>, Vec<&Named>) =
             self.0.iter().partition(|path| path.used == Use::Read);
@@ -84,7 +84,7 @@ impl Paths {
 }
 
 impl Named {
-    /// For what is read `-` is standard input, or a name.
+    /// Whether the path is standard output. For a path that is read, `-` is standard input or a file name.
     fn is_standard_output(&self) -> bool {
         self.used == Use::Written && self.path == Path::new("-")
     }
@@ -122,7 +122,7 @@ impl Named {
         }
     }
 
-    /// Whether both are names of the same file, or will be once it is there.
+    /// Whether both paths name the same file, or will once it exists.
     fn is(&self, other: &Named) -> bool {
         match (&self.there, &other.there) {
             (Some(a), Some(b)) => same_file(a, b),
@@ -131,7 +131,7 @@ impl Named {
     }
 }
 
-/// The path without links, as far as it is there.
+/// The path with the links of its existing part resolved.
 fn place(path: &Path) -> PathBuf {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.into());
     for there in whole.ancestors() {
@@ -147,7 +147,7 @@ mod tests {
     use super::Use::{Folder, Read, Written};
     use super::*;
 
-    /// What is said of two paths, if they do not go together.
+    /// The reason to refuse two paths, if they conflict.
     fn refused(one: (Use, &Path), two: (Use, &Path)) -> Option<String> {
         let paths = Paths::default().with("one", one.0, Some(one.1)).with("two", two.0, Some(two.1));
         paths.check().err().map(|e| {
@@ -195,7 +195,7 @@ mod tests {
         {
             assert_eq!(refused((Written, &at(a)), (Written, &at(b))), None, "{a} {b}");
         }
-        // Standard output takes one of them; standard input is another thing.
+        // Standard output can be used once; standard input does not conflict with it.
         let standard = Path::new("-");
         assert!(refused((Written, standard), (Written, standard)).is_some_and(|m| m.contains("are both -")));
         assert_eq!(refused((Read, standard), (Written, standard)), None);

@@ -1,5 +1,5 @@
-//! The user's folders for configuration and for state, by the XDG base directory specification, and private
-//! files in them.
+//! The user's folders for configuration and state, according to the XDG base directory specification, and private files in
+//! them.
 
 use crate::error::{Error, Result};
 use std::ffi::OsString;
@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::NamedTempFile;
 
-/// How long to wait for the lock of a list of ours. Whoever has it only reads the list, and writes a line.
+/// How long to wait for the lock of one of our lists. A process holds it only to read the list and write a line.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 20 });
-/// The pause between two attempts to get it.
+/// The pause between two attempts to take the lock.
 pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 
-/// A folder of each user.
+/// A per-user folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Folder {
     /// `veilset` in `$XDG_CONFIG_HOME`, by default `$HOME/.config`.
@@ -24,12 +24,12 @@ pub enum Folder {
 }
 
 impl Folder {
-    /// The file of this name in it; `None` where neither variable is set.
+    /// The path of the file with this name in the folder; `None` if neither variable is set.
     pub fn file(self, name: &str) -> Option<PathBuf> {
         self.file_from(name, |name| std::env::var_os(name))
     }
 
-    /// The same, or an error that names `what` and the option that takes another file.
+    /// The path of the file with this name in the folder, or an error that names `what` and the option for another path.
     pub fn file_or(self, name: &str, what: &str, option: &str) -> Result<PathBuf> {
         self.file(name).ok_or_else(|| self.none(what, option))
     }
@@ -67,8 +67,8 @@ impl Folder {
     }
 }
 
-/// Makes the folder that `path` is in, and the folders above it, for their owner only, and writes this through to the
-/// disk. Existing folders stay as they are.
+/// Creates the parent folder of `path` and the folders above it, accessible to their owner only, and syncs them to disk.
+/// Existing folders stay as they are.
 pub fn private_parent(path: &Path) -> io::Result<()> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return Ok(());
@@ -83,8 +83,8 @@ pub fn private_parent(path: &Path) -> io::Result<()> {
     missing.into_iter().rev().try_for_each(sync_parent)
 }
 
-/// Writes through to the disk that a file or folder was made, renamed or deleted. A file system that keeps no folders
-/// on a disk reports that it cannot, which is not an error.
+/// Syncs to disk that a file or folder was created, renamed or deleted. File systems without folders on a disk report that this
+/// is not supported, which is not an error here.
 pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, Unsupported};
     match File::open(folder_of(path))?.sync_all() {
@@ -93,14 +93,14 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Appends a line to a list and writes it through to the disk, or leaves the list as it was: part of a line would stand there
-/// for ever. The list is locked, or what others append meanwhile is kept.
+/// Appends a line to a list and syncs it to disk, or leaves the list as it was, since a partial line would remain forever. The
+/// list must be locked; otherwise lines that others append meanwhile are kept.
 pub(crate) fn append_line(mut list: &File, line: &[u8]) -> io::Result<()> {
     let length = list.metadata()?.len();
     let written = list.write_all(line).and_then(|()| list.sync_all());
     let mut take_back = || {
         let now = list.metadata()?.len();
-        // What is behind it is ours, if it is the beginning of the line, or all of it.
+        // Bytes after the old end are ours if they are a prefix of the line, or all of it.
         let mut behind = Vec::new();
         if now.checked_sub(length).is_some_and(|more| more <= line.len() as u64) {
             list.seek(SeekFrom::Start(length))?;
@@ -112,32 +112,32 @@ pub(crate) fn append_line(mut list: &File, line: &[u8]) -> io::Result<()> {
         io::Result::Ok(())
     };
     if written.is_err() {
-        // What went wrong first is the cause.
+        // The first error is the cause.
         let _ = take_back();
     }
     written
 }
 
-/// What stands before the check of a line of JSON.
+/// The separator before the check of a line of JSON.
 pub(crate) const CHECK: &str = ",\"check\":\"";
 
-/// A line of JSON that ends with its check, of an object; `None` if it is none.
+/// Returns a line of JSON that ends with its check, made from an object; `None` if `object` is not one.
 pub(crate) fn with_check(object: &str) -> Option<String> {
     let open = object.strip_suffix('}')?;
     Some(format!("{open}{CHECK}{}\"}}", check_of(open.as_bytes())))
 }
 
-/// A line of JSON from a disk.
+/// A line of JSON read from disk.
 pub(crate) enum Line {
-    /// It has no check.
+    /// The line has no check.
     Unchecked,
-    /// Its check is not that of what stands before it.
+    /// The check does not match the rest of the line.
     Wrong,
-    /// The object as it was before it got its check.
+    /// The object without its check, which matches.
     Right(Vec<u8>),
 }
 
-/// Takes off the check of a line that [`with_check`] made.
+/// Removes the check of a line that [`with_check`] made.
 pub(crate) fn without_check(line: &[u8]) -> Line {
     let Some(at) = line.windows(CHECK.len()).rposition(|at| at == CHECK.as_bytes()) else {
         return Line::Unchecked;
@@ -149,14 +149,14 @@ pub(crate) fn without_check(line: &[u8]) -> Line {
     }
 }
 
-/// Eight hexadecimal digits that tell whether a line of a list comes back from the disk as it was written. Against chance only:
-/// whoever can change the list can make them.
+/// Eight hexadecimal digits that detect whether a line of a list was changed on disk. They protect against accidents only:
+/// anyone who can change the list can compute them.
 pub(crate) fn check_of(line: &[u8]) -> String {
     blake3::Hasher::new_derive_key("veilset 2026-11 check of a line").update(line).finalize().to_hex()[..8]
         .into()
 }
 
-/// A file in the same folder, for its owner only. It is deleted unless it gets a name.
+/// Creates a file in the same folder, accessible to its owner only. It is deleted unless it is given a name.
 pub(crate) fn beside(path: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new().prefix(".veilset-").suffix(".part").tempfile_in(folder_of(path))
 }
@@ -165,14 +165,14 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether both are the same file, under whatever names.
+/// Whether both are the same file, whatever their names.
 #[cfg(unix)]
 pub fn same_file(a: &Metadata, b: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// Whether both are the same file, as far as this system can tell.
+/// Whether both are the same file, as far as this system can determine.
 #[cfg(not(unix))]
 pub fn same_file(a: &Metadata, b: &Metadata) -> bool {
     let of = |m: &Metadata| (m.len(), m.created().ok(), m.modified().ok());

@@ -1,13 +1,13 @@
-//! Which protocol is best for a run: what each that computes it would take, in seconds, bytes and dollars.
+//! Chooses the best protocol for a run from the predicted seconds, bytes and dollars of each that computes it.
 //!
-//! A protocol's entry says what its steps are, and what both parties compute and send in each
-//! ([`crate::work::Step`]). Both go through a step side by side, so it takes as long as the slowest of the two
-//! parties and the two directions of the link; but the first frame is computed before it is sent. Between the steps,
-//! messages take the latency of the link, once for each round. What primitives take is known for each machine
-//! ([`crate::speed`]).
+//! A protocol's entry lists its steps, and what both parties compute and send in each ([`crate::work::Step`]). The parties go
+//! through a step in parallel, so it takes as long as the slowest among the two parties and the two directions of the link.
+//! Only the first frame must be computed before it is sent. Between steps, messages take the latency of the link once per
+//! round. The speed of the primitives is known for each machine ([`crate::speed`]).
 //!
-//! Predictions have errors, and those of a link are noisy. So time decides only where it matters ([`best`]): among protocols
-//! that take under a second, or that predictions cannot tell apart, the fixed order of the offers does ([`order`](protocols::Offer::order)).
+//! Predictions have errors, and measurements of a link are noisy. So time decides only where it matters ([`best`]). Among
+//! protocols that take under a second, or that predictions cannot tell apart, the fixed order of the offers decides
+//! ([`order`](protocols::Offer::order)).
 
 use crate::channel::Network;
 use crate::course::Course;
@@ -22,51 +22,50 @@ use crate::work::{Primitive, Step, Traffic, Work};
 use std::fmt;
 use std::str::FromStr;
 
-/// Messages before and after a protocol that wait for each other: versions, hellos, sizes, that the run is allowed, and the
-/// end.
+/// Messages before and after a protocol that wait for each other: versions, hellos, sizes, the permission to run, and the end.
 const AROUND: usize = 5;
-/// Seconds that a run takes beside all that is counted: its threads start, and its first pages are made.
+/// Seconds that a run takes in addition to all counted work: starting its threads, and mapping its first pages.
 const START: f64 = 0.003;
-/// Seconds that a round takes beside the link: threads wake each other.
+/// Seconds that a round takes in addition to the latency of the link: threads wake each other.
 const ROUND: f64 = 0.0003;
 /// Bytes of a step that are computed before the first of them is sent: a frame of points.
 const FIRST: f64 = 262_144.0;
 /// Bytes that TLS adds to each kilobyte.
 const TLS: f64 = 1.0 + 22.0 / 16_384.0;
 
-/// What machines and networks cost, in dollars.
+/// Prices of machines and networks, in dollars.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prices {
-    /// An hour of a party's machine.
+    /// Dollars per hour of one party's machine.
     pub hour: f64,
-    /// A gigabyte that a party sends.
+    /// Dollars per gigabyte that a party sends.
     pub gigabyte: f64,
 }
 
 impl Default for Prices {
-    /// Those of CM20, section 5.2: a machine with two cores, and what leaves it for the internet.
+    /// The prices of CM20, section 5.2: a machine with two cores, and outgoing traffic to the internet.
     fn default() -> Prices {
         Prices { hour: 0.096, gigabyte: 0.09 }
     }
 }
 
-/// What matters most.
+/// The quantity to minimise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Preference {
-    /// Seconds.
+    /// Seconds of the run.
     #[default]
     Time,
-    /// Bytes, both ways together.
+    /// Bytes in both directions together.
     Bytes,
     /// Dollars of both parties together.
     Dollars,
 }
 
 impl Preference {
-    /// All of them.
+    /// All preferences.
     pub const ALL: [Preference; 3] = [Preference::Time, Preference::Bytes, Preference::Dollars];
 
-    /// As it is typed.
+    /// Returns the name as typed by the user.
     pub fn name(self) -> &'static str {
         match self {
             Preference::Time => "time",
@@ -90,36 +89,36 @@ impl FromStr for Preference {
     }
 }
 
-/// What both parties have.
+/// The machines of both parties, and the link between them.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     /// The speeds of the receiver and of the sender.
     pub speeds: [Speeds; 2],
     /// The link between them.
     pub link: Network,
-    /// What they pay.
+    /// The prices that they pay.
     pub prices: Prices,
     /// The cores that both parties share, if they are on one machine.
     pub shared: Option<usize>,
 }
 
-/// What a run is expected to take.
+/// The predicted cost of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction {
-    /// From the connection to the end.
+    /// Seconds from the connection to the end.
     pub seconds: f64,
-    /// Bytes each way, including TLS.
+    /// Bytes in each direction, including TLS.
     pub traffic: Traffic,
-    /// Messages that wait for each other.
+    /// Number of messages that wait for each other.
     pub rounds: usize,
-    /// The most bytes that the receiver and the sender hold, in addition to their sets.
+    /// The most bytes that the receiver and the sender hold, not counting their sets.
     pub memory: [u64; 2],
-    /// Of both parties together.
+    /// Dollars of both parties together.
     pub dollars: f64,
 }
 
 impl Prediction {
-    /// What is expected of a run of this cost, or of a job of so many shards, each of this cost.
+    /// Predicts a run of this cost, or a job of `shards` shards, each of this cost.
     pub fn of(cost: &Cost, shards: u32, setting: &Setting) -> Prediction {
         let Setting { speeds, prices, .. } = setting;
         let runs = shards.max(1);
@@ -140,9 +139,9 @@ impl Prediction {
         }
     }
 
-    /// What is expected of a run of several parties, all of which compute at the receiver's speed and have links of their
-    /// own. They wait for each other in ways that depend on the protocol; it is counted as if none did, except for rounds.
-    /// Traffic is the leader's, memory that of the leader and the most of any other.
+    /// Predicts a run of several parties, all of which compute at the receiver's speed and have links of their own. How they
+    /// wait for each other depends on the protocol; only rounds are counted as waiting. Traffic is the leader's. Memory is the
+    /// leader's, and the most among the others.
     pub fn of_several(cost: &multiparty::Cost, setting: &Setting) -> Prediction {
         let Setting { speeds: [speeds, _], link, prices, .. } = setting;
         let parties = cost.parties.len();
@@ -164,7 +163,7 @@ impl Prediction {
         }
     }
 
-    /// What is to be small.
+    /// Returns the quantity that this preference minimises.
     pub fn by(&self, preference: Preference) -> f64 {
         match preference {
             Preference::Time => self.seconds,
@@ -174,18 +173,18 @@ impl Prediction {
     }
 }
 
-/// The expected course of a run of this cost.
+/// Predicts the course of a run of this cost.
 pub fn course(cost: &Cost, setting: &Setting) -> Course {
     let bytes = |Traffic { to_sender, to_receiver }| to_sender + to_receiver;
     Course::new(cost.steps.iter().map(|step| (seconds(step, setting), bytes(step.traffic))))
 }
 
-/// What messages that wait for each other take.
+/// Seconds of messages that wait for each other.
 fn waiting(rounds: usize, setting: &Setting) -> f64 {
     rounds as f64 * (ROUND + setting.link.round_trip.as_secs_f64() / 2.0)
 }
 
-/// How long a step takes.
+/// Seconds of a step.
 fn seconds(step: &Step, Setting { speeds, link, shared, .. }: &Setting) -> f64 {
     let Traffic { to_sender, to_receiver } = step.traffic;
     let kilobytes = Work::of(Primitive::Kilobyte, ((to_sender + to_receiver) / 1000) as usize);
@@ -194,20 +193,21 @@ fn seconds(step: &Step, Setting { speeds, link, shared, .. }: &Setting) -> f64 {
     let on_one_thread = [0, 1].map(|i| speeds[i].on(1).seconds(&work[i]));
     let together = shared.map_or(0.0, |cores| on_one_thread.iter().sum::<f64>() / cores as f64);
     let computing = computing.into_iter().fold(together, f64::max);
-    // What is not the first frame is sent while the next one is computed.
+    // All but the first frame is sent while the next one is computed.
     let bytes = to_sender.max(to_receiver) as f64;
     let sending = bytes * TLS * 8.0 / link.bandwidth;
     let first = (FIRST / bytes.max(1.0)).min(1.0);
     computing.max(sending) + first * computing.min(sending)
 }
 
-/// In seconds. Of runs that take less, none is better for being faster.
+/// Seconds below which runs count as equally fast.
 pub const SOON: f64 = 1.0;
-/// How many times as long as predicted a run may take, by the benchmarks. Up to this factor no run counts as the faster one.
+/// The factor by which a run may exceed its prediction, from the benchmarks. Times within this factor count as equal.
 pub const ERROR: f64 = 1.4;
 
-/// The best of these. If time counts, the first in the order of the offers among those that take under a [second](SOON) or are
-/// within the [error](ERROR) of the fastest. Otherwise the one that takes least, and of equals the first in order.
+/// Returns the best of these choices. For time, this is the first in the order of the offers among those that take under a
+/// [second](SOON) or are within the [error](ERROR) of the fastest. Otherwise it is the one with the least cost, and among
+/// equals the first in order.
 pub fn best(
     all: &[(Choice, Prediction)],
     operation: &Operation,
@@ -220,8 +220,8 @@ pub fn best(
     good.min_by_key(|(choice, _)| order(choice)).copied()
 }
 
-/// Those of these choices that may be picked where the user named no protocol: all, if none of them may, because then nothing else
-/// meets what was asked for.
+/// Returns the choices that may be picked where the user named no protocol. If none of them may be, returns all, because then
+/// nothing else meets the request.
 pub fn unasked(all: Vec<Choice>, operation: &Operation, terms: &Terms) -> Vec<Choice> {
     let may =
         |choice: &Choice| choice.protocol.offer(operation).is_some_and(|offer| offer.may_be_picked(terms));
@@ -231,21 +231,20 @@ pub fn unasked(all: Vec<Choice>, operation: &Operation, terms: &Terms) -> Vec<Ch
     }
 }
 
-/// Choices of which one is picked: there is at least one.
+/// At least one choice, from which one is picked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choices {
-    /// The first, in the order of the offers.
+    /// The first choice in the order of the offers.
     pub first: Choice,
-    /// The others, in their order.
+    /// The other choices in the order of the offers.
     pub others: Vec<Choice>,
 }
 
-/// Those of these choices that may be picked where the user named no protocol: all that are permitted and may be picked unasked; or
-/// all that are permitted, if none of them may be, because then nothing else meets what was asked for. `None` if there were no
-/// choices: [`nothing`] says what they lack.
+/// Returns the permitted choices that may be picked where the user named no protocol; or all permitted choices if none of them
+/// may be, because then nothing else meets the request. `None` if there were no choices: [`nothing`] explains what they lack.
 ///
 /// # Errors
-/// If none is permitted: why the first is not.
+/// If none is permitted: the reason why the first is not.
 pub fn pickable(
     mut all: Vec<Choice>,
     operation: &Operation,
@@ -266,7 +265,7 @@ pub fn pickable(
     }
 }
 
-/// The error where nothing is acceptable. `all` is what would be acceptable if everything might be assumed.
+/// The error if nothing is acceptable. `all` is the list of choices that would be acceptable if everything could be assumed.
 pub fn nothing(all: &[Choice], operation: &Operation, assume: Option<&[Assumption]>) -> Error {
     let mut lacking: Vec<(String, Vec<String>)> = Vec::new();
     for choice in all {
@@ -293,23 +292,23 @@ pub fn nothing(all: &[Choice], operation: &Operation, assume: Option<&[Assumptio
     })
 }
 
-/// What a user wants computed, and accepts.
+/// A computation that a user wants, and the conditions on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// What is computed.
+    /// The operation to compute.
     pub operation: &'static Operation,
-    /// The terms. Those about a malicious sender, and about what is revealed to the sender, narrow the list.
+    /// The terms. Terms about a malicious sender, or about revealing something to the sender, narrow the list.
     pub terms: Terms,
-    /// The group, if it is asked for.
+    /// The group, if one was requested.
     pub group: Option<&'static str>,
-    /// What may be assumed, if not everything may.
+    /// The permitted assumptions, if not all are.
     pub assume: Option<&'a [Assumption]>,
-    /// What the receiver and the sender announce.
+    /// The sizes that the receiver and the sender announce.
     pub sizes: [Announced; 2],
 }
 
 impl Wanted<'_> {
-    /// The deal by a choice.
+    /// The deal with this choice.
     fn deal(&self, choice: Choice) -> Deal {
         let part = |whole: Announced| match self.terms.shards {
             0 => whole,
@@ -319,18 +318,18 @@ impl Wanted<'_> {
         Deal { operation: self.operation, terms: self.terms, group: choice.group, receiver, sender }
     }
 
-    /// All choices that compute it and are acceptable, in the order of the offers.
+    /// Returns all acceptable choices that compute the operation, in the order of the offers.
     pub fn acceptable(&self) -> Vec<Choice> {
         acceptable(self.operation, &self.terms, self.group, self.assume)
     }
 
-    /// What is expected of the choice; `None` for sets that are too large for it.
+    /// Predicts the run of a choice; `None` if the sets are too large for it.
     pub fn predict(&self, choice: Choice, setting: &Setting) -> Option<Prediction> {
         let cost = choice.protocol.cost(&self.deal(choice)).ok()?;
         Some(Prediction::of(&cost, self.terms.shards, setting))
     }
 
-    /// These choices with what is expected of them, the best first.
+    /// Returns these choices with their predictions, the best first.
     pub fn ranked(
         &self,
         choices: &[Choice],
@@ -344,9 +343,9 @@ impl Wanted<'_> {
     }
 }
 
-/// All choices that compute the operation and are acceptable, in the order of the offers: in the group that is asked for,
-/// or in each protocol's first. None of them may fall below the security that the terms ask for, nor reveal more. Which of them may
-/// be picked where none is named, [`unasked`] says.
+/// Returns all acceptable choices that compute the operation, in the order of the offers: in the group requested, or in each
+/// protocol's first. None of them may fall below the security that the terms require, nor reveal more. [`unasked`] returns
+/// those that may be picked where the user named none.
 pub fn acceptable(
     operation: &Operation,
     terms: &Terms,

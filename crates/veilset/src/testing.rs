@@ -1,4 +1,4 @@
-//! What the tests of sessions share: hellos, parties, proposals.
+//! Shared helpers of the session tests: hellos, parties, proposals.
 
 pub(crate) use veilset_core::testing::*;
 
@@ -16,7 +16,7 @@ pub(crate) fn hello(operation: &'static Operation, role: Role) -> Hello {
     Request::new(operation, role, &ItemSet::default()).hello(false)
 }
 
-/// The other party of a run of two without TLS, which announced this.
+/// The other party of a two-party run without TLS, which announced this size.
 pub(crate) fn peer(size: usize, padded: bool) -> Party {
     let announced = Announced { size, padded };
     Party { seat: Seat::PEER, fingerprint: None, name: None, announced }
@@ -32,12 +32,12 @@ pub(crate) fn party(number: u8, name: &str, size: usize) -> Party {
     }
 }
 
-/// What each of so many parties of a list has: the list, and its own entry. They are called a, b, c and so on.
+/// The list of `n` parties as each of them has it, with its own entry. They are called a, b, c and so on.
 pub(crate) fn parties(n: usize) -> Vec<Me> {
     parties_called(n, "")
 }
 
-/// The same, with this before their names.
+/// The list of `n` parties as each of them has it, with `prefix` before their names.
 pub(crate) fn parties_called(n: usize, prefix: &str) -> Vec<Me> {
     let names: Vec<_> = (b'a'..).take(n).map(|letter| format!("{prefix}{}", char::from(letter))).collect();
     let party = |(i, name): (usize, &String)| ListedParty {
@@ -50,7 +50,7 @@ pub(crate) fn parties_called(n: usize, prefix: &str) -> Vec<Me> {
     names.iter().map(|name| roster.clone().me(name).unwrap()).collect()
 }
 
-/// What is proposed after this hello, by the first of its candidates, to a set of ours of this size.
+/// The proposal after this hello, with the first of its candidates, to our set of this size.
 pub(crate) fn proposal(hello: Hello, size: usize, parties: impl Into<Parties>) -> Proposal {
     Proposal {
         choice: hello.candidates[0],
@@ -65,7 +65,7 @@ pub(crate) fn proposal(hello: Hello, size: usize, parties: impl Into<Parties>) -
     }
 }
 
-/// This hello of a sum with each of its terms changed, by its key.
+/// Variants of this hello of a sum, each with one of its terms changed, and the key of that term.
 pub(crate) fn changed_terms(hello: &Hello) -> Vec<(&'static str, Hello)> {
     type Change = (&'static str, fn(&mut Hello));
     let changes: [Change; 15] = [

@@ -1,29 +1,29 @@
-//! Files that decide whom we trust: whether another user of this machine can change them.
+//! Checks of files that decide whom we trust: whether another user of this machine can change them.
 //!
-//! Refused is what every user can change. An identity or an address book of another user is refused too, and what nobody has
-//! named; a policy or a list may be written by another user for us, so there is a warning. So is there for what only a group can change, and for a folder of
-//! another user, which is often meant so. Root is trusted, and so is a group whose number is the owner's: many systems give each
-//! user such a group, and a file mode for it.
+//! A file that every user can change is refused. So is an identity or an address book that belongs to another user, and any
+//! such file that was not named explicitly. A policy or a list may be written for us by another user, so that causes a warning.
+//! A file that only a group can change, or a folder of another user, also causes a warning, since this is often intended. Root
+//! is trusted, and so is a group whose number is the owner's: many systems give each user such a group, and a file mode for it.
 
 use crate::error::{Error, Result};
 use std::fs::{File, Metadata};
 use std::path::Path;
 
-/// Who writes a file.
+/// The expected owner of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// Nobody but us, or nobody has named it: one of another user is refused.
+    /// Only we write the file, or it was not named explicitly. A file of another user is refused.
     Ours,
-    /// Perhaps another user, for us: there is a warning.
+    /// Another user may write the file for us, which causes a warning.
     Given,
 }
 
-/// Refuses a file that others can change, called `what` in messages, or returns a warning about it. The file is open, and is
-/// looked at itself as well as the way to its name: another file may have had the name meanwhile. Every file is good on a
-/// system without file modes.
+/// Refuses a file that others can change, called `what` in messages, or returns a warning about it. The open file is checked,
+/// as well as the path to its name, since the name may have belonged to another file meanwhile. Every file passes on a system
+/// without file modes.
 ///
 /// # Errors
-/// [`Error::Usage`], which says who can change it, and what to do.
+/// [`Error::Usage`], which says who can change the file, and how to mend this.
 pub fn check(what: &str, path: &Path, whose: Whose, file: &File) -> Result<Option<String>> {
     let opened = file.metadata().map_err(|e| {
         Error::usage(format!("{what} {} cannot be examined: {e}. Name another file", path.display()))
@@ -32,10 +32,10 @@ pub fn check(what: &str, path: &Path, whose: Whose, file: &File) -> Result<Optio
     of(what, path, whose, Some(&opened))
 }
 
-/// The same for what has this name, or is to get it; before a file is made.
+/// Checks a path as [`check`] does, before a file is created there or opened.
 ///
 /// # Errors
-/// [`Error::Usage`], which says who can change it, and what to do.
+/// [`Error::Usage`], which says who can change the file, and how to mend this.
 pub fn check_place(what: &str, path: &Path, whose: Whose) -> Result<Option<String>> {
     of(what, path, whose, None)
 }
@@ -60,32 +60,32 @@ mod unix {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
     use std::path::{Component, PathBuf};
 
-    /// As many links as Linux follows.
+    /// The limit on links, the same as in Linux.
     const MOST_LINKS: usize = 40;
     const ROOT: u32 = 0;
     const STICKY: u32 = 0o1000;
     const BY_ALL: u32 = 0o002;
     const BY_GROUP: u32 = 0o020;
 
-    /// A file that is looked at, and for whom.
+    /// A file to check, and for which user.
     pub(super) struct Place<'a> {
         pub(super) what: &'a str,
         pub(super) path: &'a Path,
-        /// Whether it is refused if another user has written it.
+        /// Whether a file of another user is refused.
         pub(super) own: bool,
-        /// Who runs this.
+        /// The user who runs this process.
         pub(super) user: u32,
-        /// What was opened, if it was.
+        /// The metadata of the opened file, if any.
         pub(super) opened: Option<&'a Metadata>,
         /// The first warning.
         pub(super) warning: Option<String>,
     }
 
     impl Place<'_> {
-        /// Looks at all folders and links on the way to the file, and at the file.
+        /// Checks all folders and links on the path to the file, and the file.
         pub(super) fn check(mut self) -> Result<Option<String>> {
             let Ok(whole) = std::path::absolute(self.path) else { return Ok(None) };
-            // What cannot be looked at, whoever opens it says.
+            // If metadata cannot be read, opening the file reports the error.
             self.walk(&whole).unwrap_or(Ok(()))?;
             self.opened.map_or(Ok(()), |opened| self.file(opened))?;
             Ok(self.warning)
@@ -97,7 +97,7 @@ mod unix {
             };
             let (mut at, mut rest, mut links) = (PathBuf::new(), VecDeque::from(parts(whole)), 0);
             while let Some(part) = rest.pop_front() {
-                // Above a folder that was looked at.
+                // The parent of a folder that was already checked.
                 if Path::new(&part).components().next() == Some(Component::ParentDir) {
                     at.pop();
                     continue;
@@ -146,7 +146,7 @@ mod unix {
             }
         }
 
-        /// In a folder with the sticky bit, nobody can replace what belongs to others.
+        /// In a folder with the sticky bit, users cannot replace files of others.
         fn folder(&mut self, at: &Path, there: &Metadata) -> Result<()> {
             let (shown, mode) = (at.display(), there.mode());
             let sticky = mode & STICKY != 0;
@@ -175,7 +175,7 @@ mod unix {
 
         fn file(&mut self, there: &Metadata) -> Result<()> {
             let (shown, mode) = (self.path.display(), there.mode());
-            // A device, like a terminal, is of whoever names it.
+            // A device, such as a terminal, is the responsibility of the user who names it.
             let kind = there.file_type();
             if kind.is_char_device() || kind.is_block_device() {
                 return Ok(());
@@ -217,12 +217,12 @@ mod unix {
         }
     }
 
-    /// Whether a link leads to a pipe or socket without a name, which was handed to this process, like that of `<(...)`.
+    /// Whether a link leads to an unnamed pipe or socket that was handed to this process, such as that from `<(...)`.
     fn is_descriptor(link: &Path, target: &Path) -> bool {
         link.starts_with("/proc") && target.as_os_str().as_encoded_bytes().windows(2).any(|two| two == b":[")
     }
 
-    /// Whether a group can change it that is not its owner's own.
+    /// Whether a group other than the owner's own can change the file.
     fn by_others_of_group(there: &Metadata) -> bool {
         there.mode() & BY_GROUP != 0 && there.gid() != there.uid()
     }

@@ -16,10 +16,10 @@ use crate::speed::Speeds;
 use crate::table::Duplicates;
 use crate::threads::Threads;
 
-/// The receiver learns which of its keys the sender has too, and the sender's columns for them if it sends any. The sender gets
-/// `None`, unless the result is for both ([`Options::both`]); then it learns which of its own match.
+/// The receiver learns which of its keys the sender also has, and the sender's columns for them if it sends any. The sender
+/// gets `None`, unless the result is for both ([`Options::both`]); then it learns which of its own keys match.
 ///
-/// Each learns how many keys the other has.
+/// Each party learns how many keys the other has.
 ///
 /// ```
 /// use veilset::{Keys, Options, Peer, Role};
@@ -37,8 +37,8 @@ use crate::threads::Threads;
 /// ```
 ///
 /// # Errors
-/// [`Error::Usage`] and [`Error::Refused`] before the peer hears from us, where only our side is wrong; then those of the
-/// connection and the run. [`Error::Output`] if the audit log cannot be written.
+/// [`Error::Usage`] and [`Error::Refused`], before the peer receives anything, if the mistake is on our side only; after that,
+/// the errors of the connection and the run. [`Error::Output`] if the audit log cannot be written.
 pub fn intersect(
     peer: Peer,
     role: Role,
@@ -55,7 +55,7 @@ pub fn intersect(
 /// The receiver learns every key that only the sender has, in the clear, and the sender's columns for them if it sends any. The
 /// sender gets `None`, unless the result is for both ([`Options::both`]).
 ///
-/// Each learns how many keys the other has. The receiver so learns how many match.
+/// Each party learns how many keys the other has. The receiver thus learns how many keys match.
 ///
 /// ```
 /// use veilset::{Keys, Options, Peer, Role};
@@ -74,7 +74,7 @@ pub fn intersect(
 /// ```
 ///
 /// # Errors
-/// Those of [`intersect`].
+/// The errors of [`intersect`].
 pub fn union(peer: Peer, role: Role, keys: &Keys, options: &Options) -> Result<Outcome<Option<Union>>> {
     run(&UNION, peer, role, keys, options, |learned, sent| match learned {
         Learned::New(new) => Some(Union::of_new(&new, keys, sent).map(Some)),
@@ -87,7 +87,7 @@ pub fn union(peer: Peer, role: Role, keys: &Keys, options: &Options) -> Result<O
 
 /// The receiver learns how many keys match. The sender gets `None`, unless the result is for both ([`Options::both`]).
 ///
-/// Each learns how many keys the other has.
+/// Each party learns how many keys the other has.
 ///
 /// ```
 /// use veilset::{Keys, Options, Peer, Role};
@@ -106,7 +106,7 @@ pub fn union(peer: Peer, role: Role, keys: &Keys, options: &Options) -> Result<O
 /// ```
 ///
 /// # Errors
-/// Those of [`intersect`].
+/// The errors of [`intersect`].
 pub fn count(peer: Peer, role: Role, keys: &Keys, options: &Options) -> Result<Outcome<Option<u64>>> {
     run(&COUNT, peer, role, keys, options, |learned, _| match learned {
         Learned::Matches(n) => Some(Ok(Some(n))),
@@ -115,10 +115,10 @@ pub fn count(peer: Peer, role: Role, keys: &Keys, options: &Options) -> Result<O
     })
 }
 
-/// Both learn how many keys match. The sender, who has the values ([`Keys::with_values`]), also learns their sum over these;
-/// with [`Options::min_count`] it learns neither if too few match.
+/// Both parties learn how many keys match. The sender, who has the values ([`Keys::with_values`]), also learns their sum over
+/// these keys; with [`Options::min_count`] it learns neither if too few match.
 ///
-/// Each learns how many keys the other has.
+/// Each party learns how many keys the other has.
 ///
 /// ```
 /// use veilset::{Keys, Options, Peer, Role};
@@ -137,7 +137,7 @@ pub fn count(peer: Peer, role: Role, keys: &Keys, options: &Options) -> Result<O
 /// ```
 ///
 /// # Errors
-/// Those of [`intersect`].
+/// The errors of [`intersect`].
 pub fn sum(peer: Peer, role: Role, keys: &Keys, options: &Options) -> Result<Outcome<Total>> {
     run(&SUM, peer, role, keys, options, |learned, _| match learned {
         Learned::Matches(n) => Some(Ok(Total { matches: Some(n), sum: None })),
@@ -148,11 +148,11 @@ pub fn sum(peer: Peer, role: Role, keys: &Keys, options: &Options) -> Result<Out
     })
 }
 
-/// Both get secret shares of the sender's keys, or of its values if it has any ([`Keys::with_values`]), for a further secure
-/// computation: those of keys that match add up to the key or value, all others to zero.
+/// Both parties get secret shares of the sender's keys, or of its values if it has any ([`Keys::with_values`]), for a further
+/// secure computation. The shares of a key that matches add up to the key or value, all others to zero.
 ///
-/// Each learns how many keys the other has, and the receiver how many match. A receiver that drops, marks or publishes positions
-/// of shares by their bits breaks what the shares hide.
+/// Each party learns how many keys the other has, and the receiver how many match. A receiver that drops, marks or publishes
+/// positions of shares depending on their bits reveals information that the shares hide.
 ///
 /// ```
 /// use veilset::{Keys, Options, Peer, Role};
@@ -176,7 +176,7 @@ pub fn sum(peer: Peer, role: Role, keys: &Keys, options: &Options) -> Result<Out
 /// ```
 ///
 /// # Errors
-/// Those of [`intersect`].
+/// The errors of [`intersect`].
 pub fn share(peer: Peer, role: Role, keys: &Keys, options: &Options) -> Result<Outcome<Shares>> {
     run(&SHARE, peer, role, keys, options, |learned, _| match learned {
         Learned::Shares(shares) => Some(Ok(Shares::of(shares, keys))),
@@ -184,10 +184,10 @@ pub fn share(peer: Peer, role: Role, keys: &Keys, options: &Options) -> Result<O
     })
 }
 
-/// Both get a random identifier for each of their rows, equal where the keys are equal, and the list of the identifiers of all
-/// keys of both.
+/// Both parties get a random identifier for each of their rows, equal where the keys are equal, and the list of the identifiers
+/// of all keys of both.
 ///
-/// Each learns how many keys the other has, and so how many match.
+/// Each party learns how many keys the other has, and so how many match.
 ///
 /// ```
 /// use veilset::{Keys, Options, Peer, Role};
@@ -207,7 +207,7 @@ pub fn share(peer: Peer, role: Role, keys: &Keys, options: &Options) -> Result<O
 /// ```
 ///
 /// # Errors
-/// Those of [`intersect`].
+/// The errors of [`intersect`].
 pub fn id(peer: Peer, role: Role, keys: &Keys, options: &Options) -> Result<Outcome<Identifiers>> {
     run(&ID, peer, role, keys, options, |learned, _| match learned {
         Learned::Identifiers(identifiers) => Some(Ok(Identifiers::of(identifiers, keys))),
@@ -215,8 +215,8 @@ pub fn id(peer: Peer, role: Role, keys: &Keys, options: &Options) -> Result<Outc
     })
 }
 
-/// Runs our side. `result` makes the result of what was learned and the number of columns that were received; `None` if the operation
-/// does not give such a thing.
+/// Runs our side. `result` turns what was learned and the number of columns received into the result; it returns `None` if the
+/// operation does not give such a result.
 fn run<T>(
     operation: &'static Operation,
     peer: Peer,
@@ -296,7 +296,7 @@ fn learn(
         ..Setup::new(&policy, &warn)
     };
     let mut rng = Prng::from_os()?;
-    // All that takes a time that depends on our data comes before the peer hears from us.
+    // Everything whose time depends on our data happens before the peer receives anything.
     let prepared = request.prepare(&mut rng)?;
     let mut gate = Gate::new(&request, setup)?;
     let connected = peer.meet(options)?;

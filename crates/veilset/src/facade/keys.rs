@@ -7,17 +7,17 @@ use crate::table::{Encoding, Normalise};
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// What messages call a list of keys that comes from no file.
+/// The name in messages of a list of keys that comes from no file.
 const LIST: &str = "the keys";
 
-/// Our keys, each counted once, and what goes with them: values to sum or share, or columns to send.
+/// Our keys, each counted once, with their values to sum or share, or columns to send.
 ///
-/// They are encoded as the program encodes those of a file, so a party that uses this library meets one that runs the
-/// program. Results speak of rows: the positions in the list that the keys were made of, from 0. Of equal keys the first
-/// one's row counts.
+/// They are encoded as the program encodes keys from a file, so a party that uses this library can run with one that uses the
+/// program. Results refer to rows: positions, from 0, in the list from which the keys were made. Among equal keys, the row of
+/// the first counts.
 ///
-/// Hashing and sorting them takes time that depends on the data. A [`Peer`](crate::Peer) hears from us after that, because it
-/// is met inside the operation.
+/// Hashing and sorting the keys takes time that depends on the data. A [`Peer`](crate::Peer) receives nothing until that is
+/// done, because the operation itself makes the connection.
 ///
 /// `Debug` shows only how many keys there are. Keys, values and columns are zeroed when dropped.
 ///
@@ -32,12 +32,12 @@ pub struct Keys {
     pub(super) set: ItemSet,
     /// The row of each item.
     pub(super) rows: Vec<u32>,
-    /// The number of rows.
+    /// Number of rows.
     pub(super) listed: usize,
-    /// For each row whose key occurred before: it, and the first row of that key.
+    /// For each row whose key occurred before: that row, and the first row of the key.
     pub(super) repeated: Vec<(u32, u32)>,
     pub(super) columns: usize,
-    /// How they were normalised and encoded.
+    /// A description of how the keys were normalised and encoded.
     pub(super) compared: String,
     pub(super) encoding: Encoding,
     pub(super) values: Zeroizing<Vec<i128>>,
@@ -46,16 +46,16 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Keys of one column of text, compared as they are.
+    /// Makes keys of one column of text, compared as they are.
     ///
     /// # Errors
-    /// [`Error::Input`], with the row, if a key is empty, is not UTF-8, or has more than 65,536 bytes with its length;
+    /// [`Error::Input`], naming the row, if a key is empty, is not UTF-8, or has more than 65,536 bytes including its length;
     /// also if there are more keys than a run supports, 2^26.
     pub fn new<K: AsRef<[u8]>>(keys: impl IntoIterator<Item = K>) -> Result<Keys> {
         Keys::builder().build(keys)
     }
 
-    /// Keys of several columns, of bytes, or normalised before they are compared.
+    /// Starts building keys that have several columns, are bytes, or are normalised before they are compared.
     ///
     /// ```
     /// use veilset::Keys;
@@ -69,23 +69,23 @@ impl Keys {
         KeysBuilder { normalize: String::new(), encoding: Encoding::Utf8, keep_empty: false }
     }
 
-    /// How many there are, each counted once.
+    /// Number of keys, each counted once.
     pub fn len(&self) -> usize {
         self.set.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.set.is_empty()
     }
 
-    /// How many rows repeat the key of an earlier one.
+    /// Number of rows that repeat the key of an earlier row.
     pub fn repeated(&self) -> usize {
         self.repeated.len()
     }
 
-    /// Adds the value of each row: those of the sender of [`sum`](crate::sum), or of [`share`](crate::share) to share the values
-    /// instead of the keys. They are whole numbers of a unit that both sides know, for instance cents.
+    /// Adds a value for each row, for the sender of [`sum`](crate::sum), or of [`share`](crate::share) to share the values
+    /// instead of the keys. Values are whole numbers of a unit that both sides know, for instance cents.
     ///
     /// ```
     /// use veilset::Keys;
@@ -95,24 +95,24 @@ impl Keys {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Input`] if there is not one for each row, or a key occurs twice: which of its values is meant is for the
-    /// caller to say.
+    /// [`Error::Input`] if there is not exactly one value for each row, or a key occurs twice: the caller must decide which of
+    /// its values is meant.
     pub fn with_values<V: Into<i128>>(mut self, values: impl IntoIterator<Item = V>) -> Result<Keys> {
         if let Some(&(again, first)) = self.repeated.first() {
             let what = format!("the key is that of row {} again, and each key has one value", first + 1);
             return Err(at(again as usize, what, "Add up the values of equal keys, or keep one of them"));
         }
-        // Each key occurs once, so the items are the rows.
-        // With room for all of them, so that no copy is left behind.
+        // Each key occurs once, so the items are the rows. The capacity is reserved in full, so that no copy is left behind.
         self.values = Zeroizing::new(Vec::with_capacity(self.listed + 1));
         self.values.extend(values.into_iter().take(self.listed + 1).map(Into::into));
         self.of_each_row(self.values.len(), "values")?;
         Ok(self)
     }
 
-    /// Adds columns for the sender of [`intersect`](crate::intersect) or [`union`](crate::union) to send: their names, and for
-    /// each row a cell of each. The receiver names the same columns ([`Options::receive_columns`](crate::Options::receive_columns)).
-    /// Of rows with equal keys the cells of the first are sent.
+    /// Adds columns for the sender of [`intersect`](crate::intersect) or [`union`](crate::union) to send: their names, and one
+    /// cell of each for every row. The receiver names the same columns
+    /// ([`Options::receive_columns`](crate::Options::receive_columns)). If rows have equal keys, the cells of the first are
+    /// sent.
     ///
     /// ```
     /// use veilset::Keys;
@@ -122,8 +122,9 @@ impl Keys {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Input`], with the row, if it has another number of cells than there are names, a cell is not UTF-8 where the keys
-    /// are text, or they have more than 65,536 bytes with their lengths; also if there are not as many rows as keys.
+    /// [`Error::Input`], naming the row, if it does not have one cell for each name, a cell is not UTF-8 where the keys are
+    /// text, or its cells have more than 65,536 bytes including their lengths; also if the number of rows differs from that in
+    /// the list of keys.
     pub fn with_columns<N: Into<String>, R: IntoIterator<Item: AsRef<[u8]>>>(
         mut self,
         names: impl IntoIterator<Item = N>,
@@ -153,7 +154,7 @@ impl Keys {
         Ok(self)
     }
 
-    /// Refuses a list that is not as long as that of the keys.
+    /// Refuses a list whose length differs from the list of keys.
     fn of_each_row(&self, listed: usize, what: &str) -> Result<()> {
         if listed == self.listed {
             return Ok(());
@@ -170,7 +171,7 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// How a list of keys is read: [`Keys::builder`].
+/// Options for reading a list of keys, from [`Keys::builder`].
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct KeysBuilder {
@@ -180,20 +181,20 @@ pub struct KeysBuilder {
 }
 
 impl KeysBuilder {
-    /// Normalises each column before it is compared, by one or more of `trim`, `casefold` and `nfc`, separated by commas; the
-    /// same on both sides. See the program's `--normalize`.
+    /// Normalises each column before it is compared, with one or more of `trim`, `casefold` and `nfc`, separated by commas.
+    /// Must be the same on both sides. See the program's `--normalize`.
     pub fn normalize(mut self, steps: &str) -> Self {
         self.normalize = steps.into();
         self
     }
 
-    /// Takes keys for bytes, which need not be text; the same on both sides. See the program's `--encoding bytes`.
+    /// Treats keys as bytes, which need not be text. Must be the same on both sides. See the program's `--encoding bytes`.
     pub fn bytes(mut self) -> Self {
         self.encoding = Encoding::Bytes;
         self
     }
 
-    /// Accepts empty keys: keys with an empty column. They are like any other, and two of them are equal.
+    /// Accepts keys with an empty column. They are compared like any others, so two of them are equal.
     pub fn keep_empty(mut self) -> Self {
         self.keep_empty = true;
         self
@@ -202,15 +203,16 @@ impl KeysBuilder {
     /// Makes keys of one column.
     ///
     /// # Errors
-    /// Those of [`Keys::new`]; [`Error::Usage`] for an unknown normalisation, or one of bytes.
+    /// [`Error::Usage`] for an unknown normalisation, or a normalisation of bytes; also the errors of [`Keys::new`].
     pub fn build<K: AsRef<[u8]>>(self, keys: impl IntoIterator<Item = K>) -> Result<Keys> {
         self.build_columns(keys.into_iter().map(|key| [key]))
     }
 
-    /// Makes keys of several columns, as many in each.
+    /// Makes keys of several columns. Each key must have the same number of columns.
     ///
     /// # Errors
-    /// Those of [`KeysBuilder::build`], and [`Error::Input`] for a key with another number of columns than the first.
+    /// [`Error::Input`] for a key whose number of columns differs from the first key's; also the errors of
+    /// [`KeysBuilder::build`].
     pub fn build_columns<R: IntoIterator<Item: AsRef<[u8]>>>(
         self,
         keys: impl IntoIterator<Item = R>,
@@ -293,7 +295,7 @@ fn checked(cell: &[u8], encoding: Encoding) -> Result<&[u8], NotText> {
     }
 }
 
-/// Appends the encoding of these cells, and returns how many there are.
+/// Appends the encoding of these cells, and returns their number.
 fn encode(
     cells: impl IntoIterator<Item: AsRef<[u8]>>,
     encoding: Encoding,

@@ -1,4 +1,4 @@
-//! The front door: what a user of the library needs, re-exported at the root of the crate.
+//! The main interface for users of the library, re-exported at the root of the crate.
 
 mod functions;
 mod keys;

@@ -1,4 +1,4 @@
-//! What a run is asked for beside its keys.
+//! The options of a run.
 
 use super::Stop;
 use crate::assumption::Assumption;
@@ -15,11 +15,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What gets a line for the user.
+/// Receives each line for the user.
 type Show = dyn Fn(&str) + Send + Sync;
 
-/// How a run is made. Each method says whether both sides must agree on it; what differs is refused and named, before anything
-/// of the data is sent.
+/// The options of a run. Each method says whether both sides must agree on the option; a difference is refused and named before
+/// anything that depends on the data is sent.
 ///
 /// ```
 /// use std::time::Duration;
@@ -53,8 +53,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// What fits most runs: the protocol is picked by speed of those that both sides allow, only the receiver gets the result,
-    /// rows that are sent have at most 64 bytes, no audit log is kept, and a peer that learns something of our rows
+    /// Returns options that fit most runs. The fastest protocol that both sides allow is picked, and only the receiver gets the
+    /// result. Rows that are sent have at most 64 bytes, and no audit log is kept. A peer that learns something about our rows
     /// must announce 10 keys or more.
     pub fn new() -> Options {
         Options {
@@ -75,132 +75,136 @@ impl Options {
         }
     }
 
-    /// Allows this protocol only, by the name that the program uses, for instance `vole`. Otherwise one is picked of those
-    /// that both sides allow.
+    /// Allows only this protocol, under the name that the program uses, for instance `vole`. Without this option, one is picked
+    /// among the protocols that both sides allow.
     pub fn protocol(mut self, name: &str) -> Self {
         self.protocol = Some(name.into());
         self
     }
 
-    /// Computes in this group: `curve25519`, `p256` or `p256-compressed` (protocols `dh` and `dh-psi`). On both sides.
+    /// Computes in this group: `curve25519`, `p256` or `p256-compressed` (protocols `dh` and `dh-psi`). Must be the same on
+    /// both sides.
     pub fn group(mut self, name: &str) -> Self {
         self.group = Some(name.into());
         self
     }
 
-    /// Picks only protocols that rest on these hard problems and no others: `ddh`, `lpn`, `dcr`.
+    /// Picks only protocols that assume no hard problems other than these: `ddh`, `lpn`, `dcr`.
     pub fn assume<'a>(mut self, problems: impl IntoIterator<Item = &'a str>) -> Self {
         self.assume = problems.into_iter().map(str::to_string).collect();
         self
     }
 
-    /// Gives both parties the result of intersect, union or count. On both sides.
+    /// Gives both parties the result of intersect, union or count. Must be set on both sides.
     pub fn both(mut self) -> Self {
         self.terms.both = true;
         self
     }
 
-    /// Pads our set to this size with dummies, which the peer learns instead of the real one.
+    /// Pads our set with dummies to this size, which the peer learns instead of the real one.
     pub fn pad_to(mut self, size: usize) -> Self {
         self.pad_to = Some(size);
         self
     }
 
-    /// Accepts sets of the peer of at most this size, which determines our time and memory. Otherwise 2^26.
+    /// Accepts sets of at most this size from the peer; the size determines our time and memory. By default 2^26.
     pub fn max_peer_items(mut self, most: usize) -> Self {
         self.max_peer_items = most;
         self
     }
 
-    /// Accepts small sets: where the peer learns something of our rows, it may announce fewer than 10 keys. With so few it asks
-    /// about each of them.
+    /// Accepts small sets from a peer that learns something about our rows: it may announce fewer than 10 keys. With so few it
+    /// learns about each of them.
     pub fn allow_small(mut self) -> Self {
         self.allow_small = true;
         self
     }
 
-    /// The bytes of the longest row that is sent, plus 1 to 3 for each column: in a union the key and the columns sent, in an
-    /// intersection the columns sent, in a share the key. All rows travel at this width. On both sides; otherwise 64.
+    /// Sets the width at which all rows travel: the bytes of the longest row sent, plus 1 to 3 for each column. A row is the
+    /// key and the columns sent in a union, the columns sent in an intersection, and the key in a share. Must be the same on
+    /// both sides; by default 64.
     pub fn max_row(mut self, bytes: usize) -> Self {
         self.terms.max_row = bytes;
         self
     }
 
-    /// The columns that the sender sends with its keys, by the sender's names and in its order; for the receiver.
+    /// For the receiver: names the columns that the sender sends with its keys, as the sender does and in the sender's order.
     pub fn receive_columns<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.received = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The decimal places of values: they are in units of 10^-`places`. On both sides of sum and share; otherwise 0.
+    /// Sets the number of decimal places of values, which are in units of 10^-`places`. Must be the same on both sides of sum
+    /// and share; by default 0.
     pub fn scale(mut self, places: u32) -> Self {
         self.scale = places;
         self
     }
 
-    /// Adds up modulo 2^128 instead of 2^64. On both sides of sum.
+    /// Computes the sum modulo 2^128 instead of 2^64. Must be the same on both sides of sum.
     pub fn modulus_128(mut self) -> Self {
         self.terms.modulus = Modulus::Bits128;
         self
     }
 
-    /// Withholds count and sum from the sender if fewer keys match. On both sides of sum.
+    /// Withholds the count and the sum from the sender if fewer keys than this match. Must be the same on both sides of sum.
     pub fn min_count(mut self, least: u64) -> Self {
         self.terms.min_count = least;
         self
     }
 
-    /// Protects the receiver of an intersection from a sender that deviates from the protocol. On both sides.
+    /// Protects the receiver of an intersection from a sender that deviates from the protocol. Must be set on both sides.
     pub fn malicious_sender(mut self) -> Self {
         self.terms.malicious_sender = true;
         self
     }
 
-    /// Tells the sender of a union how many keys match. On both sides.
+    /// Reveals to the sender of a union how many keys match. Must be set on both sides.
     pub fn reveal_count_to_sender(mut self) -> Self {
         self.terms.reveal_count = true;
         self
     }
 
-    /// Cuts an intersection or a union into this many shards, which run one after another and take less memory. On both sides.
+    /// Cuts an intersection or a union into this many shards, which run one after another and take less memory. Must be the
+    /// same on both sides.
     pub fn shards(mut self, number: u32) -> Self {
         self.terms.shards = number;
         self
     }
 
-    /// Keeps an audit log in this file: two lines of JSON for each run. From it repeated runs on changed sets are noticed.
-    /// Without one they are not.
+    /// Keeps an audit log in this file: two lines of JSON for each run. The log is needed to notice repeated runs on changed
+    /// sets.
     pub fn audit_log(mut self, file: impl Into<PathBuf>) -> Self {
         self.audit_log = Some(file.into());
         self
     }
 
-    /// How long to try to meet the peer; otherwise ten minutes.
+    /// Sets how long to try to connect to the peer; by default ten minutes.
     pub fn connect_timeout(mut self, time: Duration) -> Self {
         self.timeouts.connect = time;
         self
     }
 
-    /// How long the peer may be silent, 1 second or more; otherwise one minute.
+    /// Sets how long the peer may be silent, 1 second or more; by default one minute.
     pub fn idle_timeout(mut self, time: Duration) -> Self {
         self.timeouts.idle = time;
         self
     }
 
-    /// Computes on this many threads of its own. Otherwise on those that all of the program shares.
+    /// Computes on this many threads of the run's own. By default a run uses the threads that the whole program shares.
     pub fn threads(mut self, number: usize) -> Self {
         self.threads = Some(number);
         self
     }
 
-    /// Stops the run when this is stopped.
+    /// Stops the run when `stop` is stopped.
     pub fn stop(mut self, stop: &Stop) -> Self {
         self.stop = Some(stop.clone());
         self
     }
 
-    /// Gets lines for the person in front of the program: where we listen, which strangers were turned away, what is worth a
-    /// warning. Otherwise nobody sees them.
+    /// Passes lines for the user to `show`: our listening address, refused connections from strangers, and warnings. By default
+    /// they are discarded.
     pub fn notices(mut self, show: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.notices = Some(Arc::new(show));
         self
@@ -212,7 +216,7 @@ impl Options {
         }
     }
 
-    /// The choices that they allow, and whether one of them is picked.
+    /// The choices that these options allow, and whether one of them is picked.
     pub(super) fn choices(&self, operation: &'static Operation, terms: &Terms) -> Result<(Choices, bool)> {
         let usage = |name: String| Error::usage(name);
         let assume = self.assume.iter().map(|name| name.parse::<Assumption>().map_err(usage));
@@ -236,7 +240,7 @@ impl Options {
         }
     }
 
-    /// Refuses what the operation or the role has no use for.
+    /// Refuses options that the operation or the role has no use for.
     pub(super) fn check(&self, operation: &Operation, role: Role) -> Result<()> {
         let usage = |what: String| Err(Error::usage(what));
         if role == Role::Sender && !self.received.is_empty() {

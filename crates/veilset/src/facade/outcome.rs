@@ -1,4 +1,4 @@
-//! What the operations return.
+//! The results of the operations.
 
 use super::Keys;
 use crate::error::{Error, Result};
@@ -13,52 +13,52 @@ use std::fmt;
 pub use crate::operations::id::Identifier;
 pub use crate::ot::shares::Sharing;
 
-/// What a run gave.
+/// The outcome of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outcome<T> {
     /// The result.
     pub result: T,
-    /// What was computed and how, what each party learned, and what it took.
+    /// The report: what was computed and how, the information each party learned, and the resources used.
     pub report: Report,
-    /// Whether the end of the run is in the audit log, if there is one. That it is not is no reason to lose the result.
+    /// `Ok` if the end of the run is in the audit log, or there is no log. The result is kept even if logging it failed.
     pub logged: Result<()>,
 }
 
-/// The cells of a row: those of its key, or of the columns that were sent with it. They are bytes, and text unless the keys
-/// were read as bytes.
+/// The cells of a row: the columns of its key, or the columns sent with it. They are bytes, and text unless the keys were read
+/// as bytes.
 ///
-/// `Debug` shows only how many there are.
+/// `Debug` shows only the number of cells.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cells(Vec<Box<[u8]>>);
 
 impl Cells {
-    /// How many there are.
+    /// Number of cells.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no cells.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The cell of a column, from 0, if there is one.
+    /// Returns the cell of a column, counted from 0, if there is one.
     pub fn get(&self, column: usize) -> Option<&[u8]> {
         self.0.get(column).map(AsRef::as_ref)
     }
 
-    /// The same as text, if it is text.
+    /// Returns the cell of a column as text, if it exists and is text.
     pub fn text(&self, column: usize) -> Option<&str> {
         std::str::from_utf8(self.get(column)?).ok()
     }
 
-    /// All of them, in the order of the columns.
+    /// Iterates over all cells, in the order of the columns.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.0.iter().map(AsRef::as_ref)
     }
 
-    /// Those of each of these rows, which the peer sent: `columns` in each, and text where ours are.
+    /// The cells of each of these rows, which the peer sent: `columns` in each, and text where ours are.
     fn of(items: &Items, columns: usize, encoding: Encoding, what: &str) -> Result<Vec<Cells>> {
         let text = |cell: &&[u8]| encoding == Encoding::Bytes || std::str::from_utf8(cell).is_ok();
         let cells = |item| decode_key(item, columns).filter(|cells| cells.iter().all(text));
@@ -74,13 +74,13 @@ impl fmt::Debug for Cells {
     }
 }
 
-/// What [`intersect`](crate::intersect) returns.
+/// The result of [`intersect`](crate::intersect).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Intersection {
-    /// Our rows whose keys the peer has too, in their order; of rows with equal keys the first.
+    /// Our rows whose keys the peer also has, in ascending order; among rows with equal keys only the first.
     pub rows: Vec<usize>,
-    /// For the receiver of columns: the peer's cells for each of these rows. Otherwise empty.
+    /// The peer's cells for each of these rows if we receive columns, otherwise empty.
     pub columns: Vec<Cells>,
 }
 
@@ -91,13 +91,13 @@ impl Intersection {
     }
 }
 
-/// What [`union`](crate::union) returns.
+/// The result of [`union`](crate::union).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Union {
-    /// The keys that only the peer has, as it normalised them. With ours they are the union.
+    /// The keys that only the peer has, as it normalised them. Together with our keys they are the union.
     pub new: Vec<Cells>,
-    /// For the receiver of columns: the peer's cells for each of these keys. Otherwise empty.
+    /// The peer's cells for each of these keys if we receive columns, otherwise empty.
     pub columns: Vec<Cells>,
 }
 
@@ -106,7 +106,7 @@ impl Union {
         Ok(Union { new: new_keys(&new.items, keys)?, columns: columns(&new.payloads, keys, sent)? })
     }
 
-    /// Of the keys of both, which the receiver has sent on.
+    /// The union for the sender, from the keys of both, which the receiver has sent on.
     pub(super) fn of_all(all: &Items, keys: &Keys) -> Result<Union> {
         let mut ours: Vec<&[u8]> = keys.set.iter().collect();
         ours.sort_unstable();
@@ -123,33 +123,34 @@ fn columns(payloads: &Items, keys: &Keys, sent: usize) -> Result<Vec<Cells>> {
     Cells::of(payloads, sent, keys.encoding, "columns it sent are")
 }
 
-/// What [`sum`](crate::sum) returns.
+/// The result of [`sum`](crate::sum).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Total {
-    /// How many keys match. `None` for the sender if they are fewer than the agreed minimum.
+    /// Number of keys that match. `None` for the sender if it is below the agreed minimum.
     pub matches: Option<u64>,
-    /// For the sender: the sum of its values over the keys that match, in the units of the values. `None` if these are fewer
-    /// than the agreed minimum, and for the receiver.
+    /// For the sender: the sum of its values over the keys that match, in the units of the values. `None` for the receiver, and
+    /// if fewer keys match than the agreed minimum.
     pub sum: Option<i128>,
 }
 
-/// What [`share`](crate::share) returns: a share for each key of the sender and each of its dummies, in a secret order that is
+/// The result of [`share`](crate::share): a share for each key of the sender and each of its dummies, in a secret order that is
 /// the same on both sides.
 ///
-/// By itself a share is random. The two of a key add up to its row if the receiver has it too, and to zeros otherwise.
+/// A single share is random. The two shares of a key add up to its row if the receiver also has the key, and to zeros
+/// otherwise.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shares {
-    /// The bytes of a share.
+    /// Length of a share in bytes.
     pub width: usize,
     /// The shares, one after another.
     pub bytes: Vec<u8>,
-    /// How they add up.
+    /// The operation that combines the two shares.
     pub sharing: Sharing,
-    /// For the receiver: how many keys match.
+    /// Number of keys that match, for the receiver only.
     pub matches: Option<u64>,
-    /// For the sender: the row of each share, `None` for a dummy's. Empty for the receiver.
+    /// For the sender: the row of each share, or `None` for a dummy. Empty for the receiver.
     pub rows: Vec<Option<usize>>,
 }
 
@@ -166,17 +167,17 @@ impl Shares {
         Shares { width, bytes, sharing, matches, rows }
     }
 
-    /// How many there are.
+    /// Number of shares.
     pub fn len(&self) -> usize {
         self.bytes.len() / self.width.max(1)
     }
 
-    /// Whether there are none.
+    /// Whether there are no shares.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The share at this position, from 0, if there is one.
+    /// Returns the share at this position, counted from 0, if there is one.
     pub fn get(&self, i: usize) -> Option<&[u8]> {
         self.bytes.chunks_exact(self.width.max(1)).nth(i)
     }
@@ -188,13 +189,13 @@ impl fmt::Debug for Shares {
     }
 }
 
-/// What [`id`](crate::id) returns.
+/// The result of [`id`](crate::id).
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identifiers {
     /// The identifier of each of our rows. Rows with equal keys have the same one.
     pub rows: Vec<Identifier>,
-    /// Those of all keys and dummies of both parties, sorted: the same list on both sides.
+    /// The identifiers of all keys and dummies of both parties, sorted. Both sides get the same list.
     pub all: Vec<Identifier>,
 }
 

@@ -1,4 +1,4 @@
-//! How the other party is met.
+//! The connection to the other party.
 
 use super::Options;
 use crate::channel::{ByteStream, Channel, WireCount, over};
@@ -9,11 +9,11 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
-/// The other party, and how it is met. It is connected to inside the operation, after everything that takes a time that
-/// depends on our data.
+/// The other party, and how to connect to it. The operation connects to it only after all computation whose time depends on our
+/// data.
 ///
-/// Over TLS 1.3 each side proves its [`Identity`], and nobody else is accepted than the party with the [`Fingerprint`] that we
-/// name. Which side listens has nothing to do with the roles.
+/// Over TLS 1.3 each side proves its [`Identity`], and only the party with the given [`Fingerprint`] is accepted. Which side
+/// listens is independent of the roles.
 ///
 /// ```no_run
 /// use veilset::{Identity, Keys, Options, Peer, Role};
@@ -30,9 +30,9 @@ pub struct Peer(How);
 enum How {
     /// Over TLS.
     Reached { endpoint: Endpoint, identity: Arc<Identity>, peer: Fingerprint },
-    /// Over streams of the caller.
+    /// Over the caller's streams.
     Streams(Streams, Authenticated),
-    /// In this program.
+    /// Within this program.
     Here(Channel),
 }
 
@@ -43,12 +43,12 @@ struct Streams {
 }
 
 impl Peer {
-    /// Listen for it at this address of ours, HOST:PORT, for instance `0.0.0.0:7000`.
+    /// Listens for the peer at this local address, HOST:PORT, for instance `0.0.0.0:7000`.
     pub fn listen(address: impl Into<String>, identity: impl Into<Arc<Identity>>, peer: Fingerprint) -> Peer {
         Peer(How::Reached { endpoint: Endpoint::listen(address), identity: identity.into(), peer })
     }
 
-    /// Connect to it at this address, HOST:PORT, again and again until it listens or the time is up
+    /// Connects to the peer at this address, HOST:PORT, and retries until it listens or the time is up
     /// ([`Options::connect_timeout`]).
     pub fn connect(
         address: impl Into<String>,
@@ -58,8 +58,8 @@ impl Peer {
         Peer(How::Reached { endpoint: Endpoint::connect(address), identity: identity.into(), peer })
     }
 
-    /// Connect through the HTTP proxy at this address, HOST:PORT, which resolves the name of the peer. It sees what anybody who
-    /// observes the traffic sees. Has no effect unless we [`connect`](Peer::connect).
+    /// Connects through the HTTP proxy at this address, HOST:PORT, which resolves the peer's name. The proxy sees no more than
+    /// an observer of the traffic does. Has no effect unless we [`connect`](Peer::connect).
     #[must_use]
     pub fn through_proxy(mut self, address: impl Into<String>) -> Peer {
         if let How::Reached { endpoint: Endpoint::Connect { proxy, .. }, .. } = &mut self.0 {
@@ -68,21 +68,21 @@ impl Peer {
         self
     }
 
-    /// Two parties in this program, each the other's peer, for tests and examples. What they exchange does not leave the
+    /// Returns two parties in this program, each the other's peer, for tests and examples. Their messages do not leave the
     /// program.
     pub fn pair() -> (Peer, Peer) {
         let (here, there) = Channel::pair();
         (Peer(How::Here(here)), Peer(How::Here(there)))
     }
 
-    /// Over any connection that is already authenticated, confidential and in order, for instance that of a service mesh.
+    /// Runs over any connection that is already authenticated, confidential and in order, for instance one of a service mesh.
     ///
-    /// `read` and `write` may block. When everything is written, or the run has failed, `write` is dropped and `finish` called: it
-    /// ends our direction, so that the peer comes to an end when it reads. `read` is dropped when it has come to its end. A peer
-    /// that sends nothing is given up after [`Options::idle_timeout`].
+    /// `read` and `write` may block. When everything is written, or the run has failed, `write` is dropped and `finish` is
+    /// called. It must end our direction, so that the peer's reads end. `read` is dropped at its end. The run gives up on a
+    /// peer that is silent for [`Options::idle_timeout`].
     ///
-    /// What holds over TLS holds here as far as this connection provides it: whoever can read it learns what protocols send in the
-    /// clear, the keys of a union among them, and whoever can write to it is the peer.
+    /// The guarantees of TLS hold only as far as this connection provides them. Anyone who can read it learns everything that
+    /// protocols send in the clear, including the keys of a union, and anyone who can write to it acts as the peer.
     ///
     /// ```no_run
     /// use std::net::Shutdown;
@@ -112,7 +112,7 @@ impl Peer {
         Peer(How::Streams(streams, by))
     }
 
-    /// Our identity, if the run has one.
+    /// Our identity, if the run uses one.
     pub(super) fn identity(&self) -> Option<Arc<Identity>> {
         match &self.0 {
             How::Reached { identity, .. } => Some(identity.clone()),
@@ -120,7 +120,7 @@ impl Peer {
         }
     }
 
-    /// Refuses addresses that are malformed.
+    /// Refuses malformed addresses.
     pub(super) fn check(&self) -> Result<()> {
         match &self.0 {
             How::Reached { endpoint, .. } => endpoint.check(),
@@ -168,15 +168,15 @@ impl fmt::Debug for Peer {
     }
 }
 
-/// What a connection of the caller has proven: [`Peer::over`]. Its secret is zeroed when it is dropped.
+/// The authenticated facts about a connection of the caller, for [`Peer::over`]. Its secret is zeroed on drop.
 #[derive(Clone)]
 pub struct Authenticated {
-    /// Our fingerprint, as the other end knows it.
+    /// Our fingerprint, as the peer knows it.
     pub ours: Fingerprint,
     /// The fingerprint of the party at the other end.
     pub peer: Fingerprint,
-    /// A secret of this connection that only its two ends know, for instance by a TLS exporter (RFC 5705); the same on both
-    /// sides, and another one for each connection. It binds the run to the connection.
+    /// A secret of this connection that only its two ends know, for instance from a TLS exporter (RFC 5705). It is the same on
+    /// both sides, and different for each connection. It binds the run to the connection.
     pub exporter: [u8; 32],
 }
 

@@ -4,10 +4,10 @@ use crate::channel::Canceller;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Stops runs from another thread, for instance on Ctrl-C: give [`Options::stop`](crate::Options::stop) a clone.
+/// Stops runs from another thread, for instance on Ctrl-C. Pass a clone to [`Options::stop`](crate::Options::stop).
 ///
-/// The peer is told, and the operation returns [`Error::Cancelled`](crate::Error::Cancelled), also while it waits for the peer. A
-/// run that begins later ends at once.
+/// The peer is notified, and the operation returns [`Error::Cancelled`](crate::Error::Cancelled), even while it waits for the
+/// peer. A run that begins later ends at once.
 #[derive(Clone, Default)]
 pub struct Stop(Arc<Mutex<State>>);
 
@@ -18,12 +18,12 @@ struct State {
 }
 
 impl Stop {
-    /// Nothing is stopped yet.
+    /// Returns a handle that is not stopped yet.
     pub fn new() -> Stop {
         Stop::default()
     }
 
-    /// Stops all runs that have it.
+    /// Stops all runs that have a clone of this handle.
     pub fn stop(&self) {
         let running = self.with(|state| {
             state.stopped = true;
@@ -37,7 +37,7 @@ impl Stop {
         self.with(|state| state.stopped)
     }
 
-    /// Stops this run too, at once if it was stopped before.
+    /// Stops this run too, immediately if the handle was stopped before.
     pub(super) fn watch(&self, run: Canceller) {
         let stopped = self.with(|state| {
             if !state.stopped {
