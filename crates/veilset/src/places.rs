@@ -93,8 +93,8 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Appends a line to a list and syncs it to disk, or leaves the list as it was, since a partial line would remain forever. The
-/// list must be locked; otherwise lines that others append meanwhile are kept.
+/// Appends a line to a list and syncs it to disk, or leaves the list as it was, since a partial line would remain forever. If
+/// the list is not locked, lines that others append meanwhile are kept.
 pub(crate) fn append_line(mut list: &File, line: &[u8]) -> io::Result<()> {
     let length = list.metadata()?.len();
     let written = list.write_all(line).and_then(|()| list.sync_all());
@@ -207,7 +207,7 @@ mod tests {
         private_parent(&path).unwrap();
         sync_parent(&path).unwrap();
         sync_parent(&folder.path().join("none/file")).unwrap_err();
-        // One that says so.
+        // A file system that reports this error.
         if cfg!(target_os = "linux") {
             File::open("/proc").unwrap().sync_all().unwrap_err();
             sync_parent(Path::new("/proc/self")).unwrap();

@@ -32,12 +32,12 @@ pub(crate) fn party(number: u8, name: &str, size: usize) -> Party {
     }
 }
 
-/// The list of `n` parties as each of them has it, with its own entry. They are called a, b, c and so on.
+/// For each of `n` parties, called a, b, c and so on: the list, and its own entry.
 pub(crate) fn parties(n: usize) -> Vec<Me> {
     parties_called(n, "")
 }
 
-/// The list of `n` parties as each of them has it, with `prefix` before their names.
+/// For each of `n` parties, whose names begin with `prefix`: the list, and its own entry.
 pub(crate) fn parties_called(n: usize, prefix: &str) -> Vec<Me> {
     let names: Vec<_> = (b'a'..).take(n).map(|letter| format!("{prefix}{}", char::from(letter))).collect();
     let party = |(i, name): (usize, &String)| ListedParty {

@@ -32,7 +32,7 @@ pub fn check(what: &str, path: &Path, whose: Whose, file: &File) -> Result<Optio
     of(what, path, whose, Some(&opened))
 }
 
-/// Checks a path as [`check`] does, before a file is created there or opened.
+/// Checks the file at `path`, or the place for one to be created, as [`check`] does.
 ///
 /// # Errors
 /// [`Error::Usage`], which says who can change the file, and how to mend this.

@@ -1,13 +1,12 @@
 //! The offline half of a session: F_k(H(x)) of our own set under a fresh key, computed and stored before connecting to
 //! the peer ([`prepare`], [`open`]).
 //!
-//! **One key, one session.** A key, and everything computed under it, may be used in one session with one peer, even if
-//! that session fails. In a second session an item would have the same point again, so the peer could link what the two
-//! sessions reveal item by item. For example, the receiver of count or sum learns one bit for each of our points. It
-//! could run one session for each j, with those of its items whose index has bit j set. About log2 |Y| sessions then
-//! turn numbers of matches into the matches themselves. Or consider dh-psi: we raise |Y| points of the receiver's
-//! choice by our key. So one session in which we are the sender tests |Y| guesses against what another session
-//! revealed.
+//! **One key, one session.** A key, and everything computed under it, may be used in one session with one peer, even if that
+//! session fails. In a second session an item would have the same point again, so the peer could link what the two sessions
+//! reveal, item by item. For example, the receiver of count or sum learns one bit for each of our points. It could run one
+//! session for each j, with its items whose index has bit j set. About log2 |Y| sessions then turn numbers of matches into the
+//! matches themselves. Or consider dh-psi: we raise |Y| points of the receiver's choice by our key. So one session in which we
+//! are the sender tests |Y| guesses against what another session revealed.
 //!
 //! So a half is *spent* before the first message of the protocol is sent. Its id is entered in a [`Ledger`], which is
 //! synced to disk; then the part of its file that holds the keys is overwritten, and the file is deleted. Only
@@ -25,9 +24,9 @@
 //! without a half. That costs nothing, and an order that was never written down cannot be found in a backup. Fixing the
 //! permutation here would protect nothing more, since key and points are used in one session only.
 //!
-//! **What the peer sees.** The same messages, of the same sizes. The shorter time before them shows that there was a
-//! half. The receiver of a union computes the points of the dummies that it inserts for the peer during the run, since
-//! their number depends on what the peer announces.
+//! **What the peer sees.** The messages and their sizes are the same. The shorter time before them shows that there was a half.
+//! The receiver of a union computes the points of the dummies that it inserts for the peer during the run, since their number
+//! depends on what the peer announces.
 
 use super::ledger::{Ledger, Ticket};
 use super::sealed::{Id, Kind, Opened, Reader, Writer};
@@ -74,7 +73,7 @@ pub struct Basis<'a> {
     pub normalisation: &'a str,
     /// The size to which the set is padded with dummies.
     pub pad_to: Option<usize>,
-    /// The kind of its dummies ([`crate::operations::Operation::dummies`]).
+    /// The kind of the dummies ([`crate::operations::Operation::dummies`]).
     pub dummies: Dummies,
     /// The group of the points ([`crate::protocols::Protocol::groups`]).
     pub group: &'static str,
@@ -217,7 +216,7 @@ fn digest(items: &[ItemHash]) -> [u8; 32] {
 /// memory for each item and dummy, in every group.
 ///
 /// # Errors
-/// [`Error::Usage`] for sizes that no protocol supports; [`Error::Output`]; those of `step`.
+/// [`Error::Usage`] for sizes that no protocol supports; [`Error::Output`]; and the errors of `step`.
 pub fn prepare(
     basis: &Basis,
     ledger: &Ledger,
@@ -253,7 +252,7 @@ fn unknown(group: &str) -> Error {
     Error::usage(format!("{group} is not a group in which a half can be prepared"))
 }
 
-/// What a half is written from.
+/// The data that a half is written from.
 struct Made<'m> {
     basis: &'m Basis<'m>,
     ledger: Id,
@@ -329,8 +328,8 @@ impl Half {
     /// succeeds. `warn` is called if another file has its name; that file is left alone.
     ///
     /// # Errors
-    /// [`Error::Input`] if the half was spent meanwhile; [`Error::Output`] if the ledger cannot be written or the file
-    /// cannot be deleted; those of `stop`.
+    /// [`Error::Input`] if the half was spent meanwhile; [`Error::Output`] if the ledger cannot be written or the file cannot
+    /// be deleted; and the errors of `stop`.
     pub(crate) fn spend(self, stop: &dyn Fn() -> Result<()>, warn: &mut dyn FnMut(&str)) -> Result<Offline> {
         self.ledger.enter(&self.ticket, &self.file.name, stop)?;
         self.file.destroy(warn)?;

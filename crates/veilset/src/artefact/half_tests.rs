@@ -32,7 +32,7 @@ impl Place {
         Ledger::at(self.path("state/ledger"))
     }
 
-    /// A half of this name.
+    /// Prepares a half with this name.
     fn prepare(&self, name: &str, basis: &Basis) -> PathBuf {
         let path = self.path(name);
         let mut output = Destination::create("prepared half", Some(&path), false).unwrap();
@@ -54,7 +54,7 @@ impl Place {
     }
 }
 
-/// Spends a half whose file is where it was.
+/// Spends a half whose file has not moved.
 fn spend(half: Half) -> Result<Offline> {
     half.spend(&|| Ok(()), &mut |text| panic!("{text}"))
 }
@@ -76,10 +76,10 @@ fn items(from: usize, n: usize) -> ItemSet {
     (from..from + n).map(|i| format!("\u{3}{i:03}")).collect()
 }
 
-/// A group's name, and a check of what a half brought to a set.
+/// A group's name, and a check of the points that a half provides for a set.
 type InGroup = (&'static str, fn(&Hashed, &[u8]) -> bool);
 
-/// Whether these are points of the group `G`, those computed in a run under the same key.
+/// Whether these are points of the group `G`, and equal to the points that a run computes under the same key.
 fn of_group<G: Group>(hashed: &Hashed, key: &[u8]) -> bool {
     let Ok(raised) = Raised::<G>::new(hashed, &mut Prng::from_seed(&[1; 32])) else { return false };
     let computed = G::map_and_raise(&hashed.hashes(&[3, 0]), &G::Key::of_ours(key).unwrap());

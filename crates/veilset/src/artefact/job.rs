@@ -1,4 +1,4 @@
-//! The folder of a job: what it must not lose when it breaks off, sealed under our identity.
+//! The folder of a job: the state it must keep when it is interrupted, sealed under our identity.
 //!
 //! ```text
 //! FOLDER/job         what was agreed on when it began, and the key of its shards
@@ -6,12 +6,13 @@
 //! FOLDER/attempts    a line for each shard that was begun, in the clear, with a check
 //! ```
 //!
-//! A file gets its name when it is complete and on the disk, and another one until then. Nothing else is ever deleted. A shard's
-//! file names the job and the shard, so that files cannot be exchanged. What is missing runs again; what was changed is refused.
+//! A file gets its name when it is complete and synced to disk, and has a temporary name until then. No other files are ever
+//! deleted. A shard's file names the job and the shard, so that files cannot be exchanged. A shard whose file is missing runs
+//! again; a file that was changed is refused.
 //!
-//! What a peer did wrong in a shard is kept in the place of its result: a job goes on all the same, or the peer would see that we
-//! know. A peer that breaks off when it has its result can ask for the same shard again, with another set. So a shard is begun
-//! [`MOST_ATTEMPTS`] times at most.
+//! If the peer misbehaves in a shard, the error is kept in place of the result. The job goes on all the same, so that the peer
+//! does not see that we noticed. A peer that leaves once it has its result can ask for the same shard again, with another set.
+//! So a shard is begun [`MOST_ATTEMPTS`] times at most.
 
 use super::learned;
 use super::sealed::{Kind, Reader, Writer};
@@ -31,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use zeroize::{Zeroize, Zeroizing};
 
-/// How often a shard is begun at most.
+/// The maximum number of times that a shard is begun.
 pub const MOST_ATTEMPTS: usize = 5;
 
 static HEADED: Kind = Kind {
@@ -50,29 +51,29 @@ static SHARD: Kind = Kind {
     domain: "veilset 2026-11 result of a shard, key of all files",
     uses: None,
 };
-/// The greatest length of what a job's file contains.
+/// Maximum length of the contents of a job's file, in bytes.
 const LONGEST: usize = 1 << 20;
-/// The names of its files that are of no shard.
+/// The names of the files that belong to no shard.
 const HEAD: &str = "job";
 const ATTEMPTS: &str = "attempts";
-/// How the name of a file begins and ends that is not complete.
+/// The beginning and the end of an incomplete file's name.
 const PART: (&str, &str) = (".veilset-job-", ".part");
 
-/// What a job began with.
+/// The state at the beginning of a job.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {
-    /// The id of the session that it began in.
+    /// The id of the session in which the job began.
     pub session: [u8; 32],
     /// The key of its shards.
     pub key: [u8; 32],
     /// The number of its shards.
     pub shards: u32,
-    /// The protocol and the group.
+    /// Names of the protocol and the group.
     pub choice: (String, String),
-    /// What must be the same when it goes on: what it is called, and its value.
+    /// Settings that must be the same when the job is resumed: their names and values.
     pub same: Vec<(String, String)>,
-    /// Digests of our set and payloads, as they are ordered, under a key of our identity.
+    /// Digests of our set and payloads, in their order, under a key of our identity.
     pub set: [u8; 32],
     /// The size of the peer's set as announced, and whether it is padded.
     pub theirs: (u64, bool),
@@ -84,15 +85,15 @@ impl Drop for Head {
     }
 }
 
-/// The shards that were begun, once for each time.
+/// The shards that were begun, one entry for each time.
 #[derive(Default)]
 pub struct Attempts(Mutex<Vec<u32>>);
 
 impl Attempts {
-    /// Notes that a shard begins.
+    /// Records that a shard begins.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it was begun too often before.
+    /// [`Error::Refused`] if the shard was begun too often before.
     pub fn add(&self, shard: u32) -> Result<()> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = all.iter().filter(|begun| **begun == shard).count();
@@ -107,7 +108,7 @@ impl Attempts {
     }
 }
 
-/// The folder of a job, which no other run of this machine uses.
+/// The folder of a job, which no other run on this machine uses.
 pub struct Folder {
     path: PathBuf,
     head: Option<Head>,
@@ -131,11 +132,11 @@ impl Drop for Folder {
 }
 
 impl Folder {
-    /// Opens the folder of a job: a new one, or with `resume` one that began. All that is kept of it is checked.
+    /// Opens the folder of a job: a new one, or with `resume` one that has begun. All of its files are checked.
     ///
     /// # Errors
     /// [`Error::Usage`] for a folder that has a job already, or none, or other files, or is used by another run;
-    /// [`Error::Refused`] for a job that cannot be resumed; [`Error::Input`] for files that were changed or are of another
+    /// [`Error::Refused`] for a job that cannot be resumed; [`Error::Input`] for files that were changed or belong to another
     /// identity; [`Error::Output`].
     pub fn open(path: &Path, resume: bool, identity: &Identity) -> Result<Folder> {
         let place = path.display();
@@ -165,7 +166,7 @@ impl Folder {
             sync_parent(path).map_err(failed)?;
         }
         if !resume {
-            // A job that was killed before it had a head leaves a list, and a part of the head.
+            // A job that was killed before it had a head leaves a list of attempts, and part of the head.
             for entry in entries(path).map_err(failed)? {
                 let name = entry.file_name();
                 if !is_file(&entry) || !(name == ATTEMPTS || is_part(&name)) {
@@ -175,7 +176,7 @@ impl Folder {
                     ));
                 }
             }
-            // One that was there before becomes like one that is made here.
+            // An existing folder gets the mode of a new one.
             #[cfg(unix)]
             std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))
                 .map_err(failed)?;
@@ -199,7 +200,7 @@ impl Folder {
             if state.exists() {
                 return usage(format!("a job has just begun in {place}. Name another folder with {JOB}"));
             }
-            // Those of a job that ended before it had a head.
+            // Remains of a job that ended before it had a head.
             log.set_len(0).map_err(failed)?;
             remove(path, is_part).map_err(failed)?;
             return Ok(Folder {
@@ -213,7 +214,7 @@ impl Folder {
         }
         let head = read_head(&state, identity)?;
         let text = std::fs::read(&attempts).map_err(failed)?;
-        // A bit may have made it something else than text.
+        // A flipped bit may have made it invalid UTF-8.
         let text = String::from_utf8_lossy(&text);
         let damaged = |()| {
             let what = "it is not a list of the shards that were begun";
@@ -234,22 +235,22 @@ impl Folder {
         Ok(folder)
     }
 
-    /// What the job began with; `None` if it has not begun.
+    /// The state at the beginning of the job; `None` if it has not begun.
     pub fn head(&self) -> Option<&Head> {
         self.head.as_ref()
     }
 
-    /// Whether the result of each shard is kept, as it was when the folder was opened.
+    /// Whether the result of each shard was kept when the folder was opened.
     pub fn kept(&self) -> &[bool] {
         &self.kept
     }
 
-    /// Writes what the job begins with.
+    /// Writes the state at the beginning of the job.
     ///
     /// # Errors
     /// [`Error::Output`].
     pub fn begin(&self, head: &Head, identity: &Identity, rng: &mut Prng) -> Result<()> {
-        // With room for all of it: a list that grows leaves copies of the key.
+        // The capacity is reserved in full: a list that grows leaves copies of the key.
         let mut json = Zeroizing::new(Vec::with_capacity(LONGEST));
         serde_json::to_writer(&mut *json, head).map_err(|e| Error::bug(format!("a job is not JSON: {e}")))?;
         self.write(&self.path.join(HEAD), &HEADED, identity, rng, |to| {
@@ -258,22 +259,22 @@ impl Folder {
         })
     }
 
-    /// Notes that a shard begins.
+    /// Records that a shard begins.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it was begun too often before; [`Error::Output`].
+    /// [`Error::Refused`] if the shard was begun too often before; [`Error::Output`].
     pub fn attempt(&self, shard: u32) -> Result<()> {
         self.attempts.add(shard)?;
-        // A line before it may have been cut off.
+        // The line before it may have been cut off.
         let mut log = &self.log;
         let written = log.write_all(format!("\n{}\n", line(shard)).as_bytes()).and_then(|()| log.sync_all());
         written.map_err(|e| unusable(&self.path, &e))
     }
 
-    /// Keeps the result of a shard of the job in this session, or what the peer did wrong.
+    /// Keeps the result of a shard of this session's job, or the error about the peer.
     ///
     /// # Errors
-    /// [`Error::Output`], and any other error that there is instead of a result.
+    /// [`Error::Output`], and any error in place of a result that does not blame the peer.
     pub fn keep(
         &self,
         (session, shard): (&SessionId, u32),
@@ -291,17 +292,17 @@ impl Folder {
     /// Returns the result of a shard.
     ///
     /// # Errors
-    /// [`Error::Input`] if it is not there, or was changed; [`Error::Peer`] for what the peer did wrong.
+    /// [`Error::Input`] if the result does not exist, or was changed; [`Error::Peer`] if the peer misbehaved in the shard.
     pub fn take(&self, (session, shard): (&SessionId, u32), identity: &Identity) -> Result<Learned> {
         read_shard(&self.file(shard), (session.as_bytes(), shard), identity)?
     }
 
-    /// Checks the result of a shard. What the peer did wrong is not told before the job is complete.
+    /// Checks the result of a shard. An error about the peer is not reported before the job is complete.
     fn read(&self, shard: u32, head: &Head, identity: &Identity) -> Result<Result<Learned>> {
         read_shard(&self.file(shard), (&head.session, shard), identity)
     }
 
-    /// What a complete job of so many shards leaves.
+    /// The files that a complete job of `shards` shards leaves.
     pub fn leftover(&self, shards: u32) -> Leftover {
         Leftover { path: self.path.clone(), shards }
     }
@@ -334,7 +335,7 @@ impl Folder {
     }
 }
 
-/// What a complete job leaves, to be deleted when its result is where it belongs.
+/// The remaining files of a complete job, to be deleted once its result is written.
 #[derive(Debug)]
 pub struct Leftover {
     path: PathBuf,
@@ -342,15 +343,15 @@ pub struct Leftover {
 }
 
 impl Leftover {
-    /// Deletes the files that the job made, and the folder if nothing else is in it and it has its own name. Says what is left
-    /// otherwise.
+    /// Deletes the files that the job made. Deletes the folder too if it has no other files and its path is not a link;
+    /// otherwise returns a message about what is left.
     ///
     /// # Errors
     /// [`Error::Output`].
     pub fn delete(self) -> Result<Option<String>> {
         let (path, place) = (&self.path, self.path.display());
         let ours: BTreeSet<OsString> = (0..self.shards).map(|shard| shard_name(shard).into()).collect();
-        // In this order, what is left of a deletion that is broken off is a job that goes on, or none.
+        // In this order, an interrupted deletion leaves a job that can be resumed, or none.
         let removed = remove(path, |name| ours.contains(name) || is_part(name))
             .and_then(|()| remove(path, |name| name == HEAD))
             .and_then(|()| remove(path, |name| name == ATTEMPTS))
@@ -361,7 +362,7 @@ impl Leftover {
         };
         let left: Vec<String> =
             removed.map_err(failed)?.iter().map(|entry| entry.file_name().display().to_string()).collect();
-        // With a slash behind it, a link is taken for the folder.
+        // With a trailing slash, a link would be taken for the folder.
         let link = path.components().as_path().is_symlink();
         match (&left[..], link) {
             ([], false) => std::fs::remove_dir(path).map_err(failed).map(|()| None),
@@ -379,13 +380,13 @@ impl Leftover {
     }
 }
 
-/// The line of a shard that begins: all have the same length.
+/// The line that records the beginning of a shard. All lines have the same length.
 fn line(shard: u32) -> String {
     let shard = format!("{shard:05}");
     format!("{shard} {}", check_of(shard.as_bytes()))
 }
 
-/// The shard of such a line. One that was cut off is none: its shard had not begun.
+/// Reads the shard in such a line. A line that was cut off counts as none: its shard had not begun.
 fn begun(text: &str) -> Option<std::result::Result<u32, ()>> {
     let shard = text.get(..5).and_then(|shard| shard.parse().ok());
     match shard.filter(|&shard| line(shard) == text) {
@@ -399,25 +400,25 @@ fn shard_name(shard: u32) -> String {
     format!("{shard:04}.shard")
 }
 
-/// Whether a file that is not complete is called so.
+/// Whether this is the name of an incomplete file.
 fn is_part(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(PART.0.as_bytes()) && name.ends_with(PART.1.as_bytes())
 }
 
-/// A link may lead to a file of somebody else.
+/// Whether the entry is a regular file. A link may lead to another user's file.
 fn is_file(entry: &DirEntry) -> bool {
     entry.file_type().is_ok_and(|of| of.is_file())
 }
 
-/// What is in a folder, ordered by name.
+/// The entries of a folder, ordered by name.
 fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
     let mut all = folder.read_dir()?.collect::<io::Result<Vec<_>>>()?;
     all.sort_by_key(DirEntry::file_name);
     Ok(all)
 }
 
-/// Deletes the files of these names from a folder.
+/// Deletes the files with these names from a folder.
 fn remove(folder: &Path, ours: impl Fn(&OsStr) -> bool) -> io::Result<()> {
     let all = entries(folder)?;
     let mut ours = all.iter().filter(|entry| is_file(entry) && ours(&entry.file_name()));

@@ -79,7 +79,7 @@ fn nothing_is_deleted_but_what_the_job_made() {
     for name in ["o.csv", "0004.shard", "0000.shard.old", "x.veilset-job-1.part"] {
         std::fs::write(path.join(name), "mine").unwrap();
     }
-    // What a kill may leave.
+    // Files that a killed job may leave.
     std::fs::write(path.join(".veilset-job-1.part"), "ours").unwrap();
     let mine = ["0000.shard.old", "0004.shard", "mine", "o.csv", "x.veilset-job-1.part"];
     let left = folder.leftover(4).delete().unwrap().unwrap();
@@ -113,7 +113,7 @@ fn a_link_to_a_folder_stays_and_nothing_secret_is_behind_it() {
         assert!(folder.leftover(4).delete().unwrap().is_some_and(|left| left.contains("link")));
         assert!(link.is_dir() && names(&there).is_empty());
     }
-    // A link to a file is nobody's part.
+    // A link to a file is not an incomplete file.
     std::fs::write(root.path().join("mine"), "mine").unwrap();
     std::os::unix::fs::symlink(root.path().join("mine"), there.join(".veilset-job-1.part")).unwrap();
     assert!(
@@ -273,7 +273,7 @@ fn a_shard_is_begun_a_few_times_only_and_its_list_is_whole() {
     }
     let folder = Folder::open(&path, true, &identity).unwrap();
     assert!(matches!(folder.attempt(3), Err(Error::Refused(m)) if m.contains("begun 5 times")));
-    // Another shard is another matter.
+    // Other shards are counted separately.
     folder.attempt(2).unwrap();
     drop(folder);
     let list = path.join("attempts");
@@ -288,7 +288,7 @@ fn a_shard_is_begun_a_few_times_only_and_its_list_is_whole() {
         Ok(folder.attempts.0.lock().unwrap().clone())
     };
     assert_eq!(begun(format!("{text}000").as_bytes()), Ok(vec![0, 1, 2, 3, 3, 3, 3, 3, 2]));
-    // No bit that the disk changes makes an attempt one of another shard, or none.
+    // No bit that changes on disk turns an attempt into one of another shard, or removes it.
     for at in 0..text.len() {
         for bit in 0..8 {
             let mut bad = text.clone().into_bytes();

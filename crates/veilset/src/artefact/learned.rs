@@ -1,4 +1,4 @@
-//! The result of a shard as bytes: in the folder of a job, and on its way from a worker.
+//! Encoding of a shard's result, in the folder of a job and in a worker's output.
 
 use crate::error::{Error, Fault, Result};
 use crate::item::Items;
@@ -6,13 +6,13 @@ use crate::operations::Learned;
 use crate::operations::intersect::Matching;
 use crate::operations::union::rows::New;
 
-/// Longer than any item or row.
+/// Maximum length of an item in bytes, longer than any item or row.
 const LONGEST_ITEM: u64 = 1 << 20;
 
-/// Hands over the bytes of a result, or of what the peer did wrong.
+/// Passes the encoding of a result, or of an error about the peer, to `put`.
 ///
 /// # Errors
-/// Those of `put`, and any other error that there is instead of a result.
+/// The errors of `put`, and any error in place of a result that does not blame the peer.
 pub fn write(learned: Result<Learned>, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let none = Items::new;
     let (kind, positions, items, payloads) = match learned {
@@ -37,25 +37,25 @@ pub fn write(learned: Result<Learned>, put: &mut dyn FnMut(&[u8]) -> Result<()>)
     Ok(())
 }
 
-/// Where the bytes of a result come from.
+/// A source of the bytes of a result.
 pub trait From {
-    /// Fills this with the next bytes.
+    /// Fills `to` with the next bytes.
     ///
     /// # Errors
-    /// If there are fewer.
+    /// If fewer bytes are left.
     fn fill(&mut self, to: &mut [u8]) -> Result<()>;
-    /// What is wrong with bytes that are no result.
+    /// Returns the error for bytes that do not encode a result.
     fn damaged(&self) -> Error;
 }
 
-/// The result that these bytes are of, or what the peer did wrong.
+/// Decodes a result, or an error about the peer.
 ///
 /// # Errors
-/// Those of `from`.
+/// The errors of `from`, including [`From::damaged`].
 pub fn read(from: &mut impl From) -> Result<Result<Learned>> {
     let mut kind = [0];
     from.fill(&mut kind)?;
-    // Nothing is allocated before it was read: whatever a number says, the bytes end.
+    // Nothing is allocated in advance: whatever length the input claims, its bytes end.
     let mut positions = Vec::new();
     for _ in 0..number(from)? {
         let mut position = [0; 4];
@@ -104,10 +104,10 @@ fn number(from: &mut impl From) -> Result<u64> {
     Ok(u64::from_le_bytes(number))
 }
 
-/// The bytes of a result, or of what the peer did wrong.
+/// Encodes a result, or an error about the peer.
 ///
 /// # Errors
-/// Those of [`write()`].
+/// Any error in place of a result that does not blame the peer, as in [`write()`].
 pub fn to_bytes(learned: Result<Learned>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     write(learned, &mut |more| {
@@ -117,10 +117,10 @@ pub fn to_bytes(learned: Result<Learned>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The result that a worker's bytes are of, or what the peer did wrong.
+/// Decodes a result, or an error about the peer, from a worker's bytes.
 ///
 /// # Errors
-/// [`Error::Usage`] for other bytes.
+/// [`Error::Usage`] if the bytes do not encode either.
 pub fn of_bytes(bytes: &[u8]) -> Result<Result<Learned>> {
     struct Rest<'b>(&'b [u8]);
     impl From for Rest<'_> {

@@ -21,21 +21,22 @@ use std::time::Instant;
 const FILE: &str = "prepared.ledger";
 /// The beginning of the first line; the ledger's id follows.
 const HEADER: &[u8; 17] = b"veilset ledger 2 ";
-/// The same in the first version, whose lines had no check: a bit that the disk changed made a used half a new one.
+/// The beginning of the first line in the first version of the format. Its lines had no check, so a bit that changed on disk
+/// could make a used half look new.
 const UNCHECKED: &[u8; 17] = b"veilset ledger 1 ";
-/// Length of an id in hexadecimal, and
+/// Length of an id in hexadecimal.
 const ID: usize = 2 * size_of::<Id>();
-/// of a line: an id, its check, and a line feed.
+/// Length of a line in bytes: an id, its check, and a line feed.
 const LINE: usize = ID + 8 + 1;
 
 /// A file with a line for each use of an artefact. It is never truncated; a line takes 41 bytes.
 #[derive(Debug, Clone)]
 pub struct Ledger(PathBuf);
 
-/// What identifies a file to a ledger.
+/// The fields that identify a file to a ledger.
 #[derive(Clone, Copy)]
 pub(super) struct Ticket {
-    /// The file's kind, which says how many uses it has.
+    /// The file's kind, which determines how many uses it has.
     pub(super) kind: &'static Kind,
     /// The file's id.
     pub(super) file: Id,
@@ -55,7 +56,7 @@ impl Ledger {
         Folder::State.file_or(FILE, "the ledger of prepared halves", setting!(prepared_ledger))
     }
 
-    /// The ledger's id, for making a file. Creates the ledger if it does not exist and syncs it to disk. An error from
+    /// Returns the ledger's id, for making a file. Creates the ledger if it does not exist and syncs it to disk. An error from
     /// `stop` ends the wait for the lock.
     pub(super) fn id_or_new(&self, rng: &mut Prng, stop: &dyn Fn() -> Result<()>) -> Result<Id> {
         self.make(&rng.bytes()).map_err(|e| self.unusable(&e))?;
@@ -76,7 +77,7 @@ impl Ledger {
         append_line(&file, &line(&ticket.file)).map_err(|e| self.unusable(&e))
     }
 
-    /// Creates a ledger if there is none. It appears atomically, so that nobody finds a part of one.
+    /// Creates a ledger if there is none. It appears atomically, so that no process finds a part of one.
     fn make(&self, id: &Id) -> io::Result<()> {
         private_parent(&self.0)?;
         if symlink_metadata(&self.0).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {

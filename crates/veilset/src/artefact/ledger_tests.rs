@@ -22,7 +22,7 @@ fn enter(ledger: &Ledger, ticket: &Ticket) -> Result<()> {
     ledger.enter(ticket, Path::new("the file"), &|| Ok(()))
 }
 
-/// The lines of a ledger that are not its first one.
+/// The lines of a ledger after its first one.
 fn entries(ledger: &Ledger) -> Vec<String> {
     fs::read_to_string(&ledger.0).unwrap().lines().skip(1).map(|line| line[..ID].to_string()).collect()
 }

@@ -1,10 +1,10 @@
 //! Artefacts: files computed in advance, before connecting to the peer. Each is of a stated kind and sealed under our
 //! identity, and a ledger records their uses.
 //!
-//! `sealed` is the encrypted file format; a file's `Kind` says how many runs may use it. A [`Ledger`] has a line for
-//! each use, and no file is used without it. There are three kinds: the offline half of a session ([`prepare`],
-//! [`open`]), which one run may use; encrypted filters ([`filter`]), which any number of runs may use, without a ledger; and what
-//! a job keeps until it is complete ([`job`]).
+//! `sealed` is the encrypted file format; a file's `Kind` says how many runs may use it. A [`Ledger`] has a line for each use,
+//! and a file with limited uses is not used without it. There are three kinds. One run may use the offline half of a session
+//! ([`prepare`], [`open`]). Any number of runs may use an encrypted filter ([`filter`]), without a ledger. A job ([`job`])
+//! keeps its state in such files until it is complete.
 
 pub mod filter;
 mod half;

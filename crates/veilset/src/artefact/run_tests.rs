@@ -23,10 +23,10 @@ fn connection(channel: Channel) -> Connection {
     Connection::unprotected(channel, Default::default())
 }
 
-/// How a run ends for both sides, and the tags and lengths of the frames that each received.
+/// The outcome of a run for both sides, and the tags and lengths of the frames that each received.
 type Ends = ([Result<Outcome>; 2], [Vec<(u16, usize)>; 2]);
 
-/// Runs both sides, receiver first, with their halves if they have one.
+/// Runs both sides, receiver first, with their halves if any.
 fn run_with(place: &Place, requests: [&Request; 2], halves: [Option<&Path>; 2]) -> Ends {
     run_approved(place, requests, halves, &mut ())
 }
@@ -58,7 +58,7 @@ fn run_approved(
     (ends, seen.map(frames))
 }
 
-/// What was learned, in comparable form: new items arrive in the order of the queries.
+/// The result in comparable form: new items arrive in the order of the queries.
 fn words(outcome: &Outcome) -> String {
     match &outcome.learned {
         Learned::Nothing => String::new(),
@@ -71,7 +71,7 @@ fn words(outcome: &Outcome) -> String {
         }
         Learned::Union(items) => format!("{:?}", items.iter().collect::<Vec<_>>()),
         Learned::Matches(n) => n.to_string(),
-        // Random, as are identifiers.
+        // Shares are random, as are identifiers.
         Learned::Shares(shares) => format!("{}", shares.shares.len()),
         Learned::Identifiers(_) => panic!("there is no half to prepare for id"),
         Learned::Sum(sum) => format!("{:?}", sum.as_ref().map(|s| (s.matches, s.sum))),
@@ -83,7 +83,7 @@ fn results_and_messages_are_those_of_a_run_without() {
     let place = Place::new();
     let columns = ["note".to_string()];
     let mut runs = 0;
-    // For each pair of sizes and of paddings.
+    // All pairs of sizes and of paddings.
     let mut draw = Draw::new("runs with halves");
     for (n_y, n_x, common) in [(0, 0, 0), (0, 3, 0), (1, 0, 0), (1, 1, 1), (9, 7, 3)] {
         let (y, x) = (items(0, n_y), items(n_y - common, n_x));
@@ -206,7 +206,7 @@ fn under_the_same_key_all_bytes_are_the_same() {
     }
 }
 
-/// Says no when asked, or when the run begins.
+/// Refuses when asked, or when the run begins.
 struct No(bool);
 
 impl Approval for No {
@@ -227,12 +227,12 @@ fn a_run_that_is_refused_or_only_checked_leaves_the_half() {
         [place.prepare("r", &receiver.basis().unwrap()), place.prepare("s", &sender.basis().unwrap())];
     let halves = [Some(halves[0].as_path()), Some(halves[1].as_path())];
     let refused = |(ends, _): Ends| assert!(ends.iter().all(Result::is_err));
-    // Refused by the receiver; the sender is told before the run begins on its side.
+    // The receiver refuses; the sender is notified before the run begins on its side.
     refused(run_approved(&place, [&receiver, &sender], halves, &mut No(true)));
     // Too many items for the sender.
     let few = Request { max_peer_items: 2, ..sender };
     refused(run_with(&place, [&receiver, &few], halves));
-    // A disagreement.
+    // The parties disagree.
     let other = Request { key_columns: 2, ..sender };
     refused(run_with(&place, [&receiver, &other], [halves[0], None]));
     // The receiver stops it at the beginning; on the sender's side it has begun.
@@ -252,7 +252,7 @@ fn a_run_that_is_refused_or_only_checked_leaves_the_half() {
     assert!(run_with(&place, [&receiver, &sender], halves).0.iter().all(Result::is_ok));
 }
 
-/// Looks at the half and the ledger whenever a message of the protocol is sent.
+/// Checks the half and the ledger whenever a message of the protocol is sent.
 struct Looks {
     sink: Box<dyn Sink>,
     place: PathBuf,
@@ -374,7 +374,7 @@ fn nothing_of_the_protocol_is_sent_with_a_half_that_is_spent_meanwhile() {
     let [ours, theirs] = ends.map(Result::unwrap_err);
     assert!(ours.to_string().contains("it was used before"), "{ours}");
     assert!(matches!(theirs, Error::Peer { fault: Fault::GaveUp, .. }), "{theirs}");
-    // Everything that the peer received: preamble, hello, size and a go.
+    // All messages that the peer received: preamble, hello, size and a go.
     assert!(seen[1].iter().map(|frame| frame.0).eq([1, 2, 3, 8]), "{:?}", seen[1]);
 }
 

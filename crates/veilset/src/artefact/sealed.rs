@@ -31,24 +31,24 @@ pub(super) type Id = [u8; 16];
 /// What a file is and how often it may be used. Different kinds have different names and domains.
 #[derive(Debug)]
 pub(super) struct Kind {
-    /// Its name in messages and in the head of its files: at most [`NAME`] bytes of lowercase letters, spaces and
+    /// The kind's name in messages and in the head of its files: at most [`NAME`] bytes of lowercase letters, spaces and
     /// hyphens.
     pub(super) name: &'static str,
     /// The command that makes such a file.
     pub(super) made_by: &'static str,
-    /// What to do about a damaged one, unless it is to delete the file and make another.
+    /// The advice for a damaged file, unless it is to delete the file and make another.
     pub(super) damaged: Option<&'static str>,
     /// The version of the format, head included.
     pub(super) format: u16,
     /// The domain from which the keys of its files are derived.
     pub(super) domain: &'static str,
-    /// How many runs may use a file, including those that fail; the last one destroys it. `None`: any number, and none of
-    /// them changes it.
+    /// How many runs may use a file, including runs that fail; the last one destroys it. `None`: any number of runs, none of
+    /// which changes it.
     pub(super) uses: Option<u32>,
 }
 
 impl Kind {
-    /// Its name as written in a head.
+    /// The kind's name as written in a head.
     fn in_head(&self) -> [u8; NAME] {
         let mut field = [0; NAME];
         field.iter_mut().zip(self.name.bytes()).for_each(|(to, byte)| *to = byte);
@@ -62,12 +62,12 @@ impl Kind {
         Error::input(path, format!("the {name} is damaged, or was changed"), next)
     }
 
-    /// What to do about a file that cannot be used in this run.
+    /// The advice for a file that cannot be used in this run.
     pub(super) fn again(&self) -> String {
         format!("Run {} again, with the input and options of this run", self.made_by)
     }
 
-    /// A word for a file without uses left.
+    /// A word for a file that has no uses left.
     fn over(&self) -> &'static str {
         if self.uses == Some(1) { "used" } else { "used up" }
     }
@@ -111,7 +111,7 @@ fn nonce(frame: u64, last: bool) -> Nonce {
     Nonce::assume_unique_for_key(nonce)
 }
 
-/// Seals what is written to it.
+/// Seals the bytes written to it.
 pub(super) struct Writer<'o> {
     to: &'o mut dyn Write,
     kind: &'static Kind,
@@ -190,12 +190,12 @@ pub(super) struct Reader {
     key: LessSafeKey,
     /// Whether the last frame was never written.
     part: bool,
-    /// Bytes behind the head, and the frames that they are.
+    /// Number of bytes after the head.
     sealed: u64,
     frames: u64,
-    /// The frames that have been read.
+    /// Number of frames that have been read.
     frame: u64,
-    /// The contents of the last of them, and how much of them has been read.
+    /// The contents of the last frame read, and how much of them has been returned.
     plain: Secrets<u8>,
     at: usize,
 }
@@ -213,7 +213,7 @@ impl Reader {
     /// Opens the beginning of a file, of which some frames were written and the last one was not.
     ///
     /// # Errors
-    /// As above.
+    /// [`Error::Input`] in the same cases as [`Reader::open`].
     pub(super) fn open_part(path: &Path, kind: &'static Kind, identity: &Identity) -> Result<Reader> {
         Reader::of(path, kind, identity, true)
     }
@@ -360,12 +360,12 @@ impl Reader {
         Ok(String::from_utf8_lossy(&words).into_owned())
     }
 
-    /// Bytes of the contents that are left, of the beginning of a file.
+    /// Number of bytes left in the contents of an incomplete file.
     pub(super) fn left(&self) -> u64 {
         (self.frames - self.frame) * FRAME as u64 + (self.plain.len() - self.at) as u64
     }
 
-    /// The last bytes of the contents, whatever was read.
+    /// Returns the last bytes of the contents, independently of the position.
     pub(super) fn tail<const N: usize>(&mut self) -> Result<[u8; N]> {
         let mut end = Secrets::zeros(0);
         for frame in self.frames.saturating_sub(2)..self.frames {

@@ -51,7 +51,7 @@ fn a_file_of_another_kind_is_refused_and_both_are_named() {
         assert_eq!(read(&bytes, made, 8).unwrap(), b"contents");
         let e = read(&bytes, wanted, 8).unwrap_err().to_string();
         assert!(e.contains(words), "{e}");
-        // Nor with another kind's name in its head.
+        // Nor does it open with another kind's name in its head.
         let mut renamed = bytes.clone();
         renamed[12..12 + NAME].copy_from_slice(&wanted.in_head());
         for kind in [made, wanted] {
@@ -102,14 +102,14 @@ fn a_file_has_a_key_of_its_own() {
         sealed(&ANY_KIND, &another, 1),
         sealed(&OF_ANOTHER_DOMAIN, &IDENTITY, 1),
     ];
-    // Neither equal ciphertexts, nor equal sums that reveal how two plaintexts differ.
+    // Neither ciphertexts nor sums that reveal how two plaintexts differ may be equal.
     for i in 0..all.len() {
         assert!(!all[..i].contains(&all[i]), "{i}");
     }
     assert_eq!(sealed(&ANY_KIND, &IDENTITY, 1), all[0], "the test would notice");
 }
 
-/// Accepts `room` bytes, then fails once; keeps what it was given.
+/// Accepts `room` bytes, then fails once; keeps the bytes it was given.
 struct Full {
     room: usize,
     given: Vec<u8>,
@@ -146,7 +146,7 @@ fn nothing_is_sealed_twice_where_the_file_cannot_be_written() {
     assert!(first != second && first != frame && second != frame);
 }
 
-/// Also by a reader that does not know the length in advance.
+/// A reader that does not know the length in advance refuses it too.
 #[test]
 fn a_file_that_was_cut_between_frames_is_refused() {
     let whole = sealed(&ANY_KIND, &IDENTITY, 1, &[b'x'; 2 * FRAME]);

@@ -11,7 +11,7 @@ fn spend_and_hear(half: Half) -> (Result<Offline>, String) {
     (spent, heard)
 }
 
-/// The lines of a ledger, its first one not counted.
+/// The number of a ledger's lines after its first one.
 fn entries(place: &Place) -> usize {
     fs::read_to_string(place.path("state/ledger")).unwrap().lines().count() - 1
 }
@@ -213,7 +213,7 @@ fn a_hard_link_to_a_half_is_worth_nothing_once_it_is_spent() {
         spend(place.open(&path, &basis).unwrap().1).unwrap();
         assert!(!path.exists());
         let left = fs::read(&link).unwrap();
-        // Head and first frame, which has both keys.
+        // The head and the first frame, which has both keys.
         assert_eq!(left.len() as u64, length);
         assert!(left.iter().take(HEAD + CONTENTS + TAG).all(|b| *b == 0));
         assert!(place.refused(&link, &basis).contains("it was used: nothing is left in it"));

@@ -22,7 +22,7 @@ use std::fs::{File, OpenOptions, TryLockError, rename};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// What a filter is made of.
+/// The contents of a filter, and how to make it.
 #[derive(Clone, Copy)]
 pub struct Draft<'a> {
     /// Our set.
@@ -35,14 +35,14 @@ pub struct Draft<'a> {
     pub threads: &'a Threads,
 }
 
-/// How large a filter is, and of what.
+/// The size of a filter, and its encryption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Its encryption: what stands for the group in a [`crate::protocols::Choice`].
+    /// The encryption, in the place of the group in a [`crate::protocols::Choice`].
     pub cipher: &'static str,
-    /// The most items that it can have.
+    /// The most items that the filter can have.
     pub capacity: usize,
-    /// The most items of a sender that it is for.
+    /// The largest set of a sender that the filter is for, in items.
     pub queries: usize,
 }
 
@@ -52,14 +52,14 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// A head and what is secret, before the cells.
+/// A head and the secret contents, before the cells.
 struct Contents {
     head: Head,
     inside: Inside,
 }
 
 impl Contents {
-    /// With a fresh key.
+    /// The contents under a fresh key.
     fn keyed(mut self, rng: &mut Prng) -> Result<Contents> {
         struct Key<'r>(SessionId, &'r mut Prng);
         impl UnderCipher for Key<'_> {
@@ -70,13 +70,13 @@ impl Contents {
                 Ok((C::save(&owner), C::public(&owner, &seed, rng)))
             }
         }
-        // It does not follow from the key.
+        // The seed of the positions does not depend on the key.
         let seed = self.head.seeds().positions;
         (self.inside.secret, self.head.key) = with_cipher(self.head.cipher, Key(seed, rng))?;
         Ok(self)
     }
 
-    /// Inserts those of the items that are not in the filter yet.
+    /// Inserts the items that are not in the filter yet.
     fn insert(&mut self, items: &[ItemHash]) -> usize {
         let (seeds, filter) = (self.head.seeds(), self.head.filter());
         let known = self.inside.bits.insert(items, &seeds, filter);
@@ -88,13 +88,13 @@ impl Contents {
     }
 }
 
-/// Makes the filter of a set at `output`. An existing file is replaced only with `force`. If the same filter was begun
-/// before and interrupted, this goes on with it. `step` is called with the number of cells that are there and of all; an
-/// error from it stops the work, and what is there is kept.
+/// Makes the filter of a set at `output`. An existing file is replaced only with `force`. If making the same filter was
+/// interrupted before, this resumes it. `step` is called with the number of cells done so far and of all cells. An error from
+/// it stops the work, and the finished part is kept.
 ///
 /// # Errors
-/// [`Error::Usage`] for sizes and encryptions that no filter has; [`Error::Input`] if another filter was begun at this name, or another
-/// program is at it; [`Error::Output`]; those of `step`.
+/// [`Error::Usage`] for sizes and encryptions that no filter has; [`Error::Input`] if another filter was begun under this name,
+/// or another program is making it; [`Error::Output`]; and the errors of `step`.
 pub fn build(
     draft: &Draft<'_>,
     Size { cipher, capacity, queries }: Size,
@@ -145,7 +145,7 @@ pub fn build(
         None => {
             let mut new = new.keyed(rng)?;
             draft.threads.run(|| new.insert(hashed.own()));
-            // Two items whose positions are all set already would be taken for one.
+            // Two items whose positions are all set already would be counted as one.
             (new.inside.items, new.inside.digest) =
                 (n, digest_with([0; 4], &new.inside.digest_key, hashed.own()));
             new
@@ -154,11 +154,11 @@ pub fn build(
     make((contents, part), identity, (output, force), draft.threads, step, rng)
 }
 
-/// Inserts items into a filter, and encrypts all of it afresh under a new key. Returns how many were not in it before.
-/// Goes on where it was interrupted, as [`build`] does.
+/// Inserts items into a filter, and encrypts all of it afresh under a new key. Returns how many were not in it before. Resumes
+/// an interrupted update, as [`build`] does.
 ///
 /// # Errors
-/// Those of [`build`], and [`Error::Input`] for a file that cannot be opened, for keys that are not as its own, and for
+/// The errors of [`build`], and [`Error::Input`] for a file that cannot be opened, for keys that are unlike its own, and for
 /// more items than it has room for.
 pub fn update(
     path: &Path,
@@ -197,19 +197,19 @@ pub fn update(
     Ok(inserted)
 }
 
-/// Where a filter is until it is complete.
+/// The path of a filter until it is complete.
 fn part_of(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_owned();
     name.push(".part");
     name.into()
 }
 
-/// The part of a filter, which nobody else makes meanwhile.
+/// The unfinished part of a filter, locked against other programs that make it.
 struct Part {
     path: PathBuf,
-    /// Locked. It may be empty.
+    /// The locked file, which may be empty.
     file: File,
-    /// Its contents, if it is the beginning of the filter that is wanted.
+    /// The file's contents, if they are the beginning of the requested filter.
     begun: Option<Owned>,
 }
 
@@ -248,7 +248,7 @@ impl Part {
         Ok(Part { path, file, begun })
     }
 
-    /// What it holds, unless it ends before all secrets: that is nothing to go on with.
+    /// Reads the contents, unless the file ends before all secrets, so that nothing can be resumed.
     fn read(path: &Path, file: &File, identity: &Identity) -> Result<Option<Owned>> {
         let mut begin = Vec::new();
         let read = file.take(HEAD as u64 + 1).read_to_end(&mut begin);
@@ -287,7 +287,7 @@ fn unwritten(part: &Path, e: &io::Error) -> Error {
     .because(e)
 }
 
-/// Writes what the part holds, or else the new contents, and encrypts the cells that are missing.
+/// Writes the contents of the part, or else the new contents, and encrypts the missing cells.
 fn make(
     (new, part): (Contents, Part),
     identity: &Identity,
@@ -305,7 +305,7 @@ fn make(
     let failed = |e: &io::Error| unwritten(&part, e);
     let new = beside(&part).map_err(|e| failed(&e))?;
     let mut file = new.as_file().try_clone().map_err(|e| failed(&e))?;
-    // Whoever finds it under that name knows that it is being made.
+    // Another program that finds the file under that name can then tell that it is being made.
     file.try_lock().map_err(|e| failed(&io::Error::other(e.to_string())))?;
     let cipher = contents.head.cipher;
     let named = || new.persist(&part).map(drop).map_err(|e| failed(&e.error));
@@ -323,7 +323,7 @@ struct Make<'m, N> {
     begun: Option<Reader>,
     identity: &'m Identity,
     file: &'m mut File,
-    /// Gives the file its name, once it holds what there was.
+    /// Gives the file its name, once it holds the old contents.
     named: N,
     threads: &'m Threads,
     step: &'m dyn Fn(u64, u64) -> Result<()>,

@@ -1,26 +1,26 @@
-//! Encrypted filters made in advance ([`crate::membership::encrypted_filter`]): a receiver encrypts the filter of its set
-//! once ([`build`]), and many runs with many senders use it. They take no work per cell, and where a sender has the
-//! public part ([`export`], [`open_public`]), no cell travels.
+//! Encrypted filters made in advance ([`crate::membership::encrypted_filter`]). A receiver encrypts the filter of its set once
+//! ([`build`]), and many runs with many senders use it. These runs do no work per cell. If a sender has the public part
+//! ([`export`], [`open_public`]), no cell is sent.
 //!
-//! A filter is made for up to `capacity` items and for senders of up to `queries` items. Both decide how large it is, and
-//! all partners learn them.
+//! A filter is made for up to `capacity` items and for senders of up to `queries` items. The two numbers determine its size,
+//! and all partners learn them.
 //!
-//! **The file of the owner** is sealed under its identity (`sealed.rs`). It contains, in this order: the head; what is
-//! secret (the key, how many items there are, a digest of them, and the filter in the clear, a bit for each cell); the
-//! cells; and a digest of the head and the cells. **The public part** is the head, the cells and the digest, as they are.
+//! **The owner's file** is sealed under its identity (`sealed.rs`). It contains, in this order: the head; the secrets; the
+//! cells; and a digest of the head and the cells. The secrets are the key, the number of items, a digest of them, and the
+//! plaintext filter, one bit for each cell. **The public part** consists of the head, the cells and the digest, unsealed.
 //! Nothing in it is secret, and all of it is encrypted under a key that only the owner has.
 //!
-//! **Identity.** The positions of an item follow from the seed in the head and from the owner's fingerprint. A sender
-//! computes them for the peer that it is connected to. So nobody can pass off the filter of another party as its own: the
-//! cells that are added up would be others. It is only the owner that a run shows anything.
+//! **Identity.** The positions of an item follow from the seed in the head and from the owner's fingerprint. A sender computes
+//! them for the peer that it is connected to. So a party cannot pass off another party's filter as its own: the sender would
+//! add up other cells. A run reveals something only to the owner.
 //!
-//! **What runs add up to.** Each run shows what its result shows, and no more. The same filter in two runs is the same set
-//! in two runs, which is public anyway, since the digest is. [`update`] inserts items and encrypts everything afresh, under
-//! a new key. Who has both versions learns neither which cells have changed nor how many.
+//! **What runs add up to.** Each run reveals its result, and no more. Using the same filter in two runs reveals that the set is
+//! the same, which is public anyway, since the digest is. [`update`] inserts items and encrypts everything afresh, under a new
+//! key. A party that has both versions learns neither which cells have changed nor how many.
 //!
-//! **Making one** takes a while, and goes on where it was interrupted: until it is complete, the file has the name of the
-//! output and `.part` behind it. What was sealed there is sealed again under the key of a new file, because the frame that
-//! was cut off must not be sealed twice under one number.
+//! **Making a filter** takes a while, and can be resumed after an interruption. Until it is complete, the file is named after
+//! the output with `.part` appended. On resuming, its sealed contents are sealed again under the key of a new file, because the
+//! frame that was cut off must not be sealed twice under one number.
 
 mod make;
 
@@ -55,26 +55,26 @@ static FILTER: Kind = Kind {
     domain: "veilset 2026-11 encrypted filter, key of all files",
     uses: None,
 };
-/// What the public part is called in its head.
+/// The name of the public part in its head.
 const PUBLIC: &[u8; 32] = b"public filter\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
-/// The greatest length of a stored text in bytes, longer than any that occurs.
+/// Maximum length of a stored text in bytes, longer than any that occurs.
 const LONGEST_WORDS: usize = 1 << 10;
-/// Bytes of a digest.
+/// Length of a digest in bytes.
 const DIGEST: usize = 32;
 
-/// What both parties of a run say of a filter that was made in advance.
+/// The facts about a filter made in advance that both parties of a run state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// The digest of its public part.
     pub digest: [u8; DIGEST],
-    /// The most items that it can have.
+    /// The most items that the filter can have.
     pub capacity: usize,
-    /// The most items of a sender that it is for.
+    /// The largest set of a sender that the filter is for, in items.
     pub queries: usize,
 }
 
 impl Facts {
-    /// The size of the filter. It takes no time that a peer could make long.
+    /// Returns the size of the filter, in a time that a peer cannot make long.
     ///
     /// # Errors
     /// A sentence, for sizes that no filter has.
@@ -98,33 +98,33 @@ impl fmt::Display for Facts {
     }
 }
 
-/// What binds a filter to the identity of its owner.
+/// The value that binds a filter to its owner's identity.
 pub(crate) fn owner(fingerprint: &Fingerprint) -> [u8; 32] {
     Domain::without_session("owner of a prepared filter").hash(&[fingerprint.as_bytes()])
 }
 
-/// The head of a filter: what anybody may know of it, apart from its cells.
+/// The head of a filter: the public information about it, apart from its cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Head {
-    /// Whose filter it is.
+    /// The owner's fingerprint.
     pub owner: Fingerprint,
-    /// Its encryption: what stands for the group in a [`crate::protocols::Choice`].
+    /// The encryption, in the place of the group in a [`crate::protocols::Choice`].
     pub cipher: &'static str,
     /// How keys were normalised and encoded.
     pub normalisation: String,
     /// Number of key columns that make up an item.
     pub key_columns: usize,
-    /// The most items that it can have.
+    /// The most items that the filter can have.
     pub capacity: usize,
-    /// The most items of a sender that it is for.
+    /// The largest set of a sender that the filter is for, in items.
     pub queries: usize,
     pub(crate) seed: [u8; 32],
     /// The public key, encoded.
     pub(crate) key: Vec<u8>,
 }
 
-/// Something to read from.
+/// A source of bytes.
 type Source<'s> = &'s mut dyn FnMut(&mut [u8]) -> Result<()>;
 
 fn array<const N: usize>(from: Source<'_>) -> Result<[u8; N]> {
@@ -137,7 +137,7 @@ fn number(from: Source<'_>) -> Result<u64> {
     array(from).map(u64::from_le_bytes)
 }
 
-/// Bytes after their number, which is at most `most`.
+/// Reads bytes after their number; `None` if it is above `most`.
 fn bytes(from: Source<'_>, most: usize) -> Result<Option<Vec<u8>>> {
     let length = number(from)?;
     if length > most as u64 {
@@ -148,7 +148,7 @@ fn bytes(from: Source<'_>, most: usize) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// The lengths of a cipher.
+/// The lengths of a cipher's encodings.
 struct Lengths {
     key: usize,
     secret: usize,
@@ -174,7 +174,7 @@ impl Head {
         Filter::new(LAMBDA, self.capacity, self.queries)
     }
 
-    /// Bytes of all cells.
+    /// Length of all cells in bytes.
     ///
     /// # Errors
     /// [`Error::Bug`] for a head that was not made here.
@@ -186,7 +186,7 @@ impl Head {
         Facts { digest, capacity: self.capacity, queries: self.queries }
     }
 
-    /// What is known of it without the file.
+    /// The head as far as it is known without the file.
     pub(crate) fn of_facts(
         (owner, cipher): (Fingerprint, &'static str),
         (normalisation, key_columns): (&str, usize),
@@ -196,7 +196,7 @@ impl Head {
         Head { owner, cipher, normalisation, key_columns, capacity, queries, seed, key }
     }
 
-    /// A hash of what it is for.
+    /// A hash of the filter's parameters.
     pub(crate) fn purpose(&self) -> [u8; 32] {
         let plain = Head { seed: [0; 32], key: vec![], ..self.clone() };
         Domain::without_session("purpose of a prepared filter").hash(&[&plain.encode()])
@@ -211,7 +211,7 @@ impl Head {
         Seeds::of_owner(&owner(&self.owner), &self.seed, &self.key)
     }
 
-    /// Whether only what is drawn for each filter differs.
+    /// Whether the heads differ only in the values drawn for each filter.
     fn alike(&self, other: &Head) -> bool {
         *self == Head { seed: self.seed, key: self.key.clone(), ..other.clone() }
     }
@@ -234,7 +234,7 @@ impl Head {
         out
     }
 
-    /// Reads a head. `wrong` makes an error of what is wrong with it.
+    /// Reads a head. `wrong` turns the description of a defect into an error.
     fn read(from: Source<'_>, wrong: &dyn Fn(&str) -> Error) -> Result<Head> {
         if array::<8>(from)? != *MAGIC {
             return Err(wrong("it is not a public filter"));
@@ -250,7 +250,7 @@ impl Head {
         let mut words = || -> Result<String> {
             let bytes = bytes(from, LONGEST_WORDS)?.ok_or_else(damaged)?;
             let words = String::from_utf8(bytes).map_err(|_| damaged())?;
-            // They are shown to users, and may come from anybody.
+            // These texts are shown to users, and may come from anyone.
             if words.chars().any(char::is_control) { Err(damaged()) } else { Ok(words) }
         };
         let owner = words()?.parse().map_err(|_| damaged())?;
@@ -268,12 +268,12 @@ impl Head {
     }
 }
 
-/// What is secret of a filter.
+/// The secrets of a filter.
 struct Inside {
-    /// How many items there are.
+    /// Number of items.
     items: usize,
     digest_key: [u8; 32],
-    /// The sum of one pseudorandom number for each item, under that key: independent of their order, and items can be
+    /// The sum of one pseudorandom number for each item, under that key. It does not depend on their order, and items can be
     /// added to it.
     digest: [u64; 4],
     /// The secret key.
@@ -297,12 +297,12 @@ fn digest_with<'i>(
 }
 
 impl Inside {
-    /// Whether it is of these items, and of no others.
+    /// Whether the filter has exactly these items.
     fn is_of(&self, items: &[ItemHash]) -> bool {
         self.items == items.len() && self.digest == digest_with([0; 4], &self.digest_key, items)
     }
 
-    /// Bytes of what is secret of the filter with this head.
+    /// Length of the secrets of the filter with this head, in bytes.
     fn length(head: &Head) -> Result<u64> {
         let secret = Lengths::of(head.cipher)?.secret as u64;
         Ok(8 + 32 + 32 + secret + 8 * head.filter().cells.div_ceil(64))
@@ -354,7 +354,7 @@ impl Owned {
         Ok(Owned { file, head, inside })
     }
 
-    /// Refuses keys that are not as those of this filter.
+    /// Refuses keys that are unlike those of this filter.
     fn check(&self, draft: &Draft<'_>) -> Result<()> {
         let Head { normalisation, key_columns, .. } = &self.head;
         let other = |what: String| Err(self.file.other(what));
@@ -374,11 +374,11 @@ impl Owned {
     }
 }
 
-/// A filter for a run: what both parties say of it, and what our side has of it.
+/// A filter opened for a run: the facts that both parties state, and our side's part of it.
 pub struct Opened {
-    /// What anybody may know of it.
+    /// The public head of the filter.
     pub head: Head,
-    /// What both parties say of it.
+    /// The facts that both parties state.
     pub facts: Facts,
     pub(crate) stored: Stored,
 }
@@ -392,8 +392,8 @@ impl fmt::Debug for Opened {
 /// Opens our own filter, for a run as the receiver with this set, whose hashes are `items`.
 ///
 /// # Errors
-/// [`Error::Input`], naming the file, if it does not exist, is damaged or not a filter, or is of another identity, version
-/// or set, or of other key columns or another normalisation.
+/// [`Error::Input`], naming the file, if it does not exist, is damaged, is not a filter, or belongs to another identity,
+/// version or set, or to other key columns or another normalisation.
 pub(crate) fn open(
     path: &Path,
     identity: &Identity,
@@ -439,9 +439,9 @@ impl Cells for OwnCells {
 /// Opens the public part of a peer's filter, for a run as the sender.
 ///
 /// # Errors
-/// [`Error::Input`], naming the file, if it does not exist, is not a public filter or only the beginning of one, is of
-/// another version, or was changed. All of it is read once for that, and once more when the run uses it, before it answers.
-/// Those of `step`, which is called with the number of bytes read since its last call.
+/// [`Error::Input`], naming the file, if it does not exist, is not a public filter or only the beginning of one, has another
+/// version, or was changed. To check this, all of it is read once here, and again when the run uses it, before it answers. Also
+/// the errors of `step`, which is called with the number of bytes read since its last call.
 pub fn open_public(path: &Path, step: &dyn Fn(usize) -> Result<()>) -> Result<Opened> {
     let next = concat!("Ask its owner for it again (", command!("filter export"), ")");
     let unreadable = |e: std::io::Error| {
@@ -516,7 +516,7 @@ fn read_all(mut cells: Box<dyn Cells>, head: &Head, step: &dyn Fn(usize) -> Resu
     cells.end()
 }
 
-/// Passes all cells of an owner's file to `take`, and checks that they are those that it was made with.
+/// Passes all cells of an owner's file to `take`, and checks that they are the original ones.
 fn all_cells(owned: Owned, path: &Path, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<(Head, Facts)> {
     let Owned { mut file, head, .. } = owned;
     let (mut hasher, mut left) = (head.digest(), head.cell_bytes()?);
@@ -543,8 +543,8 @@ fn all_cells(owned: Owned, path: &Path, take: &mut dyn FnMut(&[u8]) -> Result<()
 /// bytes written since its last call; an error from it stops the work.
 ///
 /// # Errors
-/// [`Error::Input`], naming the file, if it does not exist, is damaged or not a filter, or is of another identity or version;
-/// [`Error::Output`]; those of `step`.
+/// [`Error::Input`], naming the file, if it does not exist, is damaged, is not a filter, or belongs to another identity or
+/// version; [`Error::Output`]; and the errors of `step`.
 pub fn export(
     path: &Path,
     identity: &Identity,
@@ -562,23 +562,23 @@ pub fn export(
     Ok(facts)
 }
 
-/// What a file holds.
+/// A description of a filter's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct About {
-    /// What anybody may know of it.
+    /// The public head of the filter.
     pub head: Head,
-    /// What parties say of it.
+    /// The facts that both parties of a run state.
     pub facts: Facts,
-    /// For its owner, how many items it has.
+    /// Number of items, for the owner only.
     pub items: Option<usize>,
 }
 
-/// Says what a file holds, which is either our own filter, or the public part of any, and checks all of it. `identity` is
-/// asked for only for our own. `step` is as in [`export`].
+/// Describes and checks a file, which is either our own filter or the public part of any. `identity` is called only for our
+/// own. `step` is as in [`export`].
 ///
 /// # Errors
-/// Those of [`export`] but for the output, of [`open_public`], of `identity` and of `step`.
+/// The errors of [`export`] except [`Error::Output`], and the errors of [`open_public`], `identity` and `step`.
 pub fn about(
     path: &Path,
     identity: &dyn Fn() -> Result<Identity>,
@@ -594,7 +594,7 @@ pub fn about(
     Ok(About { head, facts, items: None })
 }
 
-/// Whether a file begins as the public part of a filter.
+/// Whether a file begins like the public part of a filter.
 pub fn is_public(path: &Path) -> bool {
     let mut begin = [0; 8 + 2 + 2 + PUBLIC.len()];
     let is_file = path.metadata().is_ok_and(|found| found.is_file());

@@ -18,7 +18,7 @@ static PEER: LazyLock<Identity> = LazyLock::new(|| Identity::generate().unwrap()
 /// Tags and lengths of the frames that a party received.
 type Frames = Vec<(u16, usize)>;
 
-/// The ends of a connection between us, the receiver, and the peer, and what they receive.
+/// The ends of a connection between us, the receiver, and the peer, and the frames that each receives.
 fn ends(fingerprints: [&Identity; 2]) -> ([Connection; 2], [Shared; 2]) {
     let (mut ours, mut theirs) = Channel::pair();
     let seen = [Shared::default(), Shared::default()];
@@ -37,7 +37,7 @@ fn frames(seen: Shared) -> Frames {
     split_frames(&seen.bytes()).into_iter().map(|(tag, body)| (tag, body.len())).collect()
 }
 
-/// Runs what both sides have prepared, receiver first.
+/// Runs the prepared requests of both sides, receiver first.
 fn run_both(prepared: [Prepared<'_>; 2]) -> ([Result<Outcome>; 2], [Frames; 2]) {
     let ([ours, theirs], seen) = ends([&IDENTITY, &PEER]);
     let [receiver, sender] = prepared;
@@ -63,7 +63,7 @@ fn request<'a>(operation: &'static Operation, role: Role, set: &'a ItemSet, both
     Request { protocol: &DC17, terms, ..Request::new(operation, role, set) }
 }
 
-/// What was learned, in comparable form.
+/// The result in comparable form.
 fn words(outcome: &Outcome) -> String {
     match &outcome.learned {
         Learned::Nothing => String::new(),
@@ -184,14 +184,14 @@ fn the_cost_is_what_is_sent() {
             here.unwrap().proposal
         });
         let (protocol, deal) = checked.deal();
-        // Of a filter the peer is told how many keys it may have, and not how many it has.
+        // The peer is told a filter's capacity, not its number of items.
         assert_eq!((checked.ours.size, checked.ours.padded), (25, true));
         let cost = protocol.cost(&deal).unwrap();
         assert!(checked.terms().iter().any(|term| term.key == "filter"));
         let agreed = deal.terms.filter.unwrap();
         assert_eq!((agreed.held, agreed.filter), (held, Filter::new(40, 25, 40)));
         Estimate::of(&checked, false, &Speeds::built_in(1)).unwrap();
-        // Nothing is encrypted, and what is sent is what is said.
+        // Nothing is encrypted, and the traffic is as predicted.
         assert!(cost.work(Role::Receiver).count(Primitive::Ristretto255) < 100, "{cost:?}");
         let (ends, frames) = run_both(both());
         assert!(ends.iter().all(Result::is_ok));
@@ -204,7 +204,7 @@ fn the_cost_is_what_is_sent() {
     }
 }
 
-/// How a run ends that is refused for the filter of one side, before anything of the protocol is sent.
+/// The errors of a run that is refused because of one side's filter, before any message of the protocol is sent.
 fn refused_by(prepared: [Prepared<'_>; 2], identities: [&Identity; 2]) -> [Error; 2] {
     let ([ours, theirs], seen) = ends(identities);
     let [receiver, sender] = prepared;
@@ -224,7 +224,7 @@ fn filters_that_differ_end_the_run_for_both() {
     let public = place.export(&path, "public");
     let [receiver, sender] =
         [(Role::Receiver, &y), (Role::Sender, &x)].map(|(role, set)| request(&COUNT, role, set, false));
-    // The sender has an older one, or the receiver none at all.
+    // The sender has an older filter, or the receiver has none at all.
     place.update(&path, &items(0, 0)).unwrap();
     for filter in [Some(&*path), None] {
         let both = [prepared(&receiver, filter), prepared(&sender, Some(&public))].map(Result::unwrap);
@@ -234,14 +234,14 @@ fn filters_that_differ_end_the_run_for_both() {
             assert_eq!(differences[0].term, "filter");
         }
     }
-    // A peer that shows the filter of somebody else.
+    // A peer that shows another party's filter.
     let public = place.export(&path, "public");
     let both = [prepared(&receiver, Some(&path)), prepared(&sender, Some(&public))].map(Result::unwrap);
     let stranger = Identity::generate().unwrap();
     let [_, theirs] = refused_by(both, [&stranger, &PEER]);
     assert!(matches!(&theirs, Error::Peer { fault: Fault::Misbehaved, .. }), "{theirs}");
     assert!(theirs.to_string().contains("another identity"), "{theirs}");
-    // More items than it is for; only the owner's side can tell beforehand.
+    // More items than the filter is for; only the owner's side can tell beforehand.
     let many = items(0, 10);
     let sender = request(&COUNT, Role::Sender, &many, false);
     let both = [prepared(&receiver, Some(&path)), prepared(&sender, None)].map(Result::unwrap);
@@ -250,7 +250,7 @@ fn filters_that_differ_end_the_run_for_both() {
         matches!(error, Error::Refused(_)) && error.to_string().contains("the sender has 10 items")
     };
     assert!(errors.iter().any(says), "{errors:?}");
-    // A filter with room for more than the sender wants to be sent.
+    // A filter whose capacity is more than the sender accepts.
     let sender = Request { max_peer_items: 3, ..request(&COUNT, Role::Sender, &x, false) };
     let fewer = items(0, 2);
     let small = place.build("small", &fewer, [4, 9]);
@@ -258,7 +258,7 @@ fn filters_that_differ_end_the_run_for_both() {
     let both = [prepared(&receiver, Some(&small)), prepared(&sender, None)].map(Result::unwrap);
     let [_, theirs] = refused_by(both, [&IDENTITY, &PEER]);
     assert!(matches!(&theirs, Error::Refused(said) if said.contains("filter is for 4 items")), "{theirs}");
-    // Our own, under another identity than the connection's, is not the peer's fault.
+    // Our own filter, under an identity other than the connection's, is not the peer's fault.
     let both = [prepared(&receiver, Some(&small)), prepared(&request(&COUNT, Role::Sender, &x, false), None)];
     let [ours, _] = refused_by(both.map(Result::unwrap), [&stranger, &PEER]);
     assert!(matches!(&ours, Error::Usage(said) if said.contains("another identity")), "{ours}");
@@ -288,7 +288,7 @@ fn what_a_filter_cannot_do_is_refused_before_the_peer_is_met() {
     }
 }
 
-/// Who runs without TLS has no identity to bind a filter to.
+/// A party without TLS has no identity to bind a filter to.
 #[test]
 fn a_filter_needs_an_identity_on_the_wire() {
     let (place, y, x) = (Place::new(), items(0, 4), items(2, 3));
@@ -310,7 +310,7 @@ fn a_filter_needs_an_identity_on_the_wire() {
     }
 }
 
-/// A public part whose cells were changed is found out before anything is answered.
+/// A public part whose cells were changed is detected before anything is answered.
 #[test]
 fn changed_cells_are_found_before_answers_are_sent() {
     let (place, y, x) = (Place::new(), items(0, 4), items(2, 3));
@@ -319,7 +319,7 @@ fn changed_cells_are_found_before_answers_are_sent() {
     let [receiver, sender] =
         [(Role::Receiver, &y), (Role::Sender, &x)].map(|(role, set)| request(&COUNT, role, set, false));
     let both = [prepared(&receiver, Some(&path)), prepared(&sender, Some(&public))].map(Result::unwrap);
-    // After it was opened.
+    // Changed after it was opened.
     let mut bytes = std::fs::read(&public).unwrap();
     let at = bytes.len() - 40;
     bytes[at] ^= 1;

@@ -42,7 +42,7 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// Builds a filter, stopping when so many cells are there.
+    /// Builds a filter, stopping at this number of finished cells.
     fn build_until(
         &self,
         name: &str,
@@ -122,7 +122,7 @@ fn decrypted(path: &Path, public: &Path) -> Vec<bool> {
     ElGamal::are_zero(&ElGamal::open(&owner, &fresh).unwrap()).to_vec()
 }
 
-/// Which positions these items have.
+/// The positions of these items.
 fn expected(head: &Head, set: &ItemSet) -> Vec<bool> {
     let mut bits = Bits::none(head.filter());
     bits.insert(Hashed::new(set).own(), &head.seeds(), head.filter());
@@ -142,7 +142,7 @@ fn a_filter_holds_the_positions_of_its_items_and_what_it_is_for() {
         assert_eq!(head.filter(), Filter::new(40, size[0], size[1]));
         assert_eq!((head.owner, head.cipher), (IDENTITY.fingerprint(), "ristretto255"));
         assert_eq!(decrypted(&path, &public), expected(&head, &set));
-        // The owner and anybody else see the same.
+        // The owner and any other party see the same head.
         let ours = about_ours(&path).unwrap();
         let theirs = about(&public).unwrap();
         assert_eq!((ours.items, theirs.items), (Some(n), None));
@@ -150,7 +150,7 @@ fn a_filter_holds_the_positions_of_its_items_and_what_it_is_for() {
         let opened = open_ours(&path, &draft(&set)).unwrap();
         assert_eq!(opened.facts, ours.facts);
         assert!(is_public(&public) && !is_public(&path) && !is_public(&place.path("none")));
-        // The part is gone, and nobody else may read what is secret.
+        // The part is gone, and other users cannot read the secrets.
         assert!(!place.path(&format!("{n}.part")).exists());
         #[cfg(unix)]
         assert_eq!(
@@ -193,7 +193,7 @@ fn an_interrupted_filter_is_gone_on_with() {
     assert!(part.exists() && !place.path("f").exists());
     let begun = std::fs::read(&part).unwrap();
     let head_of_part = Owned::read(Reader::open_part(&part, &FILTER, &IDENTITY).unwrap()).unwrap().head;
-    // Of another set, size, or of other keys it is not taken.
+    // It is not taken for another set or size, or for other keys.
     let other = items(1, 300);
     let fewer = items(0, 299);
     let trimmed = Draft { normalisation: "trim", ..draft(&set) };
@@ -211,7 +211,7 @@ fn an_interrupted_filter_is_gone_on_with() {
         assert!(Error::Input(e).to_string().contains("the beginning of another filter"));
     }
     assert_eq!(std::fs::read(&part).unwrap(), begun);
-    // Stopped again at once, it has not lost anything.
+    // Stopped again at once, it has lost nothing.
     let again = place.build_until("f", &draft(&set), size, frame);
     assert_eq!(again.err(), Some(Error::Cancelled));
     let (path, first) = place.build_until("f", &draft(&set), size, u64::MAX).unwrap();
@@ -220,7 +220,7 @@ fn an_interrupted_filter_is_gone_on_with() {
     let (head, _) = cells(&public);
     assert_eq!(head, head_of_part);
     assert_eq!(decrypted(&path, &public), expected(&head, &set));
-    // Nothing was sealed again under the key and the number of a frame that was cut off.
+    // The key and number of a frame that was cut off were not used again.
     let whole = std::fs::read(&path).unwrap();
     assert_ne!(whole[..HEAD], begun[..HEAD]);
     assert_ne!(whole[HEAD..HEAD + FRAME + TAG], begun[HEAD..HEAD + FRAME + TAG]);
@@ -234,7 +234,7 @@ fn the_frames_that_were_written_are_kept() {
     place.build_until("f", &draft(&set), size, 3 * frame::<ElGamal>() as u64).unwrap_err();
     let part = place.path("f.part");
     let begun = std::fs::read(&part).unwrap();
-    // Cut within a frame, or with zeros that never reached the disk: what is before it counts.
+    // A file cut within a frame, or with zeros that never reached the disk: everything before that counts.
     let mut torn = begun.clone();
     let at = HEAD + FRAME + TAG + 1000;
     torn[at..].fill(0);
@@ -251,7 +251,7 @@ fn the_frames_that_were_written_are_kept() {
         );
         std::fs::remove_file(path).unwrap();
     }
-    // What is not the beginning of a filter of ours is not replaced.
+    // A file that is not the beginning of our filter is not replaced.
     let stranger = Identity::generate().unwrap();
     let other = place.path("other");
     let (draft_of, rng) = (draft(&set), &mut Prng::from_os().unwrap());
@@ -261,7 +261,7 @@ fn the_frames_that_were_written_are_kept() {
         refused(place.build_until("f", &draft(&set), size, u64::MAX), &part);
         assert_eq!(std::fs::read(&part).unwrap(), contents);
     }
-    // Less than what is secret is nothing.
+    // A file without all secrets counts as empty.
     for length in draw.some(1, [0, HEAD - 1, HEAD, HEAD + 100, HEAD + FRAME]) {
         std::fs::write(&part, &begun[..length]).unwrap();
         let (path, _) = place.build_until("f", &draft(&set), size, u64::MAX).unwrap();
@@ -281,7 +281,7 @@ fn two_programs_do_not_make_one_filter() {
     build(&draft(&set), of([3, 3]), &IDENTITY, (&path, false), &step, &mut Prng::from_os().unwrap()).unwrap();
     let said = second.take().unwrap().unwrap_err().to_string();
     assert!(said.contains("another program is making this filter"), "{said}");
-    // What exists is not replaced.
+    // An existing file is not replaced.
     let said = place.build_until("f", &draft(&set), [3, 3], u64::MAX).unwrap_err().to_string();
     assert!(said.contains("exists"), "{said}");
 }
@@ -291,13 +291,13 @@ fn an_update_inserts_what_is_new_and_encrypts_everything_afresh() {
     let (place, set) = (Place::new(), items(0, 5));
     let path = place.build("f", &set, [8, 3]);
     let before = place.export(&path, "before");
-    // Two of them are there already.
+    // Two of the items are in it already.
     assert_eq!(place.update(&path, &items(3, 4)), Ok(2));
     let after = place.export(&path, "after");
     let all = items(0, 7);
     let ((old, old_cells), (new, new_cells)) = (cells(&before), cells(&after));
     assert_eq!(decrypted(&path, &after), expected(&new, &all));
-    // The positions are the same, and nothing else that is encrypted.
+    // The positions are the same, and no other encrypted data is.
     assert_eq!((old.seed, old.seeds().positions), (new.seed, new.seeds().positions));
     assert_ne!(old.key, new.key);
     assert_ne!(old.seeds().first_parts, new.seeds().first_parts);
@@ -306,14 +306,14 @@ fn an_update_inserts_what_is_new_and_encrypts_everything_afresh() {
     assert!(chunks(&old_cells).is_disjoint(&chunks(&new_cells)));
     open_ours(&path, &draft(&all)).unwrap();
     assert_eq!(about_ours(&path).unwrap().items, Some(7));
-    // Only what fits.
+    // More items than fit are refused.
     let kept = std::fs::read(&path).unwrap();
     let said = place.update(&path, &items(7, 2)).unwrap_err().to_string();
     assert!(said.contains("7 items and room for 8, and 2 of the input are new: too many by 1"), "{said}");
     assert_eq!(std::fs::read(&path).unwrap(), kept);
     assert_eq!(place.update(&path, &items(6, 2)), Ok(1));
     open_ours(&path, &draft(&items(0, 8))).unwrap();
-    // Nothing new is no error: the owner may want another key.
+    // Inserting nothing new is not an error: the owner may want another key.
     assert_eq!(place.update(&path, &items(0, 0)), Ok(0));
 }
 
@@ -328,7 +328,7 @@ fn an_interrupted_update_is_gone_on_with_and_the_filter_is_there_until_then() {
     assert_eq!(stopped, Err(Error::Cancelled));
     assert_eq!(std::fs::read(&path).unwrap(), before);
     let begun = Owned::read(Reader::open_part(&place.path("f.part"), &FILTER, &IDENTITY).unwrap()).unwrap();
-    // Of other items it is not gone on with.
+    // It is not resumed with other items.
     let said = place.update(&path, &items(300, 51)).unwrap_err().to_string();
     assert!(said.contains("the beginning of another filter"), "{said}");
     assert_eq!(place.update(&path, &more), Ok(50));
@@ -392,7 +392,7 @@ fn files_that_were_changed_are_refused() {
     let path = place.build("f", &set, [5, 3]);
     let public = place.export(&path, "public");
     let spoiled = place.path("spoiled");
-    // Ours: each byte is sealed.
+    // Our own file: each byte is sealed.
     let good = std::fs::read(&path).unwrap();
     for at in [0, 9, 11, 20, 50, HEAD - 1, HEAD, HEAD + 400, good.len() - 1] {
         let mut bytes = good.clone();
@@ -404,7 +404,7 @@ fn files_that_were_changed_are_refused() {
         std::fs::write(&spoiled, &good[..length]).unwrap();
         refused(open_ours(&spoiled, &draft(&set)), &spoiled);
     }
-    // The public part: so is each byte of it.
+    // The public part: each byte is covered by the digest.
     let good = std::fs::read(&public).unwrap();
     let head = cells(&public).0.encode().len();
     for at in 0..head {
@@ -429,7 +429,7 @@ fn files_that_were_changed_are_refused() {
     refused(open_public(place.0.path()), place.0.path());
 }
 
-/// Heads with sizes that nobody has: they size nothing.
+/// Heads with impossible sizes, for which no memory is allocated.
 #[test]
 fn sizes_that_no_filter_has_are_refused() {
     for (capacity, queries) in
@@ -442,7 +442,7 @@ fn sizes_that_no_filter_has_are_refused() {
     assert_eq!(facts.to_string(), "abababababababab (for 10 items and a partner's 20)");
 }
 
-/// What a peer could pass off as its own has other positions.
+/// Under another owner, a filter has other positions.
 #[test]
 fn positions_are_of_the_owner_and_first_parts_of_the_key() {
     let mut seen = HashSet::new();
