@@ -1,12 +1,12 @@
-//! The audit log: one line of JSON when a run starts, and one when it ends. It shows those responsible for the data
-//! with whom it was used, and lets repeated runs be noticed.
+//! The audit log: one line of JSON when a run starts, and one when it ends. It shows those responsible for the data with whom
+//! it was used, and makes repeated runs noticeable.
 //!
 //! The log contains none of the data. Our set appears as a digest under a key derived from our identity, so a reader
 //! without the identity cannot test guesses against it. A run counts once it has started, even if it failed: a peer
 //! that breaks off may have its result.
 //!
-//! Each line ends with a `check` of what stands before it. A line whose check is wrong, because somebody or the disk changed it,
-//! is none of ours. Lines of earlier versions have no check.
+//! Each line ends with a `check` of the text before it. A line whose check is wrong, because someone or the disk changed it,
+//! does not count as an entry. Lines of earlier versions have no check.
 
 use crate::error::{Error, Result, Seat};
 use crate::hash::{ItemHash, SessionId};
@@ -30,7 +30,7 @@ use std::num::NonZeroU8;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
-/// Longer than any line that we write.
+/// Maximum length of a line in bytes, longer than any that we write.
 const LONGEST_LINE: u64 = 1 << 16;
 /// How often a log may be replaced while we wait for its lock.
 const ROTATIONS: usize = 8;
@@ -39,11 +39,11 @@ const ROTATIONS: usize = 8;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Entry {
-    /// The time by this machine's clock: RFC 3339, UTC.
+    /// The time of the event on this machine's clock: RFC 3339, UTC.
     pub time: String,
     /// The session's id, the same on both sides.
     pub session: String,
-    /// What happened.
+    /// The recorded event.
     #[serde(flatten)]
     pub event: Event,
 }
@@ -55,9 +55,9 @@ pub struct Entry {
 pub enum Event {
     /// A run starts. So far only the sizes of the sets have been revealed.
     Start(Run),
-    /// A job goes on that started before, under the same session's id. It counts as one run with that start.
+    /// A job is resumed that started before, under the same session's id. It counts as one run with that start.
     Resume(Run),
-    /// Our side allowed a check: both sides agreed on the terms, and nothing more was asked for.
+    /// Our side allowed a check: both sides agreed on the terms, and did nothing more.
     Check(Run),
     /// Our side refused the run. The peer may know our size.
     Refused(Run),
@@ -68,7 +68,7 @@ pub enum Event {
     End(End),
 }
 
-/// The run, and with whom.
+/// The facts about a run, including its other parties.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Run {
@@ -85,13 +85,13 @@ pub struct Run {
     pub our: Option<String>,
     /// Size of our set, as announced.
     pub items: usize,
-    /// How our side and the others allowed it to be computed: protocols, with their groups. Absent in old logs.
+    /// The protocols, with their groups, that our side and the others allowed. Absent in old logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Allowed>,
-    /// Why by this protocol, if it was picked of several.
+    /// The reason for picking this protocol, if it was picked among several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Whether another party learns something of our rows though its set is small, because our side allowed that.
+    /// Whether another party learns something about our rows although its set is small, because our side allowed that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_small: bool,
     /// Whether the run was held to a check.
@@ -111,13 +111,13 @@ pub struct Run {
     pub version: String,
 }
 
-/// Who allowed what, of the ways to compute an operation.
+/// The ways to compute an operation that each side allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Allowed {
-    /// Our side, in the order in which it said so.
+    /// The ways that our side allowed, in its order.
     pub ours: Vec<String>,
-    /// The others.
+    /// The ways that the others allowed.
     pub theirs: Vec<String>,
 }
 
@@ -125,15 +125,15 @@ pub struct Allowed {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Participant {
-    /// Its seat in the run.
+    /// The party's seat in the run.
     #[serde(rename = "party", with = "super::as_number", default = "super::as_number::peer")]
     pub seat: Seat,
-    /// Its fingerprint; `None` on an unprotected connection.
+    /// The party's fingerprint; `None` on an unprotected connection.
     pub peer: Option<String>,
-    /// Its name in our address book; in a run of several, that in the list of the parties.
+    /// The party's name in our address book, or in a run of several in the list of the parties.
     #[serde(rename = "peer_name")]
     pub name: Option<String>,
-    /// Size of its set, as announced; also 0 if the run ended before it announced one.
+    /// Size of the party's set, as announced; also 0 if the run ended before it announced one.
     #[serde(rename = "peer_items")]
     pub items: usize,
 }
@@ -172,15 +172,15 @@ fn read_parties<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Participant>, 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct End {
-    /// "done", or the kind of the error: "peer", "network", ...
+    /// `done`, or the kind of the error: `peer`, `network`, ...
     pub outcome: String,
-    /// What another party did, if the error is about one: "misbehaved" or "gave-up". Absent in old logs.
+    /// The fault of another party, if the error is about one: `misbehaved` or `gave-up`. Absent in old logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
-    /// That party's number, in a run of three or more.
+    /// The number of the party at fault, in a run of three or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub party: Option<NonZeroU8>,
-    /// What this party learned, in numbers, as in the report.
+    /// The numbers that we learned, as in the report.
     pub result: serde_json::Value,
     /// Bytes sent and received on the wire; `None` if the run failed.
     pub bytes: Option<(u64, u64)>,
@@ -189,15 +189,15 @@ pub struct End {
 }
 
 impl Entry {
-    /// An entry for an event that happens now.
+    /// Returns an entry for an event that happens now.
     pub fn now(session_id: &SessionId, event: Event) -> Entry {
         Entry { time: rfc3339(SystemTime::now()), session: name_of(session_id), event }
     }
 }
 
 impl Run {
-    /// A proposed run. `set` is the [`digest`] of our set, `values` that of the set with its values, and `prepared`
-    /// tells whether our offline half was prepared in advance.
+    /// Describes a proposed run. `set` is the [`digest`] of our set, `values` the digest of the set with its values, and
+    /// `prepared` tells whether our offline half was prepared in advance.
     pub fn new(
         proposal: &Proposal,
         our: Option<Fingerprint>,
@@ -225,7 +225,7 @@ impl Run {
         }
     }
 
-    /// Whether we answer to a filter of the peer in it: as the sender, and as the receiver where the result goes back.
+    /// Whether we answer to the peer's filter in this run: as the sender, and as the receiver if both get the result.
     pub fn answers_to_filter(&self) -> bool {
         let offer = |protocol: &Protocol| {
             let operation = operations::ALL.into_iter().find(|operation| operation.name == self.operation);
@@ -243,8 +243,7 @@ impl Run {
         if called.len() > 1 { format!("one of {}", called.join(", ")) } else { called.concat() }
     }
 
-    /// Whether the two runs have a party other than us in common. Names are ignored, since those in the address book
-    /// may change.
+    /// Whether the two runs have a party other than us in common. Names are ignored, since the address book may change.
     fn shares_a_party_with(&self, other: &Run) -> bool {
         self.parties.iter().any(|here| other.parties.iter().any(|there| here.peer == there.peer))
     }
@@ -281,13 +280,13 @@ impl Participant {
         }
     }
 
-    /// Its name, or else its fingerprint if it has one.
+    /// The party's name, or else its fingerprint if it has one.
     fn called(&self) -> &str {
         self.name.as_deref().or(self.peer.as_deref()).unwrap_or("somebody without TLS")
     }
 }
 
-/// A digest of a set and its values, independent of the order of the items, under a key derived from `identity`.
+/// Returns a digest of a set and its values, independent of the order of the items, under a key derived from `identity`.
 ///
 /// # Errors
 /// [`Error::Output`] if the set is on disk and cannot be read.
@@ -301,8 +300,8 @@ pub fn digest_key(identity: &Identity) -> Secret<[u8; 32]> {
 }
 
 fn digest_under(key: &Secret<[u8; 32]>, set: Set<'_>, values: &[i128], threads: &Threads) -> Result<String> {
-    // The sum of one pseudorandom number per item: independent of the order, without sorting. Two sets with the same
-    // sum are found only by chance, after 2^64 sets at least.
+    // The sum of one pseudorandom number per item, which is independent of the order without sorting. Two sets with the same
+    // sum are found only by chance, after at least 2^64 sets.
     let message = |i: u32, hash: &ItemHash, _: &[u8], to: &mut Vec<u8>| {
         to.extend_from_slice(hash);
         if let Some(value) = values.get(i as usize) {
@@ -312,20 +311,19 @@ fn digest_under(key: &Secret<[u8; 32]>, set: Set<'_>, values: &[i128], threads: 
     Ok(set.digest(const { &Items::new() }, threads, key, message)?.to_hex().to_string())
 }
 
-/// What the log says about earlier runs that have a party in common with the proposed one. That party can compare what
-/// it learned in both, and so can we.
+/// The earlier runs in the log that have a party in common with the proposed one. That party can compare its results of both,
+/// and so can we.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct History {
-    /// The number of such runs that started.
+    /// The number of earlier runs that started.
     pub runs: usize,
-    /// The last of them, compared with the proposed run.
+    /// The last earlier run, compared with the proposed one.
     pub last: Option<Earlier>,
-    /// Whether one of them had the same set of ours, and the same other parties with sets of the same sizes. If the
-    /// proposed run has values and earlier ones had some too, one of those must also have had the same values.
+    /// Whether an earlier run had the same set of ours, and the same other parties with sets of the same sizes. If the proposed
+    /// run has values, and earlier ones also had some, one of them must also have had the same values.
     pub known: bool,
-    /// The number of runs with the same parties and sizes without a digest of our set, if the proposed run has none
-    /// either.
+    /// The number of runs with the same parties and sizes but no digest of our set, if the proposed run has none either.
     pub undigested: usize,
     /// Numbers of the lines that are not entries, counted from 1.
     pub foreign: Vec<usize>,
@@ -335,12 +333,12 @@ pub struct History {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Earlier {
-    /// When it started.
+    /// The time when it started.
     pub time: String,
-    /// The operation that was run.
+    /// The operation that it computed.
     pub operation: String,
-    /// Whether our set was a different one. `None` if unknown: the number of items is the same, but the digests are
-    /// missing or under different keys.
+    /// Whether our set was different. `None` if unknown: the number of items is the same, but the digests are missing or under
+    /// different keys.
     pub our_set_differs: Option<bool>,
     /// Whether the other parties, or the sizes of their sets, were different.
     pub theirs: Theirs,
@@ -348,34 +346,35 @@ pub struct Earlier {
 
 /// The other parties of a run and the sizes of their sets, compared with an earlier run.
 ///
-/// A party that joined or left counts as a change, whoever else took part: its whole set was added to the computation
-/// or removed from it.
+/// A party that joined or left counts as a change, independently of the others: its whole set was added to the computation or
+/// removed from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Theirs {
     /// The same parties with sets of the same sizes. We cannot know whether they are the same sets.
     Same,
-    /// The same parties, but the set of this one has a different size. The seat is that in the later run. Other sets
-    /// may have changed in size too.
+    /// The same parties, but the set of this one has a different size. The seat is the party's in the later run. Other sets may
+    /// have changed in size too.
     OtherSize(Seat),
     /// The parties are different.
     OtherParties,
 }
 
 impl History {
-    /// Whether, as far as the log shows, this run and an earlier one together may reveal more than either alone. That
-    /// is so if there are earlier runs, and none of them makes this one [`History::known`].
+    /// Whether, according to the log, this run and an earlier one together may reveal more than either alone. This is so if
+    /// there are earlier runs, and none of them makes this one [`History::known`].
     pub fn changed(&self) -> bool {
         self.runs > 0 && !self.known
     }
 
-    /// Whether the change is worth a new warning. Without digests, any run may have had a different set of ours; the
-    /// warning is given for the second run with the same sizes and not repeated after that.
+    /// Whether the change is worth a new warning. Without digests, our set may have been different in any run; the warning is
+    /// given for the second run with the same sizes and not repeated after that.
     pub fn is_news(&self) -> bool {
         self.changed() && self.undigested < 2
     }
 
-    /// A sentence about what the runs together reveal, if the sets have changed. `others` describes the other parties.
+    /// A sentence about the information that the runs together reveal, if the sets have changed. `others` describes the other
+    /// parties.
     pub fn warning(&self, others: &str) -> Option<String> {
         let last = self.last.as_ref().filter(|_| self.changed())?;
         let what: String = match (last.our_set_differs, last.theirs) {
@@ -428,16 +427,16 @@ impl AuditLog {
         }
     }
 
-    /// Who else can change it, if anybody. They can hide earlier runs, and no more: it keeps no run from being made.
+    /// A warning if other users can change the file. They can hide earlier runs, and no more: the log does not prevent runs.
     pub(crate) fn warning(&self) -> Option<String> {
         trusted::check("the audit log", &self.path, Whose::Given, &self.file)
             .unwrap_or_else(|e| Some(e.to_string()))
     }
 
-    /// Appends a line and syncs it to disk; otherwise the log stays as it was. The log is locked meanwhile.
+    /// Appends a line and syncs it to disk; on failure the log stays as it was. The log is locked meanwhile.
     ///
     /// # Errors
-    /// [`Error::Output`] if that fails, or another process has the lock for too long.
+    /// [`Error::Output`] if that fails, or if another process holds the lock for too long.
     pub fn append(&self, entry: &Entry) -> Result<()> {
         let locked = self.locked()?;
         let done = self.write(entry);
@@ -483,8 +482,7 @@ impl AuditLog {
         done
     }
 
-    /// Locks the file that has the log's name. The inner error is that of the lock, on a file system without locks for
-    /// instance.
+    /// Locks the file that has the log's name. The inner error is about the lock, on a file system without locks for instance.
     fn lock(&mut self) -> Result<io::Result<()>> {
         for _ in 0..ROTATIONS {
             let locked = self.locked()?;
@@ -497,7 +495,7 @@ impl AuditLog {
         Err(unusable(&self.path, &io::Error::other("it keeps being replaced")))
     }
 
-    /// Locks the file that is open. The inner error is that of the lock.
+    /// Locks the open file. The inner error is about the lock.
     fn locked(&self) -> Result<io::Result<()>> {
         let start = Instant::now();
         loop {
@@ -561,7 +559,7 @@ impl AuditLog {
         Ok(false)
     }
 
-    /// All lines with something in them: their numbers, from 1, and their entries; `None` for what is none.
+    /// All non-empty lines: their numbers, from 1, and their entries, or `None` for a line that is not an entry.
     fn lines(&self) -> Result<impl Iterator<Item = Result<(usize, Option<Entry>)>>> {
         let failed = |e| unusable(&self.path, &e);
         (&self.file).seek(SeekFrom::Start(0)).map_err(failed)?;
@@ -585,8 +583,8 @@ impl AuditLog {
         Ok(std::iter::from_fn(move || next().map_err(failed).transpose()))
     }
 
-    /// In how many runs we have answered to a filter of one of these parties ([`Run::answers_to_filter`]), and the number of the
-    /// first line that is no entry, which may hide such a run.
+    /// The number of runs in which we answered to a filter of one of these parties ([`Run::answers_to_filter`]). Also returns
+    /// the number of the first line that is not an entry, which may hide such a run.
     ///
     /// # Errors
     /// [`Error::Output`] if the log cannot be read.
@@ -605,11 +603,11 @@ impl AuditLog {
         Ok((runs, foreign))
     }
 
-    /// The earlier runs that have a party in common with this one, whatever the operation: a union shows the same
+    /// The earlier runs that have a party in common with this one. The operation does not matter: a union reveals the same
     /// difference as an intersection.
     pub fn history(&self, run: &Run) -> Result<History> {
         let mut history = History::default();
-        // The last run with values, and whether one had ours: a count with our set reveals nothing about values.
+        // The last run with values, and whether any run had ours: a count with our set reveals nothing about values.
         let (mut valued, mut known_values) = (None, false);
         for line in self.lines()? {
             let (number, entry) = line?;
@@ -654,7 +652,7 @@ impl AuditLog {
     }
 }
 
-/// The entry in a line; `None` if it is not as we wrote it.
+/// The entry in a line; `None` if the line was changed or is not an entry.
 fn entry_in(line: &[u8]) -> Option<Entry> {
     match without_check(line) {
         Line::Unchecked => serde_json::from_slice(line).ok(),

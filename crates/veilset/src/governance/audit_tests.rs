@@ -34,7 +34,7 @@ fn participant(seat: Seat, peer: &str, items: usize) -> Participant {
     Participant { seat, peer: Some(peer.into()), name: None, items }
 }
 
-/// Who they are and how many items they have.
+/// Names of the parties, and sizes of their sets.
 type With<'a> = &'a [(&'a str, usize)];
 
 /// A run with these parties, numbered from 2.
@@ -91,7 +91,7 @@ fn earlier_runs_with_the_same_peer_count_if_they_started() {
     let log = log(&folder);
     let here = run("a", 1, 2, Some("x"));
     assert_eq!(log.history(&here).unwrap(), History::default());
-    // Runs with others, checks, refusals and ends do not count.
+    // Runs with other parties, checks, refusals and ends do not count.
     let end = End {
         outcome: "done".into(),
         fault: None,
@@ -157,7 +157,7 @@ fn a_change_is_told_once_and_since_the_last_run() {
     let log = log(&folder);
     let [x, y, z] = ["x", "y", "z"].map(|set| run("a", 1, 2, Some(set)));
     let union = |run: &Run| Run { operation: "union".into(), ..run.clone() };
-    // (the run, what it is told)
+    // (the run, the warning)
     let cases = [
         (x.clone(), None),
         (union(&x), None),
@@ -230,7 +230,7 @@ fn the_terms_of_a_run_have_keys_and_logs_of_old_are_read() {
     let expected = expected.map(|(key, value)| (key.to_string(), value.to_string()));
     assert_eq!(terms.into_iter().collect::<Vec<_>>(), expected);
 
-    // A line of version 0.1, whose terms have words.
+    // A line of version 0.1, whose terms have descriptions as keys.
     let old = r#"{"time":"2026-11-20T10:00:00Z","session":"07","event":"start","operation":"count","protocol":"dh",
         "role":"receiver","peer":"a","peer_name":null,"our":"us","items":1,"peer_items":2,"terms":{"--group":"curve25519",
         "who gets the result (--both)":"receiver"},"set":"x","prepared":false,"version":"0.1.0"}"#;
@@ -264,7 +264,7 @@ fn a_line_of_a_run_of_two_has_the_same_fields_in_every_version() {
     assert_eq!(line, expected);
     let Event::Start(read) = serde_json::from_value::<Entry>(line).unwrap().event else { panic!("no start") };
     assert_eq!(read, run);
-    // What is not known is null.
+    // Unknown fields are null.
     let unknown = testing::proposal(hello(&SUM, Role::Receiver), 3, testing::peer(5, false));
     let mut run = Run::new(&unknown, None, None, Some("v"), true);
     run.terms.clear();
@@ -291,7 +291,7 @@ fn a_line_of_a_run_of_several_has_a_list_and_is_read_as_it_was_written() {
             line["parties"][0],
             serde_json::json!({"party": 2, "peer": "a", "peer_name": null, "peer_items": 2})
         );
-        // A program that knows runs of two only must not take it for one.
+        // A program that knows only runs of two must not take the line for one.
         assert_eq!(line.get("peer_items"), None);
         assert_eq!(serde_json::from_value::<Entry>(line.clone()).unwrap(), entry);
         for parties in [serde_json::json!([]), serde_json::json!(null)] {
@@ -327,7 +327,7 @@ fn an_earlier_run_counts_if_it_was_with_one_of_the_parties() {
         (&[("a", 2), ("b", 4)], "x", 1, Some("and party 3's set has changed in size since")),
         (&[("b", 4), ("a", 2)], "x", 1, Some("and party 2's set has changed in size since")),
         (&[("a", 3), ("b", 2)], "y", 1, Some("and our set and party 2's have changed since")),
-        // One common party is enough, whoever the others are.
+        // One common party is enough, independently of the others.
         (&[("b", 3), ("c", 2)], "x", 1, Some("and the parties have changed since")),
         (&[("c", 9), ("a", 2)], "y", 1, Some("and our set has changed and so have the parties since")),
         (&[("a", 2)], "x", 1, Some("and the parties have changed since")),
@@ -394,7 +394,7 @@ fn a_count_does_not_make_other_values_known() {
     let log = log(&folder);
     let at = |size| run("a", 1, size, Some("x"));
     let sum = |values: &str, size| Run { operation: "sum".into(), values: Some(values.into()), ..at(size) };
-    // (the run, what it is told)
+    // (the run, the warning)
     let cases = [
         (at(2), None),
         (sum("v", 2), None),
@@ -442,7 +442,7 @@ fn a_line_that_was_changed_is_none_of_ours_and_one_without_a_check_is_of_an_earl
     start(&log, &this);
     let good = std::fs::read_to_string(&log.path).unwrap();
     assert!(good.ends_with("\"}\n") && good.contains(CHECK));
-    // No bit that the disk changes hides the run without a word, or makes it another.
+    // A bit that changes on disk can neither hide the run unnoticed nor turn it into another.
     for at in 0..good.len() - 1 {
         for bit in 0..8 {
             let mut bad = good.clone().into_bytes();
@@ -482,7 +482,7 @@ fn nobody_waits_for_ever_for_a_log_that_is_locked() {
     std::thread::scope(|s| {
         let (over, ends) = std::sync::mpsc::channel::<()>();
         let other = &other;
-        // Who waits without a limit gets the lock in the end, and is found out.
+        // An append that waits without a limit gets the lock in the end, which fails the test.
         s.spawn(move || {
             if ends.recv_timeout(10 * PATIENCE) == Err(RecvTimeoutError::Timeout) {
                 other.unlock().unwrap();
@@ -497,7 +497,7 @@ fn nobody_waits_for_ever_for_a_log_that_is_locked() {
         drop(over);
     });
     assert_eq!(log.path.metadata().unwrap().len(), 0);
-    // One that lets go of it in time is waited for.
+    // An append waits for a lock that is released in time.
     let (entry, log) = (&entry, &log);
     std::thread::scope(|s| {
         let (begun, begins) = std::sync::mpsc::channel();

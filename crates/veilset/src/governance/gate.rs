@@ -1,10 +1,10 @@
-//! Allows or refuses a run, by policy and history, and writes the audit log. The program uses it, and so can any user
-//! of the library.
+//! Allows or refuses a run, according to policy and history, and writes the audit log. Both the program and users of the
+//! library use it.
 //!
-//! A [`Gate`] is an [`Approval`] for [`run_if`](crate::session::run::run_if) and [`check`](crate::session::run::check).
-//! Before connecting to the peer, [`Gate::new`] refuses a run that the policy forbids in any case, or that could not be
-//! logged. Once the sizes are known, the gate decides again: it compares the run with earlier ones with the same
-//! parties, and logs the start of the run. [`Gate::end`] logs its end.
+//! A [`Gate`] is an [`Approval`] for [`run_if`](crate::session::run::run_if) and [`check`](crate::session::run::check). Before
+//! connecting to the peer, [`Gate::new`] refuses a run that the policy forbids in any case, or that could not be logged. Once
+//! the sizes are known, the gate decides again. It compares the run with earlier ones with the same parties, and logs the start
+//! of the run. [`Gate::end`] logs its end.
 //!
 //! ```
 //! use veilset::channel::{Channel, WireCount};
@@ -70,7 +70,7 @@ use crate::spelling::{ALLOW_SMALL, MIN_COUNT, setting};
 use std::io;
 use std::path::Path;
 
-/// What a gate decides by, and where its warnings go.
+/// The basis of a gate's decisions, and the receiver of its warnings.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
     /// The policy, made for the other parties of the run.
@@ -81,9 +81,10 @@ pub struct Setup<'a> {
     pub identity: Option<&'a Identity>,
     /// Whether our offline half was prepared in advance.
     pub prepared: bool,
-    /// Whether our rows may show to a party that announces fewer than [`SMALL_SET`] items, where the policy says nothing of it.
+    /// Whether our rows may be revealed to a party that announces fewer than [`SMALL_SET`] items, if no rule of the policy
+    /// decides this.
     pub allow_small: bool,
-    /// The check that the run is held to ([`Review`]), and what messages call it.
+    /// The check that the run must match ([`Review`]), and its name in messages.
     pub checked: Option<(&'a Review, &'a Path)>,
     /// Receives warnings: problems that do not stop the run, but that the person responsible for the data should see.
     pub warn: &'a dyn Fn(&str),
@@ -110,7 +111,7 @@ const MAX_FILTER_RUNS: &str = "max-filter-runs";
 pub struct Gate<'a> {
     setup: Setup<'a>,
     log: Option<AuditLog>,
-    /// What our side was asked to do.
+    /// The operation and the role that our side was asked for.
     asked: (&'static Operation, Role),
     our: Option<Fingerprint>,
     /// The digest of our set.
@@ -124,11 +125,11 @@ pub struct Gate<'a> {
 }
 
 impl<'a> Gate<'a> {
-    /// Makes the checks that need no peer, and opens the log: if it cannot be written, that is best found out before
-    /// contacting the peer. How long this takes depends on our data.
+    /// Makes the checks that need no peer, and opens the log, so that an unwritable log is noticed before contacting the peer.
+    /// The time this takes depends on our data.
     ///
     /// # Errors
-    /// [`Error::Refused`] by the policy, and [`Error::Output`] for a log that cannot be used.
+    /// [`Error::Refused`] if the policy forbids the run, and [`Error::Output`] for a log that cannot be used.
     pub fn new(request: &Request<'_>, setup: Setup<'a>) -> Result<Gate<'a>> {
         let Setup { policy, audit_log, identity, .. } = setup;
         policy.permits(&Intent::of(request))?;
@@ -163,8 +164,8 @@ impl<'a> Gate<'a> {
         Ok(Gate { setup, log, asked, our, set, values, allowed: None, begun: None })
     }
 
-    /// Logs how a run ended, `seconds` after the connection was made. If our side had allowed a run that never started,
-    /// this logs [`Event::Declined`] instead, since the peer may know our size.
+    /// Logs how a run ended, `seconds` after the connection was made. If our side had allowed a run that never started, logs
+    /// [`Event::Declined`] instead, since the peer may know our size.
     ///
     /// # Errors
     /// [`Error::Output`] if the log could not be written. That does not change the outcome of the run.
@@ -198,7 +199,7 @@ impl<'a> Gate<'a> {
         Run { checked, ..Run::new(proposal, self.our, set, values, self.setup.prepared) }
     }
 
-    /// The same, of which all sizes are known.
+    /// The run, once all sizes are known.
     fn sized(&self, proposal: &Proposal) -> Run {
         Run { allow_small: self.setup.allow_small && self.small(proposal).is_some(), ..self.run(proposal) }
     }
@@ -211,7 +212,7 @@ impl<'a> Gate<'a> {
                     .into(),
             ));
         }
-        // The peer holds us to what was agreed, whatever request the gate was made for.
+        // The peer relies on the agreement, whatever the gate's request was.
         if (proposal.hello.operation, proposal.hello.role) != self.asked {
             return Err(Error::Bug("the run is not the one that its gate was made for".into()));
         }
@@ -220,7 +221,7 @@ impl<'a> Gate<'a> {
         self.permits_small(proposal)?;
         self.setup.checked.map_or(Ok(()), |(checked, name)| checked.permits(name, self.our, proposal))?;
         match &self.log {
-            // It was compared and counted when it began.
+            // The run was compared and counted when it began.
             Some(log) if self.goes_on(log, proposal, run)? => Ok(()),
             Some(log) => {
                 self.budget(log, run)?;
@@ -231,13 +232,13 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// A party that learns something of our rows and has a small set, of which the policy says nothing.
+    /// The party that learns something about our rows, if its set is small and no rule decides about its size.
     fn small<'p>(&self, proposal: &'p Proposal) -> Option<&'p Party> {
         let unruled = |party: &Party| self.setup.policy.min_peer_size(party.seat).is_none();
         learner(proposal).filter(|party| unruled(party) && party.announced.size < SMALL_SET)
     }
 
-    /// Refuses a small set of a party that learns something of our rows.
+    /// Refuses a small set of a party that learns something about our rows.
     fn permits_small(&self, proposal: &Proposal) -> Result<()> {
         match self.small(proposal) {
             Some(party) if !self.setup.allow_small => Err(Error::refused(format!(
@@ -251,7 +252,7 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Whether this is a job that goes on, whose start is in the log.
+    /// Whether this is a resumed job whose start is in the log.
     fn goes_on(&self, log: &AuditLog, proposal: &Proposal, run: &Run) -> Result<bool> {
         proposal.job.map_or(Ok(false), |job| log.has_start(&job, run))
     }
@@ -266,8 +267,8 @@ impl<'a> Gate<'a> {
         spared(policy, most, log, &parties.cloned().collect::<Vec<_>>(), &run.others())
     }
 
-    /// Looks at the log again before the run starts: another run, of which nobody was warned, may have started since
-    /// our side was asked. `unlocked` says why the log could not be locked.
+    /// Reads the log again before the run starts: another run may have started since our side was asked, which no warning
+    /// mentioned. `unlocked` is the error if the log could not be locked.
     fn second_look(&self, log: &AuditLog, run: &Run, unlocked: Option<&io::Error>) -> Result<()> {
         let policy = self.setup.policy;
         if policy.max_filter_runs().is_some() && run.answers_to_filter() {
@@ -314,8 +315,8 @@ impl<'a> Gate<'a> {
     }
 }
 
-/// Refuses that we answer to a filter of this peer, if the policy limits how often and that is used up, or nobody counts. It is
-/// what the [`Gate`] says at last, for a planner to know.
+/// Refuses an answer to a filter of this peer if the policy limits such runs, and the limit is reached or there is no log to
+/// count them. The [`Gate`] decides the same later; this function lets a planner know in advance.
 ///
 /// # Errors
 /// [`Error::Refused`], and [`Error::Output`] for a log that cannot be used.
@@ -331,7 +332,7 @@ pub fn permits_filter(policy: &Policy, audit_log: Option<&Path>, peer: Option<Fi
     }
 }
 
-/// Refuses another answer to a filter of these parties.
+/// Refuses another answer to a filter of these parties, unless the limit leaves room for it.
 fn spared(policy: &Policy, most: u64, log: &AuditLog, peers: &[Option<String>], name: &str) -> Result<()> {
     match log.filter_runs(peers)? {
         (_, Some(line)) => policy.refuses(
@@ -357,8 +358,8 @@ fn uncounted(policy: &Policy) -> Result<()> {
     )
 }
 
-/// What the receiver of a sum is to know, if the sender would learn the sum over a single match: that is a value of its own,
-/// which tells it what matches. Nothing, if the policy says how many must match.
+/// The warning for the receiver of a sum if the sender would learn the sum over a single match. This is one of the sender's own
+/// values, which tells it the matching item. `None` if the policy sets a minimum of matches.
 fn single_value(request: &Request<'_>, policy: &Policy) -> Option<String> {
     let Request { operation, role, ref terms, .. } = *request;
     let shown = operation.uses.values && role == Role::Receiver && terms.min_count <= 1;
@@ -371,14 +372,14 @@ fn single_value(request: &Request<'_>, policy: &Policy) -> Option<String> {
     })
 }
 
-/// The other party that learns something of our rows, if one does: the peer, or the leader of several.
+/// Returns the other party that learns something about our rows, if any: the peer, or the leader of several parties.
 pub fn learner(proposal: &Proposal) -> Option<&Party> {
     let Hello { operation, role, terms, .. } = &proposal.hello;
-    // Of several, the leader has the lowest seat.
+    // The leader of several parties has the lowest seat.
     Some(proposal.parties.peer()).filter(|_| operation.shows(role.other(), terms))
 }
 
-/// Why a log that cannot be locked is not enough.
+/// The reason to refuse a run if the log cannot be locked.
 fn not_locked(e: &io::Error) -> String {
     format!(
         "the audit log cannot be locked ({e}), so a run that starts at the same time may go unnoticed. Put the log on a \
@@ -436,7 +437,7 @@ impl Approval for Gate<'_> {
                 }),
             });
             if started.is_err() {
-                // Our side ended it after all, not the peer.
+                // Our side ended the run after all, not the peer.
                 self.allowed = None;
                 let _ = log.append(&entry(Event::Refused(run)));
             }

@@ -33,7 +33,7 @@ fn proposal(session: u8, our_size: usize) -> Proposal {
     Proposal { session_id, ..testing::proposal(hello, our_size, who_is(Some(peer()))) }
 }
 
-/// Our side: an identity, a log, and what it was warned of.
+/// Our side: an identity, a log, and the warnings it received.
 struct Side {
     identity: Identity,
     folder: tempfile::TempDir,
@@ -57,7 +57,7 @@ impl Side {
         log.lines().map(|line| entry(line)["event"].as_str().unwrap().to_string()).collect()
     }
 
-    /// A gate for a set of these items, and what it is told by `f`.
+    /// Calls `f` with a gate for a set of these items and a proposal.
     fn with<T>(&self, items: &[&str], repeats: Repeats, f: impl FnOnce(&mut Gate<'_>, Proposal) -> T) -> T {
         let set: ItemSet = items.iter().collect();
         let request = Request::new(&COUNT, Role::Receiver, &set);
@@ -122,7 +122,7 @@ fn what_needs_no_peer_is_refused_before_the_log_is_touched() {
 #[test]
 fn the_log_says_what_became_of_a_run() {
     let side = Side::new();
-    // Allowed by us but not by the peer.
+    // Our side allowed the run but the peer did not.
     side.with(&["a"], Repeats::Warn, |gate, proposal| {
         gate.approve(&proposal).unwrap();
         gate.end(Err(&Error::Cancelled), 0.5).unwrap();
@@ -329,7 +329,7 @@ fn a_run_of_several_is_judged_logged_and_remembered_with_all_of_them() {
         serde_json::json!({"party": 2, "peer": south, "peer_name": "south", "peer_items": 5})
     );
     assert_eq!((&lines[1]["fault"], &lines[1]["party"]), (&"gave-up".into(), &3.into()));
-    // A repetition is nothing new. A different size is, and so is a different list.
+    // A repetition is not new. A different size or list is.
     run(three(), &Error::Cancelled);
     assert_eq!(warned.borrow().len(), 0, "{warned:?}");
     run(several(&[(2, 5), (3, 7)]), &Error::Cancelled);
@@ -457,7 +457,7 @@ fn answers_to_filters_are_counted_by_peer_and_refused_beyond_the_limit() {
         gate.begins(&proposal)
     };
     let (sender, receiver) = (Role::Sender, Role::Receiver);
-    // Without a limit they are counted too; runs that count nothing come in between.
+    // Without a limit, the runs are counted too; runs that do not count come in between.
     go(&DC17, sender, false, peer(), None, true).unwrap();
     go(&DC17, receiver, false, peer(), None, true).unwrap();
     go(&CWPRF, sender, false, peer(), None, true).unwrap();
@@ -468,7 +468,7 @@ fn answers_to_filters_are_counted_by_peer_and_refused_beyond_the_limit() {
     };
     let said = go(&DC17, sender, false, peer(), Some(2), true).unwrap_err().to_string();
     assert!(said.contains("\"max-filter-runs\"") && said.contains("in 2 runs, and 2 are allowed"), "{said}");
-    // The receiver answers only where the result goes back.
+    // The receiver answers only if both get the result.
     go(&DC17, receiver, false, peer(), Some(2), true).unwrap();
     assert!(is_refused(go(&DC17, receiver, true, peer(), Some(2), true)));
     go(&DC17, receiver, true, peer(), Some(3), true).unwrap();
@@ -476,10 +476,10 @@ fn answers_to_filters_are_counted_by_peer_and_refused_beyond_the_limit() {
     // Other peers, other protocols.
     go(&DC17, sender, false, other, Some(2), true).unwrap();
     go(&CWPRF, sender, false, peer(), Some(0), true).unwrap();
-    // Nobody counts without a log.
+    // Without a log, no runs are counted.
     assert!(is_refused(go(&DC17, sender, false, peer(), Some(100), false)));
     go(&DC17, sender, false, peer(), None, false).unwrap();
-    // A run that started meanwhile is seen before ours starts.
+    // A run that started meanwhile is noticed before ours starts.
     let rules = Rules { max_filter_runs: Some(4), repeats: Some(Repeats::Allow), ..Rules::default() };
     let policy = Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer()))], &|_| None).unwrap();
     let setup = Setup { audit_log: Some(&log), identity: Some(&side.identity), ..Setup::new(&policy, &warn) };
@@ -533,7 +533,7 @@ fn a_job_that_goes_on_counts_with_its_start_and_only_if_the_log_has_that() {
             gate.end(Err(&Error::Cancelled), 0.5)
         })
     };
-    // The set of the job that began is that of its start, whatever was run since.
+    // The set of a resumed job is compared with its start, not with any run since.
     side.run(&["b"], Repeats::Allow).unwrap();
     for _ in 0..3 {
         resumed(&["a"], 7, Repeats::Refuse).unwrap();
@@ -542,13 +542,13 @@ fn a_job_that_goes_on_counts_with_its_start_and_only_if_the_log_has_that() {
     assert_eq!(side.events()[4..], ["resume", "end"].repeat(3));
     let text = std::fs::read_to_string(side.log()).unwrap();
     assert!(!text.contains(&"63".repeat(32)) && text.lines().all(|line| line.contains(&"07".repeat(32))));
-    // Without its start, it is a run like any other.
+    // Without its start, a resumed job is a run like any other.
     assert!(is_refused(resumed(&["c"], 8, Repeats::Refuse)));
     resumed(&["a"], 8, Repeats::Refuse).unwrap();
     assert_eq!(side.events()[10..], ["refused", "start", "end"]);
 }
 
-/// Whoever picks: each protocol that our side allows the other must be one that the policy allows.
+/// Each protocol that our side offers must be allowed by the policy, whichever party picks.
 #[test]
 fn no_candidate_rests_on_more_than_the_policy_allows() {
     let set: ItemSet = ["a", "b"].iter().collect();
@@ -565,7 +565,7 @@ fn no_candidate_rests_on_more_than_the_policy_allows() {
     assert!(refused.to_string().contains("\"assumptions\""), "{refused}");
 }
 
-/// What a planner asks before the gate does, in the same cases.
+/// The planner's early question is answered as the gate would answer it.
 #[test]
 fn whether_a_filter_may_be_answered_is_known_before_the_peer_is() {
     let side = Side::new();
@@ -627,7 +627,7 @@ fn the_log_has_what_was_allowed_and_by_whom() {
     assert_eq!((line.get("why"), line.get("allow_small"), line.get("checked")), (None, None, None));
     let line = start(9, setup, Some("the best"));
     assert_eq!((&line["why"], &line["allow_small"]), (&"the best".into(), &true.into()));
-    // Where a rule decides, the option allows nothing; nor does it before a size is known.
+    // If a rule decides, the option changes nothing; nor does it before a size is known.
     let rules = Rules { min_peer_size: Some(2), repeats: Some(Repeats::Allow), ..Rules::default() };
     let ruled = Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer()))], &|_| None).unwrap();
     let line = start(9, Setup { policy: &ruled, ..setup }, None);
@@ -644,7 +644,7 @@ fn the_log_has_what_was_allowed_and_by_whom() {
 }
 
 /// A sum over a single match is a value of the sender, and tells it which item the receiver has. The receiver is warned, unless
-/// a number is agreed or the policy has one.
+/// a minimum is agreed or the policy sets one.
 #[test]
 fn the_receiver_of_a_sum_is_warned_of_a_sum_over_one_match() {
     let set: ItemSet = ["a"].iter().collect();
@@ -654,10 +654,10 @@ fn the_receiver_of_a_sum_is_warned_of_a_sum_over_one_match() {
         (&SUM, Role::Receiver, 0, none(), true),
         (&SUM, Role::Receiver, 1, none(), true),
         (&SUM, Role::Receiver, 2, none(), false),
-        // Whoever answers for the data has thought of it.
+        // The author of the policy has considered it.
         (&SUM, Role::Receiver, 0, least(0), false),
         (&SUM, Role::Receiver, 1, least(1), false),
-        // It learns the sum itself, or there is none.
+        // We learn the sum ourselves, or there is none.
         (&SUM, Role::Sender, 0, none(), false),
         (&COUNT, Role::Receiver, 0, none(), false),
     ];

@@ -1,10 +1,10 @@
-//! Control over runs: which ones are allowed, and what is logged about them.
+//! Control over runs: whether they are allowed, and how they are logged.
 //!
-//! A [`policy`] states which runs are allowed with which peers. [`audit`] keeps a log of runs. [`gate`] enforces the
-//! policy and writes the log, and holds a run to an earlier check of it ([`review`]); the program uses it as its
+//! A [`policy`] states which runs are allowed with which peers. [`audit`] keeps a log of runs. [`gate`] enforces the policy,
+//! writes the log, and compares a run with an earlier check of it ([`review`]). The program uses it as its
 //! [`crate::session::Approval`].
 
-/// A seat in files, as a number: none for the other party of a run of two.
+/// Serialises a seat in files as a number, or none for the other party of a run of two.
 mod as_number {
     use crate::error::Seat;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -18,7 +18,7 @@ mod as_number {
         Option::<NonZeroU8>::deserialize(from).map(Seat::from)
     }
 
-    /// Where there is none.
+    /// The default if there is no number.
     pub(super) fn peer() -> Seat {
         Seat::PEER
     }

@@ -1,5 +1,5 @@
-//! Which runs our side allows. The person responsible for the data decides this in advance, not the user who starts a
-//! run. Anything that no rule mentions is allowed, except a small set of another party ([`crate::params::SMALL_SET`]).
+//! The runs that our side allows. The person responsible for the data decides this in advance, not the user who starts a run.
+//! Anything that no rule mentions is allowed, except a small set of another party ([`crate::params::SMALL_SET`]).
 
 use crate::error::{Error, Result, Seat};
 use crate::net::Fingerprint;
@@ -20,12 +20,12 @@ pub struct Rules {
     /// The operations that are allowed.
     #[serde(deserialize_with = "names")]
     pub operations: Option<Vec<&'static Operation>>,
-    /// The roles that we may have in them.
+    /// The roles that we may have in the allowed operations.
     #[serde(deserialize_with = "names")]
     pub roles: Option<Vec<Role>>,
     /// The peers that are allowed, by name or fingerprint. Not permitted in the rules for one peer.
     pub peers: Option<Vec<String>>,
-    /// The minimum size of our set: a result on few items says much about each of them.
+    /// The minimum size of our set: a result on few items reveals much about each of them.
     pub min_our_size: Option<usize>,
     /// The minimum size of the peer's set: a small set may be chosen to ask about a few people.
     pub min_peer_size: Option<usize>,
@@ -38,9 +38,10 @@ pub struct Rules {
     pub insecure_plaintext: Option<bool>,
     /// Our columns that may be sent with our items; an empty list allows none.
     pub allowed_send_columns: Option<Vec<String>>,
-    /// Whether the result may be given to both sides. If not, a union may not tell its sender the number of matches, either.
+    /// Whether the result may be given to both sides. If not, a union may not reveal the number of matches to its sender,
+    /// either.
     pub both: Option<bool>,
-    /// The hard problems that a protocol may rest on ([`Assumption`]).
+    /// The hard problems that a protocol may assume ([`Assumption`]).
     #[serde(deserialize_with = "names")]
     pub assumptions: Option<Vec<Assumption>>,
     /// The protocols that may run.
@@ -50,28 +51,28 @@ pub struct Rules {
     pub malicious_sender: Option<bool>,
     /// What to do if the sets have changed since an earlier run with the same peer.
     pub repeats: Option<Repeats>,
-    /// The maximum number of runs in which we answer to the filter of one peer (dc17): as the sender, and as the receiver
-    /// where both get the result. What they show the peer adds up.
+    /// The maximum number of runs in which we answer to the filter of one peer (dc17): as the sender, and as the receiver if
+    /// both get the result. The information that these runs reveal to the peer adds up.
     pub max_filter_runs: Option<u64>,
     /// Rules for single peers, by name or fingerprint. They override the general rules, field by field.
     pub peer: BTreeMap<String, Rules>,
 }
 
-/// What to do about another run with the same peer if the sets have changed. Stricter values are greater.
+/// The reaction to another run with the same peer if the sets have changed. Stricter values are greater.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Repeats {
     /// Allow the run without a warning.
     Allow,
-    /// Warn about what it reveals.
+    /// Warn about the information it reveals.
     #[default]
     Warn,
     /// Refuse the run.
     Refuse,
 }
 
-/// What our side was asked to do, as far as that is known before meeting the peer.
+/// The request of our side, as far as it is known before connecting to the peer.
 #[derive(Debug, Clone, Copy)]
 pub struct Intent<'a> {
     /// The operation.
@@ -123,9 +124,9 @@ impl<'a> Intent<'a> {
 pub struct Policy {
     /// The parties, ordered by seat; empty if there is no policy.
     parties: Vec<PartyRules>,
-    /// Whether the policy has no rules for anybody.
+    /// Whether the policy file has no rules at all.
     empty: bool,
-    /// Where the rules come from, for messages; empty if there are none.
+    /// The source of the rules, for messages; empty if there are none.
     source: String,
 }
 
@@ -145,10 +146,10 @@ fn names<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Result
     names.iter().map(|name| name.parse().map_err(de::Error::custom)).collect::<Result<_, _>>().map(Some)
 }
 
-/// Deserializes a list of protocols, of two parties and of several.
+/// Deserializes a list of protocols, both for two parties and for several.
 fn protocols<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<&'static Protocol>>, D::Error> {
     let names = Vec::<String>::deserialize(from)?;
-    // One that this program is not built with does not run, whether it may or not.
+    // A protocol that this program is built without cannot run, whether it is allowed or not.
     let built = names.iter().filter(|name| protocols::not_built().all(|other| other != *name));
     built.map(|name| protocols::named(name).map_err(de::Error::custom)).collect::<Result<_, _>>().map(Some)
 }
@@ -176,7 +177,7 @@ impl Policy {
         if parties.is_empty() {
             return Err(Error::Bug("a policy for a run without other parties".into()));
         }
-        // Rules for other peers count here too, so look before they are set aside.
+        // Rules for other peers also count here, so check before they are set aside.
         let empty = rules == Rules::default();
         let of = |&(seat, fingerprint)| PartyRules::new(&rules, source, seat, fingerprint, named);
         let parties = parties.iter().map(of).collect::<Result<_>>()?;
@@ -189,7 +190,7 @@ impl Policy {
         known.eq(parties.iter().map(|party| (party.seat, party.fingerprint))) || self.empty
     }
 
-    /// What to do about repeated runs: the strictest rule of any party.
+    /// Returns the reaction to repeated runs: the strictest rule of any party.
     pub fn repeats(&self) -> Repeats {
         let repeats = self.parties.iter().map(|party| party.rules.repeats.unwrap_or_default());
         repeats.max().unwrap_or_default()
@@ -203,7 +204,7 @@ impl Policy {
         self.parties.iter().try_for_each(|party| self.judged(party, party.permits(intent)))
     }
 
-    /// Checks whether the operation may be computed like this.
+    /// Checks whether the operation may be computed with this choice.
     ///
     /// # Errors
     /// [`Error::Refused`].
@@ -243,7 +244,7 @@ impl Policy {
     /// # Errors
     /// [`Error::Refused`].
     pub fn permits_their_sizes(&self, proposal: &Proposal) -> Result<()> {
-        // A filter that was made in advance may hold more than its owner says.
+        // A filter that was made in advance may hold more items than its owner announces.
         let of_peer = proposal.hello.filter.as_ref().filter(|_| proposal.hello.role == Role::Sender);
         let capacity = of_peer.map_or(0, |facts| facts.capacity);
         for party in proposal.parties.iter() {
@@ -261,17 +262,17 @@ impl Policy {
         self.parties.iter().find(|party| party.seat == seat).and_then(|party| party.rules.min_peer_size)
     }
 
-    /// How many items must match at least for the sender of a sum to learn it, if the rules say so.
+    /// Returns the minimum number of matches for the sender of a sum to learn it, if a rule sets one.
     pub fn min_count(&self) -> Option<u64> {
         self.parties.iter().filter_map(|party| party.rules.min_count).max()
     }
 
-    /// How many runs we may answer to the filter of the peer of a run of two, if that is limited.
+    /// Returns the limit on the number of runs in which we answer to the filter of the peer of a run of two, if there is one.
     pub fn max_filter_runs(&self) -> Option<u64> {
         self.parties.iter().filter_map(|party| party.rules.max_filter_runs).min()
     }
 
-    /// Returns the error of a run that the rule `key` forbids, whoever the other parties are.
+    /// Returns the error of a run that the rule `key` forbids with any parties.
     pub fn refuses(&self, key: &str, what: impl Display) -> Result<()> {
         self.refuses_with("", key, what)
     }
@@ -297,7 +298,7 @@ impl Policy {
     }
 }
 
-/// Whether one party's rules allow something. If not: the key of the rule that forbids it, and the reason.
+/// Whether one party's rules allow something. If not, the key of the rule that forbids it, and the reason.
 type Judgement = Result<(), (&'static str, String)>;
 
 fn no(key: &'static str, what: impl Into<String>) -> Judgement {
@@ -458,7 +459,7 @@ fn list(names: &[impl Display]) -> String {
 }
 
 impl Rules {
-    /// These rules, falling back to `base` where they are silent. A new field does not compile until it is here.
+    /// These rules, with missing fields taken from `base`. A new field does not compile until it is added here.
     fn over(self, base: Rules) -> Rules {
         let Rules {
             operations,

@@ -37,7 +37,7 @@ const INTENT: Intent<'_> = Intent {
     malicious_sender: false,
 };
 
-/// The key by which it refuses, if it does.
+/// The key of the rule that refuses, if any.
 fn refused(result: Result<()>) -> Option<String> {
     let Err(Error::Refused(said)) = result else { return result.map(|()| None).unwrap() };
     assert!(said.contains("p.toml") && said.contains("Change the run"), "{said}");
@@ -73,7 +73,7 @@ fn each_rule_refuses_what_it_says_and_nothing_else() {
         (&only_sender, &INTENT, Some("roles")),
         (&minimum(5), &INTENT, None),
         (&minimum(6), &INTENT, Some("min-count")),
-        // For the sender and for other operations there is no minimum to insist on.
+        // For the sender and for other operations no minimum applies.
         (&minimum(6), &sender, None),
         (&minimum(6), &count, None),
         (&may_send(&["b", "a"]), &sends, None),
@@ -142,7 +142,7 @@ fn what_is_said_about_one_peer_counts_for_it_alone() {
     let receiver = Rules { roles: None, ..rules.clone() };
     assert_eq!(refused(policy(receiver.clone(), "south").permits(&INTENT)), None);
     assert_eq!(refused(policy(receiver, "north").permits(&INTENT)).as_deref(), Some("min-count"));
-    // What it does not say is inherited.
+    // Fields that a peer's rules do not set are inherited.
     assert_eq!(refused(policy(rules.clone(), "south").permits(&INTENT)).as_deref(), Some("roles"));
     assert_eq!(policy(rules.clone(), "south").repeats(), Repeats::Refuse);
     assert_eq!(policy(rules, "north").repeats(), Repeats::Warn);
@@ -213,7 +213,7 @@ fn a_run_of_several_is_allowed_if_it_is_allowed_with_each() {
     assert!(said.contains("refuses this run with party 3 by \"operations\": sum is not among"), "{said}");
     policy.permits_our_size(3).unwrap();
     assert_eq!(refused(policy.permits_our_size(2)).as_deref(), Some("min-our-size"));
-    // (the sizes of the sets, the party and what is said of its set)
+    // (the sizes of the sets, the party and the reason about its set)
     let sizes = [
         ((9, 6), None),
         ((4, 6), Some("run with party 2 by \"min-peer-size\": party 2's set has 4 items")),
@@ -240,7 +240,7 @@ fn a_run_of_several_is_allowed_if_it_is_allowed_with_each() {
         said.contains(&format!("party 2 {} is not among the allowed peers", fingerprint("north"))),
         "{said}"
     );
-    // Rules for fewer, more or other parties are rules for a different run, and rules for nobody allow nothing.
+    // Rules for fewer, more or other parties are rules for a different run, and rules for no parties allow nothing.
     let three = Parties::new(party(2, "north", 9), vec![party(3, "south", 6), party(4, "x", 9)]);
     for other in [&turned, &others, &three, &Parties::from(party(2, "north", 9))] {
         assert!(!policy.is_for(other) && !for_several(rules.clone(), other).is_for(&both));
@@ -292,7 +292,7 @@ fn only_the_protocols_of_the_policy_run() {
     }
 }
 
-/// Each assumption of a choice must be allowed, by the rules for each party.
+/// The rules for each party must allow each assumption of a choice.
 #[test]
 fn what_a_protocol_rests_on_must_be_allowed() {
     let with = |assumptions: &[Assumption]| {
@@ -306,7 +306,7 @@ fn what_a_protocol_rests_on_must_be_allowed() {
         assert_eq!(refused(refuses).as_deref(), Some("assumptions"));
     }
     assert!(vole(&ddh).unwrap_err().to_string().contains("intersect by vole rests on lpn"));
-    // Identifiers rest on what their union does, and on what makes them.
+    // Identifiers assume everything that their union does, and the assumptions of their construction.
     assert!(ddh.permits_choice(&ID, Choice::of(&CWPRF)).is_err());
     let parties = Parties::new(party(2, "north", 9), vec![party(3, "south", 9)]);
     let south = Rules { assumptions: Some(vec![Assumption::Ddh]), ..Rules::default() };
@@ -326,7 +326,7 @@ fn a_receiver_is_made_secure_where_the_policy_wants_it() {
     assert_eq!(refused(policy.permits(&not)).as_deref(), Some("malicious-sender"));
 }
 
-/// A peer's filter may hold more than the peer says.
+/// A peer's filter may hold more items than the peer announces.
 #[test]
 fn the_capacity_of_a_filter_counts_as_the_size_of_its_owner() {
     let policy = policy(Rules { max_peer_items: Some(10), ..Rules::default() }, "north");
@@ -338,6 +338,6 @@ fn the_capacity_of_a_filter_counts_as_the_size_of_its_owner() {
     assert_eq!(with(Role::Sender, 10), Ok(()));
     let said = with(Role::Sender, 11).unwrap_err().to_string();
     assert!(said.contains("filter is for 11 items, more than 10"), "{said}");
-    // Our own is nobody else's.
+    // Our own filter does not count as another party's set.
     assert_eq!(with(Role::Receiver, 11), Ok(()));
 }

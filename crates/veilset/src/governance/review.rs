@@ -1,11 +1,11 @@
-//! What a check showed, kept in a file, so that the run is held to it.
+//! The outcome of a check, kept in a file, so that the run can be compared with it.
 //!
-//! Whoever reviews a run looks at its check: with whom, by which terms and protocol, on which columns, at which sizes. A run that
-//! is held to the check is by that protocol, and is refused if anything else of this differs. What stands in the columns is not in
-//! the file, nor whether workers run the shards of a job.
+//! The reviewer of a run looks at its check: the parties, terms, protocol, columns and sizes. A run that must match the check
+//! uses its protocol, and is refused if any of the rest differs. The file contains no data of the columns, nor whether workers
+//! run the shards of a job.
 //!
-//! The file is a line of JSON, which ends with a `check` of what stands before it, as in the audit log: against a disk that
-//! changes it, not against people.
+//! The file is a line of JSON that ends with a `check` of the text before it, as in the audit log. This detects changes on
+//! disk, not forgery.
 
 use crate::error::{Error, Result, Seat};
 use crate::net::Fingerprint;
@@ -22,14 +22,15 @@ use std::io::Read;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The form of the file.
+/// The version of the file's format.
 const FORM: u32 = 1;
-/// Longer than any file of ours: at most 31 others, terms that the hello bounds, and the names of our columns.
+/// Maximum length of a file in bytes, longer than any of ours: at most 31 others, terms that the hello bounds, and the names of
+/// our columns.
 const LONGEST: u64 = 1 << 20;
-/// Terms that a run has otherwise than its check, or when it goes on.
+/// Terms in which a run differs from its check, or a resumed one from its start.
 const OWN: [&str; 2] = ["purpose", "job"];
 
-/// What a check showed.
+/// The outcome of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Review {
@@ -41,18 +42,18 @@ pub struct Review {
     columns: Columns,
     parties: Vec<Other>,
     terms: BTreeMap<String, String>,
-    /// Who could change its file.
+    /// A warning if other users could change the file.
     #[serde(skip)]
     warning: Option<String>,
 }
 
-/// The columns of our table that a run looks at. The peer is told their number, not their names.
+/// The columns of our table that a run uses. The peer learns their number, not their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Columns {
-    /// The key.
+    /// The key columns.
     pub key: Vec<String>,
-    /// The values, if there are any.
+    /// The column of the values, if there are any.
     pub values: Option<String>,
 }
 
@@ -67,7 +68,7 @@ struct Other {
 }
 
 impl Review {
-    /// What is proposed, to us with this fingerprint and these columns.
+    /// The review of a proposed run, given our fingerprint and our columns.
     pub fn of(our: Option<Fingerprint>, columns: Columns, proposal: &Proposal) -> Review {
         let name = |fingerprint: Option<Fingerprint>| fingerprint.map(|one| one.to_string());
         let parties = proposal.parties.iter().map(|party| Other {
@@ -89,7 +90,7 @@ impl Review {
         }
     }
 
-    /// The line that its file consists of.
+    /// Returns the line that the file consists of.
     ///
     /// # Errors
     /// [`Error::Bug`].
@@ -98,10 +99,10 @@ impl Review {
         line.ok_or_else(|| Error::Bug("a review is not JSON".into()))
     }
 
-    /// Reads a file. Of one that others may change there is a [`Review::warning`].
+    /// Reads a file. If other users may change it, there is a [`Review::warning`].
     ///
     /// # Errors
-    /// [`Error::Usage`] for one that every user can change, that cannot be read, is damaged, or is no check.
+    /// [`Error::Usage`] for a file that every user can change, that cannot be read, is damaged, or is not a check.
     pub fn load(path: &Path) -> Result<Review> {
         let unusable = |why: String| {
             Error::usage(format!(
@@ -125,22 +126,22 @@ impl Review {
         }
     }
 
-    /// What to tell the user of the file that it was loaded from: who else could change it, if anybody.
+    /// Returns a warning if other users could change the file that the review was loaded from.
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
 
-    /// The protocol and the group by which the run was to be computed.
+    /// Returns the protocol and the group of the checked run.
     ///
     /// # Errors
-    /// [`Error::Usage`] if this version does not know it.
+    /// [`Error::Usage`] if this version does not know them.
     pub fn choice(&self) -> Result<Choice> {
         let term = |key| self.terms.get(key).map_or("", String::as_str);
         Choice::named(term("protocol"), term("group"))
             .map_err(|what| Error::usage(format!("the check has {what}")))
     }
 
-    /// Refuses other columns of ours than those of the check, of which the file is called `name`.
+    /// Refuses columns that differ from those of the check in the file `name`.
     ///
     /// # Errors
     /// [`Error::Refused`].
@@ -166,10 +167,10 @@ impl Review {
         ))
     }
 
-    /// Refuses what is not as it was in this check, of which the file is called `name`.
+    /// Refuses a run that differs from this check, whose file is called `name`.
     ///
     /// # Errors
-    /// [`Error::Refused`] with everything that differs.
+    /// [`Error::Refused`], which lists everything that differs.
     pub(super) fn permits(&self, name: &Path, our: Option<Fingerprint>, proposal: &Proposal) -> Result<()> {
         let now = Review::of(our, Columns::default(), proposal);
         let mut all: Vec<(String, String, String)> = Vec::new();

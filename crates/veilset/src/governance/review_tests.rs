@@ -34,7 +34,7 @@ fn a_run_like_its_check_is_permitted() {
     );
     let name = Path::new("c.json");
     review.permits(name, us(), &proposed()).unwrap();
-    // The session is another one, and a job that goes on is the one that was checked.
+    // The session is a different one, and a resumed job is the one that was checked.
     let other =
         Proposal { session_id: SessionId::of([9; 32]), job: Some(SessionId::of([8; 32])), ..proposed() };
     review.permits(name, us(), &other).unwrap();
@@ -71,7 +71,7 @@ fn everything_that_differs_from_the_check_is_refused_and_named() {
         &Proposal { choice: Choice::of(&DC17), ..proposed() },
         &["`protocol`: dc17, in the check "],
     );
-    // All terms, by the list that the agreement has.
+    // All terms in the list of the agreement.
     let mut seen = Vec::new();
     let sum = testing::proposal(hello(&SUM, Role::Receiver), 12, peer(b"them", 50, false));
     let review = Review::of(us(), columns(), &sum);
@@ -84,7 +84,7 @@ fn everything_that_differs_from_the_check_is_refused_and_named() {
         let term = changed.terms().into_iter().find(|term| term.key == key).unwrap();
         match key {
             "purpose" => review.permits(name, us(), &changed).unwrap(),
-            // That it goes on makes no difference, but its shards do.
+            // Resuming makes no difference, but the shards do.
             "job" => refused(us(), &changed, "`shards`: 2, in the check 0"),
             _ => refused(
                 us(),
@@ -121,7 +121,7 @@ fn a_file_comes_back_as_it_was_written_or_not_at_all() {
         std::fs::write(&path, text).unwrap();
         unusable("damaged");
     }
-    // Of another form.
+    // A file of another format.
     let other = Review { veilset_check: 2, ..review };
     std::fs::write(&path, other.to_line().unwrap()).unwrap();
     unusable("damaged, or was not written by a check of this version");

@@ -9,11 +9,11 @@ use crate::protocols;
 use crate::session::{Parties, Party};
 use crate::testing;
 
-/// Of all operations, roles and terms: a small set of the peer is refused exactly if the peer learns something of our rows.
+/// For all operations, roles and terms: a small set of the peer is refused exactly if the peer learns something about our rows.
 #[test]
 fn a_small_set_is_refused_where_our_rows_show() {
     let set: ItemSet = ["a"].iter().collect();
-    // (operation, role, both, whether the count is told to the sender, whether our rows show)
+    // (operation, role, both, whether the sender learns the count, whether our rows are exposed)
     let cases = [
         (&INTERSECT, Role::Sender, false, false, true),
         (&INTERSECT, Role::Receiver, false, false, false),
@@ -70,7 +70,7 @@ fn a_small_set_is_refused_where_our_rows_show() {
                 "{operation} {role} {both} {size}"
             );
             assert!(!floor(asked(case, size, false, none(), true)), "{operation} {role} {both} {size}");
-            // A rule goes before it, in both directions, and for what shows nothing of ours too.
+            // A rule takes precedence in both directions, and also if nothing of ours is exposed.
             asked(case, size, false, least(0), false).unwrap();
             asked(case, size, true, least(0), false).unwrap();
             assert!(asked(case, size, true, least(1), true).unwrap_err().contains("by \"min-peer-size\""));
@@ -83,7 +83,7 @@ fn a_small_set_is_refused_where_our_rows_show() {
     }
 }
 
-/// The leader learns the result, and nobody else does.
+/// Only the leader learns the result.
 #[test]
 fn a_small_set_of_the_leader_is_refused_by_all_others() {
     let set: ItemSet = ["a"].iter().collect();

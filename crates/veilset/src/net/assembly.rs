@@ -1,17 +1,17 @@
-//! Making a mesh: one connection to each of the other parties of a list, in whichever order they start.
+//! Builds a mesh: one connection to each of the other parties of a list, in whichever order they start.
 //!
-//! One listener accepts all parties that connect to us, while one thread each connects to the others. The seat of a
-//! connection is that of the party whose fingerprint its other end has proven in the TLS handshake, never what the
-//! other end says. Of each party the first connection that proves its key is accepted, and none after it. When a party
-//! is missing at the end of `connect_timeout`, or one leaves before all are here, everybody who is here is told, and the
-//! error names it. Strangers can no more end or delay this than for a single [`Listener`].
+//! One listener accepts all parties that connect to us, while one thread each connects to the others. A connection gets the
+//! seat of the party whose fingerprint its other end has proven in the TLS handshake, whatever it claims. For each party, the
+//! first connection that proves its key is accepted, and none after it. If a party is missing at the end of `connect_timeout`,
+//! or one leaves before all are connected, all connected parties are notified, and the error names it. Strangers can no more
+//! end or delay this than for a single [`Listener`].
 //!
-//! **Lists that differ.** Two parties compare their lists as soon as they are connected ([`greet`]), before the others are
-//! here. Who finds a difference waits for a moment ([`GRACE`]) for all others, so that it sees whose list differs from
-//! its own, and can tell everybody. Parties may also disagree on who of them connects. So a party that waits for another
-//! one in vain calls it after a while ([`LATE`]): equal lists end that connection, different ones the run. Nothing else
-//! that comes of such a call ends the run: at the address of a party that only connects there may be another program.
-//! It is said if the party is missing at the end.
+//! **Lists that differ.** Two parties compare their lists as soon as they are connected ([`greet`]), without waiting for the
+//! others. A party that finds a difference waits for a moment ([`GRACE`]) for all others, so that it sees whose list differs
+//! from its own, and can notify everybody. Parties may also disagree on which of them connects. So a party that waits for
+//! another one in vain calls it after a while ([`LATE`]): equal lists end that connection, different ones the run. No other
+//! outcome of such a call ends the run, since there may be another program at the address of a party that only connects. The
+//! outcome is reported if the party is missing at the end.
 
 use super::Identity;
 use super::call::{Way, reach_by};
@@ -35,26 +35,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
-/// How long we wait for the other parties when something is wrong with one of them. A party that starts later hears of it
-/// from nobody.
+/// How long we wait for the other parties when something is wrong with one of them. A party that starts later is not notified
+/// by any party.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long a party may take to say which list it has.
+/// How long a party may take to send its list.
 const GREETING: Duration = Duration::from_secs(10);
-/// When we call a party that should call us, and did not.
+/// The time after which we call a party that should have called us.
 const LATE: Duration = Duration::from_secs(2);
 
 /// Connects to all other parties of the list, or accepts their connections, within the connect time-out. Returns the
 /// connections ordered by seat; [`crate::channel::Mesh::new`] takes their channels.
 ///
-/// We listen at `listen`, HOST:PORT, or else at our address in the list, unless nobody connects to us. `cancelled` is
-/// called several times a second and tells whether to give up. `notice` receives single lines for the user: where we
-/// listen, who is connected, which strangers were turned away, and why a party cannot be reached yet.
+/// Listens at `listen`, HOST:PORT, or else at our address in the list, unless no party connects to us. `cancelled` is called
+/// several times a second and tells whether to give up. `notice` receives single lines for the user: our listening address,
+/// connected parties, refused strangers, and why a party cannot be reached yet.
 ///
 /// # Errors
-/// [`Error::Usage`] if the identity is not that of our entry. [`Error::Network`] names all parties that are missing
-/// when the time is up. Another party that is not who it should be, has another list or leaves before all are here, ends
-/// this soon, and is named. No connection is left then, and no thread but those that wait for an address that does not
-/// answer, for some seconds more.
+/// [`Error::Usage`] if the identity does not match our entry. [`Error::Network`] names all parties that are missing when the
+/// time is up. If another party is not the expected one, has another list or leaves before all are connected, this soon ends
+/// with an error that names it. Then no connection is left, and no threads except those that wait some seconds more for an
+/// address that does not answer.
 pub fn assemble(
     me: &Me,
     identity: &Arc<Identity>,
@@ -72,11 +72,11 @@ pub fn assemble(
     assemble_at(me, identity, listener, timeouts, cancelled, notice)
 }
 
-/// Like [`assemble`], for a party that listens already, unless nobody connects to it: at our address in the list, or where
-/// the other parties reach us by it.
+/// Like [`assemble`], for a party that listens already, unless no party connects to it. It listens at our address in the list,
+/// or where connections to that address arrive.
 ///
 /// # Errors
-/// As [`assemble`]. [`Error::Bug`] if somebody connects to us and there is no listener.
+/// The errors of [`assemble`], and [`Error::Bug`] if a party connects to us and there is no listener.
 pub fn assemble_at(
     me: &Me,
     identity: &Arc<Identity>,
@@ -87,7 +87,7 @@ pub fn assemble_at(
 ) -> Result<Vec<Connection>> {
     me.check_identity(&identity.fingerprint())?;
     let watch = Watch::new(timeouts, cancelled, notice);
-    // By its own list, a party that we call may have to call us.
+    // According to its own list, a party that we call may have to call us.
     let others: Vec<_> = match me.listens_for().next() {
         Some(_) => me.others().map(Member::fingerprint).collect(),
         None => Vec::new(),
@@ -112,7 +112,7 @@ pub fn assemble_at(
     assembly.complete(met)
 }
 
-/// Starts to listen at `listen`, or else at our address.
+/// Starts to listen at `listen`, or else at our address in the list.
 fn listener(me: &Me, listen: Option<&str>) -> Result<Listener> {
     let source = me.roster().source();
     match (listen, me.own().address()) {
@@ -129,18 +129,18 @@ fn listener(me: &Me, listen: Option<&str>) -> Result<Listener> {
     }
 }
 
-/// What the threads that connect and greet have to know.
+/// State shared with the threads that connect and greet.
 #[derive(Default)]
 struct Meeting {
-    /// Whether all are here, or we have given up.
+    /// Whether all parties are connected, or we have given up.
     over: AtomicBool,
-    /// The parties that are here: the bits of their numbers.
+    /// The connected parties: the bits of their numbers.
     seated: AtomicU64,
-    /// The threads that compare lists, and how to end that.
+    /// The threads that compare lists, and how to stop each comparison.
     greetings: Mutex<HashMap<ThreadId, Greeting>>,
 }
 
-/// Lists that are being compared.
+/// A comparison of lists in progress.
 struct Greeting {
     with: NonZeroU8,
     stopper: Stopper,
@@ -151,14 +151,14 @@ impl Meeting {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Ends it: the threads end soon, and who is being greeted is told why.
+    /// Ends the meeting: the threads end soon, and parties being greeted are sent the reason.
     fn end(&self, why: &Error, culprit: Option<NonZeroU8>) {
         let mut greetings = self.greetings();
         self.over.store(true, Ordering::Relaxed);
         greetings.drain().for_each(|(_, greeting)| greeting.stopper.give_up(why, culprit));
     }
 
-    /// This thread begins to compare lists. If it is over, nothing more can be sent or received.
+    /// Records that this thread begins to compare lists. If the meeting is over, nothing more can be sent or received.
     fn begin_greeting(&self, with: NonZeroU8, channel: &Channel) {
         let (mut greetings, stopper) = (self.greetings(), channel.stopper());
         match self.is_over() {
@@ -172,7 +172,7 @@ impl Meeting {
         self.greetings().values().any(|greeting| greeting.with == number)
     }
 
-    /// This thread has compared lists. Returns whether it came to the end before all was over.
+    /// Records that this thread has compared lists. Returns whether it finished before the meeting was over.
     fn end_greeting(&self) -> bool {
         self.greetings().remove(&thread::current().id()).is_some()
     }
@@ -195,27 +195,27 @@ impl Meeting {
     }
 }
 
-/// What a thread that connects or greets reports.
+/// The report of a thread that connects or greets.
 enum Event {
     /// A line for the user.
     Notice(String),
-    /// How it ended, with the party of this number.
+    /// The outcome for the party with this number.
     Ended(NonZeroU8, Box<Reached>),
 }
 
-/// A party that was greeted, or why there is none. The inner error means that the time was up.
+/// The outcome of greeting a party. The inner error means that the time was up.
 type Reached = Result<Result<Greeted, String>>;
 
-/// A connection to another party, and what came of comparing the lists.
+/// A connection to another party, and the outcome of comparing the lists.
 struct Greeted {
     connection: Connection,
-    /// `None` if all was over before the lists were compared.
+    /// `None` if the meeting was over before the lists were compared.
     lists: Option<Result<(), Cause>>,
-    /// Whether it is the one of the two that connects by our list.
+    /// Whether this connection is made in the direction that our list determines.
     wanted: bool,
 }
 
-/// Compares the lists with the party at the other end, which has proven the key of this one.
+/// Compares the lists over a connection whose other end has proven the key of `member`.
 fn greeted(me: &Me, member: &Member, mut connection: Connection, wanted: bool, meeting: &Meeting) -> Greeted {
     let (ours, names) = (me.own().number(), me.roster().names());
     connection.channel.join(Link { peer: member.number(), ours, names });
@@ -237,7 +237,7 @@ struct Call<'a> {
     me: &'a Me,
     identity: &'a Arc<Identity>,
     timeouts: Timeouts,
-    /// How long it waits first. Not at once: only to compare the lists.
+    /// The delay before calling. If it is not zero, the call serves only to compare the lists.
     after: Duration,
     deadline: Instant,
     meeting: Arc<Meeting>,
@@ -265,7 +265,7 @@ impl Call<'_> {
         let whom = Whom::Member(member, me.roster());
         let watch = Watch { deadline, whom, ..Watch::new(timeouts, &cancelled, &notice) };
         let address = member.address().unwrap_or_default();
-        // Another party of the list may be there: then we compare the lists with that one.
+        // Another party of the list may be there; then we compare the lists with it.
         let others = me.others().map(Member::fingerprint).collect();
         let (keys, security) = (
             Keys::accepting(identity, others),
@@ -289,10 +289,10 @@ impl Call<'_> {
             })
         });
         let _ = match reached {
-            // It is here, or nothing new: we wait for it to call us.
+            // The party is connected, or there is no news: we wait for it to call us.
             _ if came() => Ok(()),
             Ok(Err(_)) | Err(Error::Cancelled) if !wanted => Ok(()),
-            // Only said if it is missing at the end.
+            // Reported only if the party is missing at the end.
             Err(error) if !wanted => {
                 let cause = Ok(Err(error.marked()));
                 tell.send(Event::Ended(member.number(), Box::new(cause)))
@@ -302,7 +302,7 @@ impl Call<'_> {
     }
 }
 
-/// Where the other parties connect to us.
+/// The listener for the parties that connect to us.
 struct Entrance<'a> {
     listener: Listener,
     reception: Reception<'a>,
@@ -310,7 +310,7 @@ struct Entrance<'a> {
 }
 
 impl<'a> Entrance<'a> {
-    /// Waits at the listener, if anybody connects to us.
+    /// Opens the entrance if any party connects to us.
     fn open(
         listener: Option<Listener>,
         keys: &'a Keys,
@@ -334,22 +334,22 @@ struct Assembly<'a> {
     me: &'a Me,
     keys: &'a Keys,
     watch: &'a Watch<'a>,
-    /// Until all are here.
+    /// Present until all parties are connected.
     entrance: Option<Entrance<'a>>,
     meeting: Arc<Meeting>,
     tell: Sender<Event>,
     events: Receiver<Event>,
-    /// The parties that are here, those too that do not fit.
+    /// The connected parties, including those that do not fit.
     here: Vec<Connection>,
-    /// The threads that greet those who connect to us.
+    /// The threads that greet parties that connect to us.
     greeting: Vec<JoinHandle<()>>,
-    /// Connections with which the lists were not compared before all was over.
+    /// Connections on which the lists were not compared before the meeting was over.
     late: Vec<(NonZeroU8, Connection)>,
-    /// Why parties could not be reached in the time, or what came of a call to one that should call us.
+    /// Why parties could not be reached in time, or the outcome of a call to a party that should call us.
     unreached: BTreeMap<NonZeroU8, String>,
-    /// What is wrong with parties, in the order in which we saw it.
+    /// The problems with parties, in the order in which we noticed them.
     wrong: Vec<(NonZeroU8, Cause)>,
-    /// How long we wait for the others, once something is wrong.
+    /// How long we wait for the others after the first problem.
     until: Option<Instant>,
 }
 
@@ -378,7 +378,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Returns when all are here or something is wrong with them, or the time is up.
+    /// Returns when all are connected or known to be wrong, or the time is up.
     fn meet(&mut self) -> Result<(), Cause> {
         loop {
             self.watch.check()?;
@@ -388,8 +388,8 @@ impl<'a> Assembly<'a> {
                 && let Err((number, cause)) = self.all_stay()
             {
                 match cause.error.reason() {
-                    // We may see it ourselves when the others come. A party that was turned away for another list has no
-                    // connection, and the one that turned it away hears of nothing but from us.
+                    // We may notice it ourselves when the others connect. A party that was refused because of its list has no
+                    // connection, and the party that refused it learns of anything only from us.
                     Some(Reason::Disagreement | Reason::Told | Reason::Network) => {
                         self.is_amiss(number, cause)
                     }
@@ -405,7 +405,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Fails if something is wrong with a party. Lists that differ say most.
+    /// Fails if there is a problem with a party. Differing lists are the most informative cause.
     fn verdict(&mut self) -> Result<(), Cause> {
         let (mut differences, mut differing) = (Vec::new(), Vec::new());
         for (number, cause) in &self.wrong {
@@ -414,24 +414,24 @@ impl<'a> Assembly<'a> {
                 differing.push(*number);
             }
         }
-        // By party, whoever came first.
+        // Sorted by party, not by order of arrival.
         differences.sort_by_key(|difference| difference.who);
         match (&differing[..], self.wrong.is_empty()) {
             ([], true) => Ok(()),
             ([], false) => Err(self.wrong.remove(0).1),
             ([number], _) => Err(Cause::failure_of(*number, Error::Disagreement(differences))),
-            // That is no single party's failure.
+            // No single party is to blame for this.
             _ => Err(Cause::from(Error::Disagreement(differences))),
         }
     }
 
-    /// The parties that are not here.
+    /// The parties that are not connected.
     fn missing(&self) -> impl Iterator<Item = &'a Member> {
         self.me.others().filter(move |member| !self.here.iter().any(|link| link.seat == member.seat()))
     }
 
-    /// Whether lists are being compared with a party of which we know no difference, but something that may follow from
-    /// one: it has left one of two connections with us because of what it found on the other.
+    /// Whether lists are still being compared with a party that has left, though not because of a known difference. A
+    /// difference may be the cause: the party may have left one of two connections with us because it found one on the other.
     fn may_say_more(&self) -> bool {
         let unsaid = |cause: &Cause| !matches!(cause.error, Error::Disagreement(_));
         self.wrong.iter().any(|(number, cause)| unsaid(cause) && self.meeting.greets(*number))
@@ -441,7 +441,7 @@ impl<'a> Assembly<'a> {
         self.wrong.iter().any(|(number, _)| *number == member.number())
     }
 
-    /// Greets one who connects to us, if one has proven its key.
+    /// Greets a party that connects to us, if one has proven its key.
     fn enter(&mut self) -> Result<()> {
         let Some(entrance) = &mut self.entrance else { return Ok(()) };
         let Some(secured) = entrance.reception.round(&entrance.listener) else { return Ok(()) };
@@ -464,10 +464,10 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// Listens to the threads that connect and greet: for a moment, if we do not wait for anybody else.
+    /// Handles reports of the threads that connect and greet. Waits a moment for them unless we also listen for connections.
     fn hear(&mut self) -> Result<()> {
         let wait = if self.entrance.is_some() { Duration::ZERO } else { LOOK.min(self.watch.left()) };
-        // We hold a sender ourselves.
+        // Never disconnected, since we hold a sender ourselves.
         if let Ok(event) = self.events.recv_timeout(wait) {
             self.note(event)?;
         }
@@ -485,7 +485,7 @@ impl<'a> Assembly<'a> {
                 Ok(Err(cause)) => {
                     self.unreached.insert(number, cause);
                 }
-                // It is not who we expect, or does not expect us.
+                // The party there is not the expected one, or does not expect us.
                 Err(error) if error.seat().is_some() => {
                     self.is_amiss(number, Cause::failure_of(number, error));
                 }
@@ -495,7 +495,7 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// Notes what is wrong with this party.
+    /// Records a problem with this party.
     fn is_amiss(&mut self, number: NonZeroU8, cause: Cause) {
         if self.until.is_none() {
             self.until = Some(Instant::now() + GRACE);
@@ -516,22 +516,22 @@ impl<'a> Assembly<'a> {
             return;
         };
         match lists {
-            // By our list, it is another connection that counts.
+            // According to our list, another connection counts.
             Err(cause) if !wanted && !matches!(cause.error, Error::Disagreement(_)) => {
                 self.unreached.insert(number, cause.error.marked());
                 return;
             }
             Err(cause) => {
-                // Another party may be where that one should be.
+                // Another party may be at the address of this one.
                 let number = cause.error.seat().and_then(Seat::number).unwrap_or(number);
                 match self.wrong.iter_mut().find(|(other, _)| *other == number) {
                     None => self.is_amiss(number, cause),
-                    // A difference says most.
+                    // A difference of lists is the most informative cause.
                     Some((_, known)) if matches!(cause.error, Error::Disagreement(_)) => *known = cause,
                     Some(_) => {}
                 }
             }
-            // The lists are the same, and by them it is the other one of us who connects.
+            // The lists are the same, and according to them the other one of us connects.
             Ok(()) if !wanted || taken => return,
             Ok(()) => (self.watch.notice)(&format!("{} is connected", self.me.roster().names().full(number))),
         }
@@ -541,7 +541,7 @@ impl<'a> Assembly<'a> {
         self.here.push(connection);
     }
 
-    /// Fails if one of those who are here has left.
+    /// Fails if a connected party has left.
     fn all_stay(&mut self) -> Result<(), (NonZeroU8, Cause)> {
         let left = |(at, link): (usize, &Connection)| link.channel.alive().err().map(|error| (at, error));
         let Some((at, error)) = self.here.iter().enumerate().find_map(left) else { return Ok(()) };
@@ -566,7 +566,7 @@ impl<'a> Assembly<'a> {
         self.missing().filter(connects).collect()
     }
 
-    /// Ends all threads. Who is being greeted then hears why.
+    /// Ends all threads. Parties being greeted are sent the reason.
     fn end(&self, met: &Result<(), Cause>) {
         let is_difference = |cause: &&Cause| matches!(cause.error, Error::Disagreement(_));
         let mut wrong = self.wrong.iter().map(|(_, cause)| cause);
@@ -580,15 +580,15 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Returns the connections if all are here. Otherwise tells those who are, and says what is the matter.
+    /// Returns the connections if all parties are connected. Otherwise notifies the connected ones, and returns the cause.
     fn complete(mut self, mut met: Result<(), Cause>) -> Result<Vec<Connection>> {
-        // Those that connect have ended.
+        // The threads that connect have ended.
         for thread in std::mem::take(&mut self.greeting) {
             thread.join().map_err(|_| Error::Bug("comparing the lists panicked".into()))?;
         }
-        // What all had to say at last.
+        // The last reports of all threads.
         for event in self.events.try_iter().collect::<Vec<_>>() {
-            // Those that we have stopped are no errors.
+            // Threads that we stopped do not count as errors.
             if let Err(error) = self.note(event)
                 && error != Error::Cancelled
                 && met.is_ok()
@@ -613,7 +613,7 @@ impl<'a> Assembly<'a> {
         Err(cause.error)
     }
 
-    /// Names all who are missing, and says what we know about each.
+    /// Names all missing parties, with the known cause for each.
     fn who_is_missing(&self) -> String {
         let within = self.watch.within();
         let is_late = |member: &&Member| self.late.iter().any(|(number, _)| *number == member.number());
@@ -647,7 +647,7 @@ impl<'a> Assembly<'a> {
         )
     }
 
-    /// Who connected that is nobody we wait for.
+    /// The last connection that was refused.
     fn turned_away(&self, entrance: &Entrance<'a>) -> Option<String> {
         let (from, failure) = entrance.reception.last.as_ref()?;
         let ours = match failure {
@@ -672,8 +672,8 @@ fn together(members: &[&Member]) -> String {
     }
 }
 
-/// Connections among all parties of a list within this process, without protection: for tests and benchmarks. Of each
-/// party those to all others, in their order. The channels are those of [`crate::channel::Channel::pair`].
+/// Makes unprotected connections among all parties of a list within this process, for tests and benchmarks. Returns each
+/// party's connections to all others, in their order. The channels are made with [`crate::channel::Channel::pair`].
 pub fn in_memory(roster: &Roster) -> Vec<Vec<Connection>> {
     let connection =
         |(seat, channel)| Connection { seat, ..Connection::unprotected(channel, WireCount::default()) };

@@ -1,7 +1,7 @@
 use super::*;
 use crate::channel::versions;
 
-/// What party `i` hears at last on this connection, on which it says nothing.
+/// The final message that party `i` receives on this connection, on which it sends nothing.
 fn heard(cast: &Cast, i: usize, mut silent: Connection) -> Option<Reason> {
     let ours = cast.me(i).own().number();
     silent.channel.join(Link { peer: NonZeroU8::MAX, ours, names: cast.roster().names() });
@@ -10,7 +10,7 @@ fn heard(cast: &Cast, i: usize, mut silent: Connection) -> Option<Reason> {
 
 #[test]
 fn a_party_that_does_not_say_its_list_delays_no_end_and_is_named() {
-    // Stopped, or at the end of the time: before the party would have had its time to say which list it has.
+    // We are stopped, or the time is up, before the party's time to send its list has passed.
     let (cast, stopped) = (cast(2, None), AtomicBool::new(false));
     for cancels in [true, false] {
         let (ours, theirs) = thread::scope(|scope| {
@@ -41,7 +41,7 @@ fn a_party_that_does_not_say_its_list_delays_no_end_and_is_named() {
 
 #[test]
 fn a_connection_that_is_not_needed_ends_when_all_are_here() {
-    // By the list, party 2 connects to party 1. It listens for party 3.
+    // By the list, party 2 connects to party 1. It also listens for party 3.
     let cast = cast(3, None);
     thread::scope(|scope| {
         let play = |i| {
@@ -67,7 +67,7 @@ fn who_is_to_be_greeted_when_all_is_over_is_not() {
     assert!(meeting.greets(second) && !meeting.greets(third));
     assert!(meeting.end_greeting());
     assert!(!meeting.greets(second));
-    // What has ended is no longer a matter of the meeting.
+    // A greeting that has ended no longer belongs to the meeting.
     meeting.end(&Error::network("missing"), None);
     assert_eq!(here.alive(), Ok(()));
     meeting.begin_greeting(second, &here);

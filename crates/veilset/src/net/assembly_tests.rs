@@ -18,17 +18,17 @@ struct Cast {
     listed: Listed,
 }
 
-/// A port that nobody uses, and that the system gives to nobody who connects: it is free again until its party listens.
+/// A free port that the system does not assign to outgoing connections. It is free again until its party listens.
 fn free_port() -> TcpListener {
     let draw =
         || TcpListener::bind(("127.0.0.1", 10_000 + Prng::from_os().unwrap().below(20_000) as u16)).ok();
     std::iter::repeat_with(draw).flatten().next().unwrap()
 }
 
-/// So many parties with free ports, except one that only connects.
+/// Parties with free ports, except one that only connects.
 fn cast(n: usize, silent: Option<usize>) -> Cast {
     let mut identities: Vec<_> = (0..n).map(|_| identity()).collect();
-    // Of two, the first one listens.
+    // Of two parties, the first listens.
     identities.sort_by_key(|identity| *identity.fingerprint().as_bytes());
     // All are open at once, so that they differ.
     let ports: Vec<_> = (0..n).map(|_| free_port()).collect();
@@ -41,7 +41,7 @@ fn cast(n: usize, silent: Option<usize>) -> Cast {
     Cast { identities, listed: Listed { leader: NAMES[0].into(), party } }
 }
 
-/// What a user was told.
+/// The lines that a user received.
 #[derive(Default)]
 struct Notices(Mutex<Vec<String>>);
 
@@ -66,7 +66,7 @@ impl Cast {
         Roster::new(self.listed.clone(), "parties.toml").unwrap()
     }
 
-    /// The part of one party.
+    /// Runs one party.
     fn play(&self, i: usize, timeouts: Timeouts) -> Result<Vec<Connection>> {
         self.play_with(i, timeouts, None, &|| false, &Notices::default())
     }
@@ -87,13 +87,13 @@ impl Cast {
         self.roster().me(NAMES[i]).unwrap()
     }
 
-    /// The mesh of one party, from the connections that it has.
+    /// The mesh of one party, made of its connections.
     fn mesh(&self, i: usize, links: Vec<Connection>) -> Mesh {
         let links = links.into_iter().map(|link| (link.seat, link.channel));
         Mesh::new(self.me(i).own().seat(), links.collect()).unwrap()
     }
 
-    /// A connection of party `i` to party `to`, where that one listens. It says which list it has.
+    /// Connects party `i` to party `to`, which listens, and exchanges lists.
     fn call(&self, i: usize, to: usize) -> Result<Connection, Failure> {
         let me = self.me(i);
         let to_whom = &me.roster().members()[to];
@@ -103,7 +103,7 @@ impl Cast {
         Ok(connection)
     }
 
-    /// Such a connection of a party that says nothing.
+    /// Connects party `i` to party `to` without sending anything.
     fn call_silently(&self, i: usize, to: usize) -> Result<Connection, Failure> {
         let keys = Keys::new(&self.identities[i], self.identities[to].fingerprint());
         let limits = Limits { deadline: Instant::now() + Duration::from_secs(20), stop: &|| false };
@@ -114,7 +114,7 @@ impl Cast {
     }
 }
 
-/// Party `i` has connections with all others. Each tells all others its number, and hears theirs from their seats.
+/// Party `i` has connections with all others. It sends its number to all others, and receives theirs from their seats.
 fn talk(cast: &Cast, i: usize, links: Vec<Connection>) -> Mesh {
     let me = cast.me(i);
     assert_eq!(links.len(), me.others().count());
@@ -164,7 +164,7 @@ fn all_find_each_other_in_whatever_order_they_start() {
             let parties: Vec<_> = waits.into_iter().enumerate().map(play).collect();
             parties.into_iter().map(|party| party.join().unwrap()).collect()
         });
-        // Both ends of a connection have the same secret, and no two connections.
+        // Both ends of a connection have the same secret, and no two connections share one.
         let mut secrets = std::collections::HashMap::new();
         for exporter in parties.iter().flat_map(|(exporters, _)| exporters) {
             *secrets.entry(*exporter).or_insert(0) += 1;
@@ -179,7 +179,7 @@ fn all_find_each_other_in_whatever_order_they_start() {
 
 #[test]
 fn who_does_not_come_is_named_by_all_others() {
-    // Party 3 connects to the others, party 1 is one that they connect to.
+    // Party 3 connects to the others; the others connect to party 1.
     thread::scope(|scope| {
         for (absent, words) in
             [(2, "did not connect to 127.0.0.1:"), (0, "could not be reached at 127.0.0.1:")]
@@ -196,7 +196,7 @@ fn who_does_not_come_is_named_by_all_others() {
                     parties.into_iter().map(|party| party.join().unwrap()).collect()
                 });
                 assert!(errors.iter().all(|e| e.contains(&who)), "{errors:?}");
-                // The first to say so; the other may have heard it from there.
+                // One party reports this first; the other may have learned it from that party.
                 let first = format!("{who} {words}");
                 let timed_out =
                     |e: &&String| e.contains(&first) && e.contains("within 1 second (`connect_timeout`)");
@@ -212,7 +212,7 @@ fn who_does_not_come_is_named_by_all_others() {
 #[test]
 fn everybody_who_is_missing_is_named() {
     let cast = cast(5, Some(3));
-    // Party 2 is alone.
+    // Party 2 is the only one present.
     let e = error(cast.play(1, seconds(1))).to_string();
     for words in [
         "party 3 (south), party 4 (west) and party 5 (up) did not connect to 127.0.0.1:",
@@ -246,11 +246,11 @@ fn the_shortest_time_out_ends_it_for_all() {
     }
 }
 
-/// The same parties, one of which has another identity than the others expect, in its own list too.
+/// The same parties, but one of them has an identity that the others do not expect, in its own list too.
 fn with_an_impostor(cast: &Cast, which: usize) -> Cast {
     let Cast { mut identities, mut listed } =
         Cast { identities: cast.identities.clone(), listed: cast.listed.clone() };
-    // Who connects to whom stays the same.
+    // The directions of connections stay the same.
     let key = |identity: &Arc<Identity>| *identity.fingerprint().as_bytes();
     let fits = |new: &Arc<Identity>| {
         let mut all = cast.identities.clone();
@@ -289,7 +289,7 @@ fn who_has_another_key_is_not_let_in_and_is_named() {
                 let presented = other.identities[n - 1].fingerprint();
                 let words =
                     format!("was turned away: it shows the fingerprint {presented}, which proves nothing");
-                // Of several, it may have come to one.
+                // Among several parties, it may have connected to only one.
                 assert!(n > 2 || ours[0].contains(&words), "{ours:?}");
             });
         }
@@ -312,7 +312,7 @@ fn a_listener_with_another_key_ends_it() {
         done.store(true, Ordering::Relaxed);
         errors
     });
-    // Both find it out, unless the other one was faster and told.
+    // Both notice it, unless the other one was faster and sent the reason.
     let found = errors.iter().find(|error| error.fault() == Some(Fault::Stranger));
     let found = found.unwrap_or_else(|| panic!("{errors:?}"));
     assert_eq!(found.seat(), Some(seat(1)));
@@ -321,12 +321,12 @@ fn a_listener_with_another_key_ends_it() {
     {
         assert!(found.to_string().contains(words), "{found}");
     }
-    // Who leaves while a connection to it is being made has nobody yet to tell why.
+    // A party that leaves while a connection to it is being made cannot send the reason yet.
     let cut_off = |error: &Error| matches!(error, Error::Network(what) if what.contains(" closed the connection before the run was complete"));
     assert!(errors.iter().all(|e| e.to_string().contains("party 1") || cut_off(e)), "{errors:?}");
 }
 
-/// What becomes of parties 1 and 2, whom party 3 leaves in this way when all three are connected. Party 4 never comes.
+/// The errors of parties 1 and 2 if party 3 leaves in this way once the three are connected. Party 4 never comes.
 fn left_by(leave: impl FnOnce(&Cast, [&Notices; 2])) -> [String; 2] {
     let cast = cast(4, None);
     let notices = [Notices::default(), Notices::default()];
@@ -352,7 +352,7 @@ fn who_leaves_before_all_are_here_is_named_by_all_others() {
     for error in politely {
         assert!(error.starts_with("party 3: south was stopped on request"), "{error}");
     }
-    // Only party 1 sees that.
+    // Only party 1 notices that.
     let [one, two] = left_by(|cast, _| drop(cast.call_silently(2, 0).unwrap()));
     assert!(one.contains("party 3 (south) closed the connection"), "{one}");
     assert!(
@@ -390,7 +390,7 @@ fn of_each_party_the_first_connection_is_taken_and_strangers_are_turned_away() {
         let one = scope.spawn(|| cast.play_with(0, seconds(60), None, &|| false, &notices).unwrap());
         notices.wait_for("listening on 127.0.0.1:");
         let address = cast.listed.party[0].address.as_deref().unwrap();
-        // A stranger without a key that is expected, and one without TLS.
+        // A stranger whose key is not expected, and one without TLS.
         let keys = Keys::new(&identity(), cast.identities[0].fingerprint());
         let limits = Limits { deadline: Instant::now() + Duration::from_secs(20), stop: &|| false };
         let stranger = keys.connect(TcpStream::connect(address).unwrap(), &limits);
@@ -413,11 +413,11 @@ fn of_each_party_the_first_connection_is_taken_and_strangers_are_turned_away() {
         mesh
     });
     talk_no_more(&mut mesh);
-    // Nobody listens there any more.
+    // The listener is closed.
     assert!(TcpStream::connect(cast.listed.party[0].address.as_deref().unwrap()).is_err());
 }
 
-/// All others have left.
+/// Asserts that all others have left.
 fn talk_no_more(mesh: &mut Mesh) {
     let error = mesh.each(|_, ch| ch.rx.recv(NUMBERS, 1)).unwrap_err().to_string();
     assert!(error.contains("closed the connection"), "{error}");
@@ -426,7 +426,7 @@ fn talk_no_more(mesh: &mut Mesh) {
 #[test]
 fn where_we_listen_can_differ_from_the_address_in_the_list() {
     let cast = cast(2, None);
-    // Behind a router, whose address is none of this machine's.
+    // Behind a router, whose address does not belong to this machine.
     let mut listed = cast.listed.clone();
     listed.party[0].address = Some("192.0.2.1:7000".into());
     let outside = Cast { identities: cast.identities.clone(), listed };
@@ -443,7 +443,7 @@ fn where_we_listen_can_differ_from_the_address_in_the_list() {
             let links = cast.play_with(0, seconds(60), Some(&here), &|| false, &notices[0]).unwrap();
             talk(&cast, 0, links)
         });
-        // Party 2 listens for nobody.
+        // No party connects to party 2.
         let links = cast.play_with(1, seconds(60), Some("127.0.0.1:0"), &|| false, &notices[1]).unwrap();
         talk(&cast, 1, links);
         one.join().unwrap();
@@ -458,7 +458,7 @@ fn where_we_listen_can_differ_from_the_address_in_the_list() {
 #[test]
 fn waiting_can_be_cancelled() {
     let cast = cast(3, None);
-    // Party 1 listens only, party 3 connects only, and party 2 does both.
+    // Party 1 only listens, party 3 only connects, and party 2 does both.
     for i in 0..3 {
         let looked = std::cell::Cell::new(0);
         let cancelled = || {
@@ -491,7 +491,7 @@ fn who_waits_long_is_told_once_who_is_missing() {
 #[test]
 fn the_identity_is_the_one_of_our_entry() {
     let cast = cast(2, None);
-    // Said before anything else is: that it cannot listen there, or that `listen` is not used.
+    // An error comes before any notice: either it cannot listen there, or `listen` is unused.
     let told = |line: &str| panic!("{line}");
     let (me, other) = (cast.me(0), &cast.identities[1]);
     let assembled = [None, Some("192.0.2.1:1")]
@@ -503,7 +503,7 @@ fn the_identity_is_the_one_of_our_entry() {
     }
 }
 
-/// What becomes of three parties, of which the last has this list of its own.
+/// The errors of three parties, the last of which has its own list.
 fn with_lists(cast: &Cast, own: impl FnOnce(&mut Listed)) -> [Error; 3] {
     let mut listed = cast.listed.clone();
     own(&mut listed);
@@ -520,17 +520,17 @@ fn with_lists(cast: &Cast, own: impl FnOnce(&mut Listed)) -> [Error; 3] {
     errors
 }
 
-/// Of each of the first two the address of the other.
+/// Swaps the fingerprints of the first two parties.
 fn swap_keys(listed: &mut Listed) {
     let [one, two, _] = &mut listed.party[..] else { panic!() };
     std::mem::swap(&mut one.fingerprint, &mut two.fingerprint);
 }
 
-/// Also where the parties do not agree on who of them connects to whom.
+/// Also if the parties disagree on which of them connects.
 #[test]
 fn whose_list_differs_is_named_by_all_and_soon() {
     type Change = fn(&mut Listed);
-    // (the change, what differs, how many of the others connect with party 3 and see it)
+    // (the change, the difference, how many of the others connect with party 3 and notice it)
     let cases: [(Change, &str, usize); 6] = [
         (|l| l.leader = "south".into(), "leader in the list", 2),
         (|l| l.party.swap(1, 2), "order of the list", 2),
@@ -564,7 +564,7 @@ fn whose_list_differs_is_named_by_all_and_soon() {
     });
 }
 
-/// The addresses of the list lead to the wrong parties, as of a router: the lists are the same.
+/// The addresses of the list lead to the wrong parties, as behind a misconfigured router: the lists are the same.
 #[test]
 fn who_is_where_another_party_should_be_is_named() {
     let cast = cast(3, None);
@@ -584,23 +584,24 @@ fn who_is_where_another_party_should_be_is_named() {
     });
     let said = errors[2].to_string();
     assert_eq!(errors[2].fault(), Some(Fault::Stranger), "{said}");
-    // Whichever it comes to first.
+    // The words do not depend on which address it tries first.
     for words in ["the address of ", " by its identity. Correct the addresses of both in parties.toml"] {
         assert!(said.contains(words), "{said}");
     }
     assert!(errors[1].fault().is_some(), "{errors:?}");
-    // Nobody calls by its list who comes to it: it is told by party 3, or says at the end what it saw itself.
+    // According to its list, party 1 calls no one; it is notified by party 3, or reports at the end what it noticed itself.
     let found = "we called party 2 (east) at 127.0.0.1:";
     assert!(errors[0].fault().is_some() || errors[0].to_string().contains(found), "{errors:?}");
 }
 
-/// Another program at the address of party 3, which only connects: with another key, or with the same and for others.
+/// Other programs at the address of party 3, which only connects: one with another key, and one with party 3's key that expects
+/// another peer.
 fn strangers(cast: &Cast) -> [(Arc<Identity>, crate::net::Fingerprint); 2] {
     let nobody = identity().fingerprint();
     [(identity(), cast.identities[0].fingerprint()), (cast.identities[2].clone(), nobody)]
 }
 
-/// Lets a program listen at the address of party 3 while `step` runs, and returns how many connections it turned away.
+/// Has a program listen at the address of party 3 while `step` runs, and returns how many connections it refused.
 fn with_a_stranger(
     cast: &Cast,
     (identity, peer): (Arc<Identity>, crate::net::Fingerprint),
@@ -617,7 +618,7 @@ fn with_a_stranger(
             let met = listener.accept(&security, seconds(60), &cancelled, &notice);
             assert_eq!(error(met), Error::Cancelled);
         });
-        // Also if it panics.
+        // Stop the listener even if `step` panics.
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(step));
         done.store(true, Ordering::Relaxed);
         ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -626,10 +627,10 @@ fn with_a_stranger(
     notices.iter().filter(|notice| notice.contains("was turned away")).count()
 }
 
-/// More than [`LATE`].
+/// Longer than [`LATE`].
 const LATER: Duration = Duration::from_millis(3500);
 
-/// Party 1 calls party 3 after a while, and finds another program. Whoever of the other two comes later, the run goes on.
+/// Party 1 calls party 3 after a while, and finds another program. The run goes on, whichever of the other two is late.
 #[test]
 fn a_stranger_at_the_address_of_a_party_that_calls_us_does_not_end_the_run() {
     thread::scope(|scope| {
@@ -655,7 +656,7 @@ fn a_stranger_at_the_address_of_a_party_that_calls_us_does_not_end_the_run() {
                             .for_each(|mesh| drop(scope.spawn(move || mesh.finish(Ok(())).unwrap())));
                     });
                 });
-                // Who is connected is not called.
+                // A connected party is not called.
                 assert_eq!(turned_away == 0, late == 1, "{turned_away}");
             });
         }

@@ -1,4 +1,4 @@
-//! The connecting side: tries the peer's addresses, or those of a proxy, until one of them leads to the peer.
+//! The connecting side: tries the addresses of the peer, or of a proxy, until one of them leads to the peer.
 
 use super::Label;
 use super::connect::{ABSENT, Address, Connection, HANDSHAKE, Protection, Watch, after};
@@ -16,11 +16,11 @@ use std::time::Duration;
 
 /// How long the connecting side pauses between two attempts.
 const RETRY: Duration = Duration::from_millis(200);
-/// How long the connecting side waits for an address to answer, and the minimum wait.
+/// How long the connecting side waits for an address to answer, at least.
 const ANSWER: Duration = Duration::from_secs(3);
 const BRIEFLY: Duration = Duration::from_millis(20);
 
-/// The way to whom we connect to.
+/// The way to the party we connect to.
 #[derive(Clone, Copy)]
 pub(super) struct Way<'a> {
     pub(super) address: &'a str,
@@ -29,7 +29,7 @@ pub(super) struct Way<'a> {
 }
 
 impl<'a> Way<'a> {
-    /// Without a proxy and a label.
+    /// A way without a proxy and a label.
     pub(super) fn direct(address: &'a str) -> Way<'a> {
         Way { address, proxy: None, label: None }
     }
@@ -45,7 +45,7 @@ impl fmt::Display for Way<'_> {
     }
 }
 
-/// Connects to the peer, which is expected there.
+/// Connects to the peer, which is expected at that address.
 pub(super) fn connect(way: Way<'_>, security: &Protection, watch: &Watch<'_>) -> Result<Connection> {
     reach(way, security, watch)?.map_err(|cause| {
         let proxy = if way.proxy.is_some() { concat!(", ", setting!(proxy)) } else { "" };
@@ -58,7 +58,7 @@ pub(super) fn connect(way: Way<'_>, security: &Protection, watch: &Watch<'_>) ->
     })
 }
 
-/// Tries all addresses in turn until one of them is the peer or the time is up. The inner error is the cause then.
+/// Tries all addresses in turn until one of them leads to the peer or the time is up; then the inner error is the cause.
 pub(super) fn reach(
     way: Way<'_>,
     security: &Protection,
@@ -67,7 +67,7 @@ pub(super) fn reach(
     reach_by(way, security, security.keys(way.label)?, watch)
 }
 
-/// [`reach`], with these keys.
+/// Does the work of [`reach`] with these keys.
 pub(super) fn reach_by(
     way: Way<'_>,
     security: &Protection,
@@ -77,7 +77,7 @@ pub(super) fn reach_by(
     let (whom, text) = (watch.whom, way.address);
     let caller = Caller::new(way, keys.as_ref(), watch)?;
     let mut last = String::new();
-    // Who was there instead of the peer. That says more than that nobody is there any more.
+    // A stranger found in place of the peer. It is more informative than a later failure to connect.
     let mut stranger = None;
     loop {
         // The name may only become resolvable when the peer starts.
@@ -121,16 +121,16 @@ pub(super) fn reach_by(
 
 /// Addresses none of which led to the peer.
 struct Tried {
-    /// Why not, for each.
+    /// The cause for each address.
     causes: Vec<String>,
-    /// Who was at one of them instead of the peer, if anybody was.
+    /// The stranger at one of them, if any.
     stranger: Option<String>,
 }
 
-/// Who connects, directly or through a proxy.
+/// The connecting side of an attempt, directly or through a proxy.
 struct Caller<'a> {
     address: Address<'a>,
-    /// The proxy, and what it is told.
+    /// The proxy, and the target it is asked for.
     proxy: Option<(Proxy<'a>, Target)>,
     label: Option<&'a Label>,
     keys: Option<&'a Keys>,
@@ -149,7 +149,7 @@ impl<'a> Caller<'a> {
         Ok(Caller { address, proxy, label: way.label, keys, watch })
     }
 
-    /// The addresses of the peer, or those of the proxy.
+    /// Resolves the addresses of the peer, or of the proxy.
     fn resolve(&self) -> Result<Result<Vec<SocketAddr>, String>> {
         let address = self.proxy.as_ref().map_or(&self.address, |(proxy, _)| &proxy.address);
         let (host, port) = (address.host.to_owned(), address.port);
@@ -160,7 +160,7 @@ impl<'a> Caller<'a> {
         }))
     }
 
-    /// Does what nothing ends but time, and gives up on it when we are to stop. The thread is left to itself then.
+    /// Runs work that cannot be interrupted, and gives up on it when we are to stop, leaving its thread to finish alone.
     ///
     /// # Errors
     /// [`Error::Cancelled`], or if no thread can be started.
@@ -181,7 +181,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Whom we reach by this address, as messages put it.
+    /// The party that we reach at this address, for messages.
     fn place(&self, at: SocketAddr) -> String {
         match &self.proxy {
             None => at.to_string(),
@@ -192,7 +192,7 @@ impl<'a> Caller<'a> {
     fn cause(&self, at: SocketAddr, failure: &Failure) -> String {
         match (failure, self.label) {
             (Failure::Proxy(why), _) => why.clone(),
-            // A proxy cannot say in another way that it knows no such name.
+            // A proxy has no other way to report an unknown name.
             (Failure::Closed, Some(label)) => {
                 format!("{}: {failure}; is \"{label}\" served there?", self.place(at))
             }
@@ -200,8 +200,8 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// One attempt at each address, in their order, until one of them leads to the peer. Each has an equal share of the time that
-    /// is left, so that one without an answer does not keep us from the others.
+    /// Makes one attempt at each address in turn, until one leads to the peer. Each has an equal share of the time left, so
+    /// that one without an answer does not keep us from the others.
     fn try_all(&self, addresses: &[SocketAddr]) -> Result<Result<Connection, Tried>> {
         let (mut causes, mut stranger, mut last) = (Vec::new(), None, None);
         for (i, &at) in addresses.iter().enumerate() {
@@ -217,7 +217,7 @@ impl<'a> Caller<'a> {
                     causes.push(cause);
                 }
                 Err(Error::Cancelled) => return Err(Error::Cancelled),
-                // The peer may be at another of them.
+                // The peer may be at another address.
                 Err(e) => last = last.or(Some(e)),
             }
         }
@@ -227,7 +227,8 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// One attempt at one address, in this share of the time. The inner error may be temporary; the outer one is final.
+    /// Makes one attempt at one address within this share of the time. The inner error may be temporary; the outer one is
+    /// final.
     fn attempt(&self, at: SocketAddr, share: Duration) -> Result<Result<Connection, Failure>> {
         let (watch, whom) = (self.watch, self.watch.whom);
         let until = after(HANDSHAKE.min(share)).min(watch.deadline);
@@ -266,7 +267,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// A connection to this address, of the peer or of the proxy.
+    /// Opens a connection to this address, of the peer or of the proxy.
     fn open(&self, at: SocketAddr, share: Duration) -> Result<Result<TcpStream, Failure>> {
         let unreachable = |why: String| match &self.proxy {
             None => Failure::Unreachable(why),
@@ -276,7 +277,7 @@ impl<'a> Caller<'a> {
         let socket = self.wait(move || TcpStream::connect_timeout(&at, patience))?;
         Ok(match socket {
             Err(e) => Err(unreachable(e.to_string())),
-            // If nobody listens there, the system may connect the socket to itself.
+            // If no program listens there, the system may connect the socket to itself.
             Ok(socket) if socket.local_addr().is_ok_and(|local| local == at) => {
                 Err(unreachable("nobody listens there".into()))
             }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
-/// What becomes of one attempt at each of these addresses, as of a host that has them all, within so many seconds.
+/// The outcome of one attempt at each of these addresses, as if one host had them all, within this number of seconds.
 fn tried(addresses: &[SocketAddr], security: &Protection, within: u64) -> Result<(bool, Vec<String>)> {
     let watch = Watch::new(seconds(within), &|| false, &|_| ());
     let keys = security.keys(None).unwrap();
@@ -19,7 +19,7 @@ fn tried(addresses: &[SocketAddr], security: &Protection, within: u64) -> Result
 fn every_address_of_a_host_has_its_share_of_the_time() {
     let [ours, theirs, other] = [identity(), identity(), identity()];
     let security = tls(&ours, &theirs);
-    // One that says nothing, one at which nobody is, and one of somebody else.
+    // A silent address, an unused one, and a stranger's.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let silent = silent.local_addr().map(|at| (silent, at)).unwrap();
@@ -35,14 +35,15 @@ fn every_address_of_a_host_has_its_share_of_the_time() {
     assert_eq!(tried(&[silent.1, nobody, peer], &security, 6).unwrap(), (true, Vec::new()));
     assert!(begun.elapsed() >= Duration::from_secs(1) && begun.elapsed() < Duration::from_secs(5));
     accepted.join().unwrap().unwrap();
-    // Each is named that was tried.
+    // Each address that was tried is named.
     let (found, causes) = tried(&[silent.1, nobody], &security, 2).unwrap();
     assert!(!found && causes.len() == 2, "{causes:?}");
     assert!(
         causes[0].contains(&silent.1.to_string()) && causes[1].contains(&nobody.to_string()),
         "{causes:?}"
     );
-    // A stranger at one address does not keep us from the peer at another; if it is at none, the stranger is told.
+    // A stranger at one address does not keep us from the peer at another. If no address leads to the peer, the stranger is
+    // reported.
     let (peer, accepted) = serve(&theirs);
     assert!(tried(&[stranger, peer], &security, 10).unwrap().0);
     accepted.join().unwrap().unwrap();

@@ -20,21 +20,21 @@ pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long we wait before we suggest a possible cause.
 const LONG: Duration = Duration::from_secs(30);
 
-/// Which side of the connection we are. Addresses are HOST:PORT, with IPv6 addresses in brackets.
+/// Our side of the connection. Addresses are HOST:PORT, with IPv6 addresses in brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
     /// Listen for the peer.
     Listen {
-        /// At this address of ours.
+        /// The local address to listen at.
         address: String,
-        /// The name that its connection has to ask for, if any.
+        /// The name that the peer's connection must ask for, if any.
         label: Option<Label>,
     },
     /// Connect to the peer.
     Connect {
-        /// At this address of its.
+        /// The peer's address.
         address: String,
-        /// Through the HTTP proxy at this address, if any. The proxy resolves the peer's name.
+        /// The address of the HTTP proxy to connect through, if any. The proxy resolves the peer's name.
         proxy: Option<String>,
         /// The name that we ask for, if any.
         label: Option<Label>,
@@ -42,12 +42,12 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    /// Listen for the peer at this address of ours.
+    /// Listens for the peer at this local address.
     pub fn listen(address: impl Into<String>) -> Endpoint {
         Endpoint::Listen { address: address.into(), label: None }
     }
 
-    /// Connect to the peer at this address.
+    /// Connects to the peer at this address.
     pub fn connect(address: impl Into<String>) -> Endpoint {
         Endpoint::Connect { address: address.into(), proxy: None, label: None }
     }
@@ -55,7 +55,7 @@ impl Endpoint {
     /// Checks that the addresses are well formed, without resolving the hosts.
     ///
     /// # Errors
-    /// [`Error::Usage`] if one is not.
+    /// [`Error::Usage`] if an address is malformed.
     pub fn check(&self) -> Result<()> {
         match self {
             Endpoint::Listen { address, .. } => Address::parse(address).map(drop),
@@ -68,7 +68,7 @@ impl Endpoint {
     }
 }
 
-/// How the connection is protected.
+/// The protection of the connection.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Protection {
@@ -92,8 +92,8 @@ pub struct Connection {
     pub seat: Seat,
     /// The peer's fingerprint, proven; `None` without TLS.
     pub peer: Option<Fingerprint>,
-    /// What our side calls the peer, for the log and the report. In a run of two the front end fills it in, or it is `None`; in
-    /// a run of several it is the name in the list. It is never sent.
+    /// The peer's name on our side, for the log and the report. In a run of two the front end sets it, or it is `None`; in a
+    /// run of several it is the name in the list. It is never sent.
     pub peer_name: Option<String>,
     /// Our fingerprint; `None` without TLS.
     pub our: Option<Fingerprint>,
@@ -136,9 +136,9 @@ impl Connection {
 /// All connections of one party of a run.
 #[non_exhaustive]
 pub enum Connected {
-    /// To the other party of a run of two.
+    /// The connection to the other party of a run of two.
     Peer(Box<Connection>),
-    /// To all others in a run of several, ordered by seat, as [`super::assemble`] returns them.
+    /// The connections to all others in a run of several, ordered by seat, as [`super::assemble`] returns them.
     Parties(Vec<Connection>),
 }
 
@@ -166,9 +166,9 @@ impl From<Vec<Connection>> for Connected {
 
 /// Connects to the peer, or accepts its connection, within the connect time-out.
 ///
-/// `cancelled` is called several times a second and tells whether to give up. It is not called while the system
-/// resolves the name of an address to listen at. `notice` receives single lines for the user:
-/// where we listen, which strangers were turned away, and why the peer cannot be reached yet.
+/// `cancelled` is called several times a second and tells whether to give up. It is not called while the system resolves the
+/// name of an address to listen at. `notice` receives single lines for the user: our listening address, refused strangers, and
+/// why the peer cannot be reached yet.
 pub fn establish(
     endpoint: &Endpoint,
     security: &Protection,
@@ -192,7 +192,7 @@ pub fn establish(
     }
 }
 
-/// When to give up, and whom to tell.
+/// When to give up, and where to send notices.
 pub(super) struct Watch<'a> {
     pub(super) deadline: Instant,
     pub(super) timeouts: Timeouts,
@@ -200,7 +200,7 @@ pub(super) struct Watch<'a> {
     pub(super) notice: &'a dyn Fn(&str),
     /// When to suggest a possible cause; `None` once that was done.
     pub(super) hint: Cell<Option<Instant>>,
-    /// Whom we connect to.
+    /// The party we connect to.
     pub(super) whom: Whom<'a>,
 }
 
@@ -232,7 +232,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Whom we connect to, as messages put it.
+/// The party we connect to, for messages.
 #[derive(Clone, Copy)]
 pub(super) enum Whom<'a> {
     /// The other party of a run of two.
@@ -251,7 +251,7 @@ impl fmt::Display for Whom<'_> {
 }
 
 impl Whom<'_> {
-    /// An error about it: it is not who we expect, or does not expect us.
+    /// The error if the party there is not the expected one, or does not expect us.
     pub(super) fn stranger(&self, what: String) -> Error {
         let seat = match self {
             Whom::Peer => Seat::PEER,
@@ -260,7 +260,7 @@ impl Whom<'_> {
         Error::stranger(what).by(seat)
     }
 
-    /// The place that we tried, and whose it is.
+    /// The address that we tried, and the party it belongs to.
     pub(super) fn at(&self, at: &str) -> String {
         match self {
             Whom::Peer => at.to_string(),
@@ -268,7 +268,7 @@ impl Whom<'_> {
         }
     }
 
-    /// The fingerprint that we expect there.
+    /// The fingerprint that we expect at the address.
     pub(super) fn expected(&self, keys: &Keys) -> String {
         match self {
             Whom::Peer => listed(keys.expected()),
@@ -276,7 +276,7 @@ impl Whom<'_> {
         }
     }
 
-    /// What to do about an unexpected key.
+    /// The advice about an unexpected key.
     pub(super) fn compare(&self) -> String {
         match self {
             Whom::Peer => COMPARE.into(),
@@ -291,7 +291,7 @@ impl Whom<'_> {
         }
     }
 
-    /// The error that another party of the list is where it should be.
+    /// The error if another party of the list is at its address.
     pub(super) fn is(&self, address: &str, other: &Member) -> Error {
         let Whom::Member(member, roster) = self else { return Error::Bug("another party of two".into()) };
         self.stranger(format!(
@@ -303,7 +303,7 @@ impl Whom<'_> {
         ))
     }
 
-    /// The error that a party of our identity is connected there already.
+    /// The error if a party with our identity is connected there already.
     pub(super) fn taken(&self, at: &str, ours: Fingerprint) -> Error {
         Error::usage(format!(
             "the party at {} is connected already with one that has our identity, {ours}. If our program runs twice, stop \
@@ -313,7 +313,7 @@ impl Whom<'_> {
         ))
     }
 
-    /// What to do if it does not expect our key.
+    /// The advice if the party does not expect our key.
     pub(super) fn expect(&self, ours: Fingerprint) -> String {
         match self {
             Whom::Peer => format!("Ask the other party to run with {}", PEER.with(ours)),
@@ -372,7 +372,7 @@ impl<'a> Address<'a> {
         Self::parse_of(text, "the peer's", "the other party")
     }
 
-    /// An address to connect to: `whose` in messages, and `whom` to ask for it.
+    /// Parses an address to connect to. For messages, `whose` names its owner and `whom` the party to ask for it.
     pub(super) fn parse_of(text: &'a str, whose: &str, whom: &str) -> Result<Self> {
         match Self::parse(text)? {
             Address { port: 0, .. } => Err(Error::usage(format!(
@@ -417,7 +417,7 @@ impl Protection {
         }
     }
 
-    /// Our keys, for a connection by this label; `None` without TLS.
+    /// Our keys, for a connection with this label; `None` without TLS.
     pub(super) fn keys(&self, label: Option<&Label>) -> Result<Option<Keys>> {
         match self {
             Protection::InsecurePlaintext if label.is_some() => Err(Error::usage(format!(
@@ -436,11 +436,11 @@ impl Protection {
     }
 }
 
-/// A possible cause if the peer is absent. More questions to ask may follow.
+/// A possible cause if the peer is absent. Further questions may follow it in a message.
 pub(super) const ABSENT: &str = "Its program may have stopped before it was ready (because of its input or \
                       options, say): ask the other party what it printed";
 
-/// What to do about an unexpected key.
+/// The advice about an unexpected key.
 pub(super) const COMPARE: &str = concat!(
     "Ask the other party, over a channel that you trust, what ",
     command!("identity show"),

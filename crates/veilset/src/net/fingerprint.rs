@@ -1,11 +1,11 @@
-//! Fingerprints: how the parties name each other's public keys.
+//! Fingerprints, which identify the parties' public keys.
 
 use crate::spelling::command;
 use std::fmt;
 use std::str::FromStr;
 use subtle::ConstantTimeEq;
 
-/// A party's public key in 40 letters, fit to be read out over the telephone or sent by mail.
+/// A party's public key in 40 letters, suitable for reading out over the telephone or sending by mail.
 ///
 /// The first 38 letters are 190 bits of BLAKE3 over the key's SubjectPublicKeyInfo (RFC 7250). The last two are
 /// check letters: all 40, read as a number in base 32, are a multiple of the prime 1021.
@@ -28,19 +28,19 @@ const CHECK_PRIME: u32 = 1021;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 impl Fingerprint {
-    /// The fingerprint of a public key, given its SubjectPublicKeyInfo encoding.
+    /// Computes the fingerprint of a public key from its SubjectPublicKeyInfo encoding.
     pub(crate) fn of_public_key(spki: &[u8]) -> Self {
         let hash = blake3::derive_key("veilset 2026-11 public key fingerprint", spki);
         let bit = |i: usize| (hash[i / 8] >> (7 - i % 8)) & 1;
         Fingerprint(std::array::from_fn(|letter| (0..5).fold(0, |value, i| value << 1 | bit(5 * letter + i))))
     }
 
-    /// The bytes that represent it in hashes.
+    /// The bytes that represent the fingerprint in hashes.
     pub(crate) fn as_bytes(&self) -> &[u8; HASHED] {
         &self.0
     }
 
-    /// The fingerprint that these bytes represent, if they represent one.
+    /// The fingerprint that these bytes represent, if they are valid.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Option<Fingerprint> {
         let bytes: &[u8; HASHED] = bytes.try_into().ok()?;
         bytes.iter().all(|&value| value < 32).then_some(Fingerprint(*bytes))
@@ -82,7 +82,7 @@ impl fmt::Debug for Fingerprint {
 impl FromStr for Fingerprint {
     type Err = String;
 
-    /// Accepts it with or without hyphens, in either case.
+    /// Accepts a fingerprint with or without hyphens, in either case.
     fn from_str(s: &str) -> Result<Self, String> {
         const EXPECTED: &str = concat!(
             "A fingerprint is 40 letters and digits, with or without hyphens, as \
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(groups.len(), 8, "{text}");
         assert!(groups.iter().all(|g| g.len() == 5), "{text}");
         assert!(text.bytes().all(|b| b == b'-' || ALPHABET.contains(&b)), "{text}");
-        // It must never change: people have it in their mail.
+        // The encoding must never change: people keep fingerprints in their mail.
         assert_eq!(text, "a5dwh-2s9e4-w3tmf-xa39z-z8ttd-ch6ws-jjk7s-2y6j3");
     }
 

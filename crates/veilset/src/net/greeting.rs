@@ -1,9 +1,9 @@
-//! What two parties of a mesh say to each other first, as soon as they are connected: the versions that they speak, and
+//! The first messages between two parties of a mesh, sent as soon as they are connected: the versions that they speak, and
 //! their lists of the parties, which must be the same.
 //!
-//! Each sends its list before it reads the other one, so both see every difference. The list is no secret to a party that
-//! is on it: all have the same, or the run ends here. It is compared before all parties are here, because parties whose
-//! lists differ may never all find each other.
+//! Each sends its list before it reads the other one, so both see every difference. The list is no secret from a party on it:
+//! all have the same list, or the run ends here. It is compared before all parties are connected, because parties whose lists
+//! differ may never all find each other.
 
 use super::roster::{Member, Roster};
 use crate::channel::{Channel, Message, versions};
@@ -12,10 +12,10 @@ use crate::spelling::setting;
 use serde::{Deserialize, Serialize};
 
 const LIST: Message<[u8]> = Message::new(0x10, "list of the parties: JSON");
-/// Maximum length of a list in bytes: more than that of the longest that [`Roster::new`] accepts.
+/// Maximum length of a list in bytes, more than the longest list that [`Roster::new`] accepts needs.
 const MAX_LIST: usize = 1 << 16;
 
-/// A party as a list has it. The leader comes first.
+/// A party's entry in a list. The leader comes first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -44,7 +44,7 @@ impl Line {
 /// Exchanges versions and lists with the party at the other end.
 ///
 /// # Errors
-/// [`Error::Disagreement`] if they are not the same.
+/// [`Error::Disagreement`] if the lists are not the same.
 pub(super) fn greet(channel: &mut Channel, roster: &Roster) -> Result<()> {
     versions(channel)?;
     let ours: Vec<_> = roster.members().iter().map(Line::of).collect();
@@ -70,7 +70,7 @@ pub(super) fn greet(channel: &mut Channel, roster: &Roster) -> Result<()> {
     }
 }
 
-/// In what the lists differ. None is only a consequence of another one.
+/// The differences between the lists. None is merely a consequence of another one.
 fn differences(ours: &[Line], theirs: &[Line]) -> Vec<Difference> {
     let mut all = Vec::new();
     let mut differ = |what, ours: &str, theirs: &str| {
@@ -125,7 +125,7 @@ fn differences(ours: &[Line], theirs: &[Line]) -> Vec<Difference> {
     for their in theirs.iter().filter(|their| !is_in(ours, their)) {
         differ(concat!("a party of the list (", setting!(parties), ")"), "none", &their.name);
     }
-    // The order of those that both have. Where the leader stands was said.
+    // The order of the parties on both lists. A difference about the leader was already reported.
     let leader =
         |line: &Line| [ours, theirs].iter().any(|lines| lines.first().is_some_and(|l| l.name == line.name));
     let order = |lines: &[Line], others: &[Line]| -> Vec<String> {
@@ -152,7 +152,7 @@ mod tests {
     use crate::spelling::plain;
     use std::thread;
 
-    /// What we say to a party with so many lines in its list, of which the first two are those of ours.
+    /// Our error for a party whose list has `lines` lines, the first two of which are ours.
     fn greeted_with(lines: usize) -> Error {
         let party = |name: &str| ListedParty {
             name: name.into(),
@@ -192,7 +192,7 @@ mod tests {
         Line { name: name.into(), fingerprint: fingerprint.into(), address }
     }
 
-    /// What differs between "north n a:1, south s b:1, east e -" and this list: what, ours and theirs.
+    /// The differences between "north n a:1, south s b:1, east e -, west w c:1" and this list: the name, ours and theirs.
     fn differing(theirs: &str) -> Vec<String> {
         let lines = |text: &str| text.split(", ").map(line).collect::<Vec<_>>();
         let ours = lines("north n a:1, south s b:1, east e -, west w c:1");
@@ -245,7 +245,7 @@ mod tests {
             ),
             ("north n a:1, south s b:1, east e -", vec![format!("{party}: west / none")]),
             ("north n a:1, south s b:1, up u d:1, east e -, west w c:1", vec![format!("{party}: none / up")]),
-            // A text of theirs is escaped.
+            // Text from the peer is escaped.
             ("u\u{1b}p u d:1, south s b:1, east e -, west w c:1", {
                 let leader = "leader: north / u\\u{1b}p".to_string();
                 vec![leader, format!("{party}: north / none"), format!("{party}: none / u\\u{{1b}}p")]

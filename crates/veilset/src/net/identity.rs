@@ -22,17 +22,17 @@ use zeroize::{Zeroize, Zeroizing};
 const PKCS8_PREFIX: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 /// The name of the file in the configuration folder.
 const FILE: &str = "identity.pem";
-/// Larger than any identity file.
+/// Maximum length in bytes, larger than any identity file.
 const LARGEST_FILE: u64 = 1 << 16;
 
 /// An Ed25519 key pair. Its file is PKCS#8 in PEM, as OpenSSL writes it, with mode 0600.
 ///
-/// Our copies of the private key are zeroed on drop. We do not control those of the TLS library.
+/// Our copies of the private key are zeroed on drop. We do not control the copies of the TLS library.
 pub struct Identity {
     pkcs8: Secret<Vec<u8>>,
     key: Arc<CertifiedKey>,
     fingerprint: Fingerprint,
-    /// Who could replace its file.
+    /// A warning if other users could replace the file.
     warning: Option<String>,
 }
 
@@ -88,7 +88,7 @@ impl Identity {
         })
     }
 
-    /// Reads the file. A file that others can read or change is rejected; of one that others may replace there is a
+    /// Reads the file. A file that others can read or change is rejected; if others may replace it, there is an
     /// [`Identity::warning`].
     pub fn load(path: impl AsRef<Path>) -> Result<Identity> {
         let path = path.as_ref();
@@ -131,24 +131,22 @@ impl Identity {
         Self::from_pkcs8(pkcs8)
     }
 
-    /// The default location: `veilset/identity.pem` in `$XDG_CONFIG_HOME`, or in `$HOME/.config` if that is not
-    /// set.
+    /// Returns the default location: `veilset/identity.pem` in `$XDG_CONFIG_HOME`, or in `$HOME/.config` if that is not set.
     pub fn default_path() -> Result<PathBuf> {
         Folder::Configuration.file_or(FILE, "the identity", setting!(identity))
     }
 
-    /// A secret derived from this identity for one purpose. It changes with the identity, and reveals nothing
-    /// about it.
+    /// Derives a secret from this identity for one purpose. It changes with the identity, and reveals nothing about it.
     pub(crate) fn secret_for(&self, purpose: &'static str) -> Secret<[u8; 32]> {
         Secret::new(blake3::derive_key(purpose, &self.pkcs8))
     }
 
-    /// What to tell the user of the file that it was loaded from: who could replace it, if anybody.
+    /// Returns a warning if other users could replace the file that the identity was loaded from.
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
 
-    /// The name of this identity for the other party.
+    /// Returns the fingerprint by which other parties identify this identity.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }

@@ -76,13 +76,13 @@ fn whoever_could_replace_the_file_is_in_its_warning() {
     Identity::generate().unwrap().save(&path).unwrap();
     let place = path.parent().unwrap();
     assert_eq!(Identity::load(&path).unwrap().warning(), None);
-    // Others may make files in a folder like /tmp, and replace none.
+    // Others may create files in a folder like /tmp, but replace none.
     std::fs::set_permissions(place, std::fs::Permissions::from_mode(0o1777)).unwrap();
     assert_eq!(Identity::load(&path).unwrap().warning(), None);
     std::fs::set_permissions(place, std::fs::Permissions::from_mode(0o777)).unwrap();
     assert!(words(Identity::load(&path).unwrap_err()).contains("where every user can replace it"));
     std::fs::set_permissions(place, std::fs::Permissions::from_mode(0o700)).unwrap();
-    // Only root gives folders to others.
+    // Only root can change the owner of a folder.
     if std::os::unix::fs::chown(place, Some(54_321), None).is_ok() {
         let identity = Identity::load(&path).unwrap();
         assert!(identity.warning().unwrap().contains("whose owner (54321) can replace it"));
@@ -137,7 +137,7 @@ fn a_key_made_by_openssl_is_an_identity() {
     assert_eq!(spki, public);
 }
 
-/// Knowing the public key, or a secret for another purpose, is of no help.
+/// The public key, or a secret for another purpose, does not help.
 #[test]
 fn a_secret_is_of_the_private_key_and_of_its_purpose() {
     let [one, two, three] = [(); 3].map(|()| Identity::generate().unwrap());

@@ -1,16 +1,16 @@
-//! The label by which a proxy tells the workers of one side apart, if the two sides want one.
+//! The optional label by which a proxy distinguishes the workers of one side.
 //!
-//! Many workers of one side can be reached at one address. A TCP proxy there looks at the server name (SNI) in the first
-//! message of a connection, which is not encrypted, and leads the connection to the worker of that name. The name
-//! is `sNNN.ROUTE.veilset`: the number of a lane, and a word that the two sides chose. It says nothing about data, keys or
-//! people, unless the word does. It proves nothing either: the keys decide who is who. A listener that is given a label
-//! turns away whoever asks for another name or for none, before it shows its key. Without a label, no name is sent.
+//! Many workers of one side can be reached at one address. A TCP proxy there reads the server name (SNI) in the first message
+//! of a connection, which is not encrypted, and forwards the connection to the worker with that name. The name is
+//! `sNNN.ROUTE.veilset`: the number of a lane, and a word that the two sides chose. It reveals nothing about data, keys or
+//! people, unless the word does. It proves nothing either: only the keys authenticate. A listener that is given a label refuses
+//! connections that ask for another name or for none, before it shows its key. Without a label, no name is sent.
 
 use crate::error::{Error, Result, shown};
 use std::fmt;
 use std::str::FromStr;
 
-/// The number of characters of the longest word that the two sides can choose.
+/// Maximum number of characters of the word that the two sides can choose.
 const LONGEST_ROUTE: usize = 40;
 
 /// A label: `s007.trial-2.veilset`, for instance.
@@ -18,10 +18,11 @@ const LONGEST_ROUTE: usize = 40;
 pub struct Label(String);
 
 impl Label {
-    /// The label of a lane. `route` is the word that the two sides chose.
+    /// Makes the label of a lane. `route` is the word that the two sides chose.
     ///
     /// # Errors
-    /// [`Error::Usage`] unless the word has 1 to 40 lower-case letters, digits and hyphens, and no hyphen at its ends.
+    /// [`Error::Usage`] unless the word has 1 to 40 lower-case letters, digits and hyphens, and neither begins nor ends with a
+    /// hyphen.
     ///
     /// ```
     /// use veilset::net::Label;
@@ -41,13 +42,13 @@ impl Label {
         )))
     }
 
-    /// The name that is asked for.
+    /// Returns the name as sent in the first message.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether a connection that asks for this name is meant for a listener that serves `label`. One that serves none
-    /// minds labels only, and no other names.
+    /// Whether a connection that asks for this name is meant for a listener that serves `label`. A listener without a label
+    /// refuses names that are labels, and accepts any others.
     pub(super) fn is_asked_for(label: Option<&Label>, name: Option<&str>) -> bool {
         match label {
             Some(label) => name == Some(label.as_str()),
@@ -65,7 +66,7 @@ impl FromStr for Label {
             let lane = lane.strip_prefix('s')?.parse().ok()?;
             Label::new(lane, route).ok()
         });
-        // No label is written in two ways.
+        // Each label has only one spelling.
         parsed.filter(|label| label.as_str() == text).ok_or_else(|| {
             Error::usage(format!(
                 "\"{}\" is not a label. Write sNNN.ROUTE.veilset: the number of a lane, with three digits or more, and \

@@ -100,7 +100,7 @@ fn who_asks_for_another_label_is_turned_away_and_the_right_one_is_let_in() {
     ]
     .into_iter()
     .map(|(label, notice, words)| {
-        // Whoever is misled meets another key than expected; it is not shown.
+        // A misdirected connection meets an unexpected key; it is not shown.
         (start(to(&address, label), tls(&b, &other), seconds(1)).0, notice, words)
     })
     .collect();
@@ -150,20 +150,20 @@ fn a_label_stands_in_the_first_message_and_takes_tls() {
         let e = failed(start(endpoint, Protection::InsecurePlaintext, seconds(1)).0.join().unwrap());
         assert!(matches!(e, Error::Usage(_)) && e.to_string().contains("`insecure_plaintext`"), "{e:?}");
     }
-    // Two parties without a label meet as ever.
+    // Two parties without a label connect as before.
     let listening = listen(tls(&a, &b), seconds(20));
     let there = connect(&listening.address, &tls(&b, &a), seconds(20)).unwrap();
     talk(listening.run.join().unwrap().unwrap(), there);
 }
 
-/// `scripts/proxy-test` runs the proxy, and says by the environment where everybody is.
+/// `scripts/proxy-test` runs the proxy, and sets the addresses of all parties in the environment.
 #[test]
 #[ignore = "needs HAProxy: scripts/proxy-test"]
 fn behind_a_proxy_each_label_leads_to_its_worker() {
     let variable = |name: &str| std::env::var(name).unwrap();
     let (entrance, route) = (variable("ENTRANCE"), variable("ROUTE"));
     let label = |lane| Some(Label::new(lane, &route).unwrap());
-    // The coordinator is asked for no name, and its connection stays while workers come.
+    // The coordinator expects no name, and its connection stays open while workers connect.
     let places = [("COORDINATOR", None), ("WORKER0", label(0)), ("WORKER1", label(1))];
     let listeners = places.map(|(place, label)| {
         let (ours, theirs) = (identity(), identity());
@@ -172,7 +172,7 @@ fn behind_a_proxy_each_label_leads_to_its_worker() {
         notices.wait_for("listening on", 1);
         (run, notices, label, ours, theirs)
     });
-    // A label of a worker that is not there ends at the coordinator, which does not serve it.
+    // The label of an absent worker leads to the coordinator, which does not serve it.
     let (stranger, nobody) = (identity(), identity());
     let (run, _) = start(to(&entrance, label(2)), tls(&stranger, &nobody), seconds(2));
     let e = failed(run.join().unwrap());
@@ -185,7 +185,7 @@ fn behind_a_proxy_each_label_leads_to_its_worker() {
         (run.join().unwrap().unwrap(), there.join().unwrap().unwrap())
     });
     connected.into_iter().for_each(|(here, there)| talk(here, there));
-    // When the coordinator has its connection, nobody is there who could say so.
+    // Once the coordinator has its connection, no listener is left to report that.
     let (run, _) = start(to(&entrance, label(2)), tls(&stranger, &nobody), seconds(2));
     let e = failed(run.join().unwrap()).to_string();
     assert!(e.contains(&format!("is \"s002.{route}.veilset\" served there?")), "{e}");

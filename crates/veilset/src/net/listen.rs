@@ -1,4 +1,4 @@
-//! The listening side: anybody may connect, only the peer is accepted.
+//! The listening side: any client may connect, but only the peer is accepted.
 
 use super::connect::{ABSENT, Address, COMPARE, Connection, HANDSHAKE, Protection, Watch, after, listed};
 use super::fingerprint::Fingerprint;
@@ -17,18 +17,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-/// Reported strangers. A port scan must not flood the terminal.
+/// Maximum number of reported strangers. A port scan must not flood the terminal.
 const REPORTS: usize = 20;
 /// How often the listener polls.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
-/// Files reserved for each connection that we wait for: clones of its socket, the log, and a few more.
+/// Files reserved for each awaited connection: clones of its socket, the log, and a few more.
 pub(super) const SPARE: usize = 8;
 
 /// The listening side in two steps, for callers that need to know the port before the peer connects.
 pub struct Listener {
     sockets: Vec<TcpListener>,
-    /// Whether the user was told that the system refuses connections (for instance, because too many files are
-    /// open).
+    /// Whether the user was notified that the system refuses connections (for instance, because too many files are open).
     complained: Cell<bool>,
 }
 
@@ -39,7 +38,7 @@ impl Listener {
         Self::bind_all(address, &addresses)
     }
 
-    /// A name may have several addresses (localhost is both 127.0.0.1 and ::1), and the peer may try any of
+    /// Listens at all addresses. A name may have several (localhost is both 127.0.0.1 and ::1), and the peer may try any of
     /// them.
     pub(super) fn bind_all(text: &str, addresses: &[SocketAddr]) -> Result<Listener> {
         let mut sockets = Vec::new();
@@ -95,8 +94,8 @@ impl Listener {
         }
     }
 
-    /// Calls `each` with every waiting connection. If a connection cannot be accepted because too many files are
-    /// open, calls it with `None`, and that connection stays in the queue.
+    /// Calls `each` with every waiting connection. If a connection cannot be accepted because too many files are open, calls it
+    /// with `None`, and the connection stays in the queue.
     fn waiting(&self, notice: &dyn Fn(&str), mut each: impl FnMut(Option<(TcpStream, SocketAddr)>)) {
         for socket in &self.sockets {
             // A bound, so that a flood does not keep us from checking the time.
@@ -121,8 +120,8 @@ impl Listener {
         }
     }
 
-    /// Files that are kept open so that strangers cannot use up those that the connections of this many parties need,
-    /// if few may be open.
+    /// Files that are kept open if few may be open, so that strangers cannot use up the files needed for the connections of
+    /// this many parties.
     pub(super) fn spare(&self, parties: usize) -> Vec<TcpListener> {
         let sockets = self.sockets.iter().cycle().take(parties * SPARE);
         sockets.map_while(|socket| socket.try_clone().ok()).collect()
@@ -185,22 +184,22 @@ fn still_waiting(at: SocketAddr) -> String {
     )
 }
 
-/// The listener at work: runs handshakes with everybody who connects until those that we wait for are here.
+/// A listener at work: runs handshakes with all clients until the awaited parties are connected.
 pub(super) struct Reception<'a> {
     keys: &'a Keys,
     watch: &'a Watch<'a>,
     pub(super) at: SocketAddr,
-    /// The fingerprints of those that have not been accepted yet.
+    /// The fingerprints of the parties that have not been accepted yet.
     awaited: Vec<Fingerprint>,
     /// The sockets of the handshakes in progress.
     room: Room<Arc<TcpStream>>,
     reported: usize,
-    /// Who was turned away and why; the most informative case so far.
+    /// The last refused connection and its failure; the most informative case so far.
     pub(super) last: Option<(SocketAddr, Failure)>,
-    /// Where handshakes report their outcome, with the id of the connection.
+    /// The sender with which handshakes report their outcome, with the id of the connection.
     report: Sender<(u64, Outcome)>,
     outcomes: Receiver<(u64, Outcome)>,
-    /// Tells the handshakes that they are no longer needed.
+    /// Whether the handshakes are no longer needed.
     over: Arc<AtomicBool>,
 }
 
@@ -244,7 +243,7 @@ impl<'a> Reception<'a> {
         }
     }
 
-    /// Starts handshakes with all who wait, and returns the connection of one that we wait for, if one has ended.
+    /// Starts handshakes with all waiting clients, and returns the connection of an awaited party, if one has completed.
     pub(super) fn round(&mut self, listener: &Listener) -> Option<Secured> {
         listener.waiting(self.watch.notice, |comer| match comer {
             Some((socket, from)) => self.receive(socket, from),
@@ -253,7 +252,7 @@ impl<'a> Reception<'a> {
         self.peer()
     }
 
-    /// Waits a moment for handshakes to end, and checks all that have. Returns the peer's connection if it is
+    /// Waits a moment for handshakes to end, and checks all that have. Returns the connection of an awaited party if one is
     /// among them.
     fn peer(&mut self) -> Option<Secured> {
         let mut wait = LOOK.min(self.watch.left());
@@ -310,7 +309,7 @@ impl<'a> Reception<'a> {
         taken.map_err(|failure| self.turned_away(from, failure)).ok()
     }
 
-    /// Accepts the first connection of each that we wait for, and none after it.
+    /// Accepts the first connection of each awaited party, and none after it.
     fn admit(&mut self, mut secured: Secured) -> Result<Secured, Failure> {
         let proven = secured.peer().map_err(|e| Failure::Io(e.marked()))?;
         let Some(at) = self.awaited.iter().position(|awaited| proven.is(awaited)) else {

@@ -35,7 +35,7 @@ fn a_flood_from_another_address_does_not_cut_off_a_peer_that_is_slow() {
     const MOST: usize = 4;
     let mut reception = Reception::new(&keys, &watch, at, MOST).unwrap();
     reception.receive(ours.accept().unwrap().0, "192.0.2.1:1".parse().unwrap());
-    // Before its answer arrives, many strangers connect from elsewhere and say nothing.
+    // Before its answer arrives, many strangers connect from elsewhere and send nothing.
     let strangers: Vec<TcpStream> = (0..50)
         .map(|_| {
             let stranger = TcpStream::connect(at).unwrap();
@@ -48,8 +48,8 @@ fn a_flood_from_another_address_does_not_cut_off_a_peer_that_is_slow() {
         scope.spawn(|| hand_on(&onward, &peer));
         let secured = (0..1000).find_map(|_| reception.peer());
         let connected = secured.is_some() && connecting.join().unwrap();
-        // Those that were cut off see the end of the stream. Only as many as fit besides the peer are still in
-        // their handshake.
+        // Evicted connections see the end of the stream. Only as many as fit in addition to the peer are still in their
+        // handshake.
         let open = |stranger: &&TcpStream| {
             stranger.set_nonblocking(true).unwrap();
             let read = (&mut &**stranger).read(&mut [0]);
@@ -83,7 +83,7 @@ fn where_no_more_files_may_be_open_one_of_those_here_leaves() {
     for _ in 0..3 {
         reception.make_room();
     }
-    // Both see the end of the stream long before their handshake would time out.
+    // Both connections see the end of the stream long before their handshake would time out.
     for stranger in &mut strangers {
         stranger.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         assert_eq!(stranger.read(&mut [0]).unwrap(), 0);

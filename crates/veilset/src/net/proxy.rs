@@ -1,7 +1,7 @@
-//! The way to the peer through an HTTP proxy: `CONNECT` (RFC 9110, 9.3.6), which opens a tunnel for our TLS.
+//! Reaching the peer through an HTTP proxy: `CONNECT` (RFC 9110, 9.3.6), which opens a tunnel for our TLS.
 //!
-//! The proxy is believed in nothing but whether the tunnel is open. It can refuse, delay and cut the connection, as
-//! anybody between the parties can; behind it the peer proves its key as ever. The proxy resolves the peer's name.
+//! The proxy is trusted only about whether the tunnel is open. It can refuse, delay and cut the connection, like anyone between
+//! the parties; behind it the peer proves its key as usual. The proxy resolves the peer's name.
 
 use super::connect::Address;
 use super::tls::{Failure, Limits};
@@ -13,13 +13,13 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 
-/// Bytes of the longest header that a proxy may answer with.
+/// Maximum length of the header of a proxy's answer, in bytes.
 const LONGEST: usize = 8192;
 
 /// An HTTP proxy.
 pub(super) struct Proxy<'a> {
     text: &'a str,
-    /// Where it listens.
+    /// The address where it listens.
     pub(super) address: Address<'a>,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Proxy<'_> {
 
 impl<'a> Proxy<'a> {
     pub(super) fn parse(text: &'a str) -> Result<Proxy<'a>> {
-        // It is not repeated, as it has a password.
+        // The address is not repeated, since it contains a password.
         if text.contains('@') {
             return Err(Error::usage(format!(
                 "{PROXY} has a user's name or a password in it, and proxies that want one are not supported. Give its \
@@ -44,12 +44,12 @@ impl<'a> Proxy<'a> {
         Ok(Proxy { text, address })
     }
 
-    /// It cannot be reached at one of its addresses.
+    /// The failure if the proxy cannot be reached at one of its addresses.
     pub(super) fn unreachable(&self, at: SocketAddr, why: impl fmt::Display) -> Failure {
         Failure::Proxy(format!("{self} cannot be reached ({at}: {why})"))
     }
 
-    /// Has the proxy connect to this address. The inner error may be temporary; the outer one is final.
+    /// Asks the proxy to connect to this address. The inner error may be temporary; the outer one is final.
     pub(super) fn tunnel(
         &self,
         socket: &TcpStream,
@@ -96,7 +96,7 @@ impl<'a> Proxy<'a> {
         }
     }
 
-    /// What the header of its answer means. `more`: whether anything came after it.
+    /// Interprets the header of the proxy's answer. `more` tells whether any data follows it.
     fn judge(&self, header: &[u8], more: bool, to: &Target) -> Result<Result<(), Failure>> {
         let Some((status, line)) = status(header) else { return Err(self.is_none(header)) };
         let line = shown(line);
@@ -125,7 +125,7 @@ impl<'a> Proxy<'a> {
         }
     }
 
-    /// The answer is none of an HTTP proxy.
+    /// The error if the answer does not come from an HTTP proxy.
     fn is_none(&self, answer: &[u8]) -> Error {
         let first = answer.split(|&b| b == b'\n').next().unwrap_or_default();
         Error::network(format!(
@@ -136,12 +136,12 @@ impl<'a> Proxy<'a> {
     }
 }
 
-/// An address as a proxy is told it.
+/// An address in the form that a proxy expects.
 pub(super) struct Target(String);
 
 impl Target {
     pub(super) fn of(Address { host, port }: &Address<'_>) -> Result<Target> {
-        // Anything else could end the line of the request.
+        // Other characters could end the line of the request.
         if !host.chars().all(|c| c.is_ascii_graphic()) {
             return Err(Error::usage(format!(
                 "a proxy cannot be told the host \"{}\": write its name with ASCII letters (xn--...), or its IP address",
@@ -158,7 +158,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// Where the header ends: after the first empty line.
+/// The end of the header: the position after the first empty line.
 fn end_of_header(bytes: &[u8]) -> Option<usize> {
     (0..bytes.len()).find_map(|at| {
         let rest = &bytes[at..];
@@ -166,7 +166,7 @@ fn end_of_header(bytes: &[u8]) -> Option<usize> {
     })
 }
 
-/// The status code, and the rest of the first line from there: `403 Forbidden`.
+/// The status code, and the rest of the first line including it: `403 Forbidden`.
 fn status(header: &[u8]) -> Option<(u16, &str)> {
     let line = header.split(|&b| b == b'\n').next()?;
     let line = std::str::from_utf8(line).ok()?.trim_end();

@@ -7,19 +7,19 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use veilset_testing::Draw;
 
-/// The peer as the proxy is told it. Nobody else can resolve this name.
+/// The peer's address for the proxy. No other resolver knows this name.
 const PEER: &str = "peer.invalid:7000";
 
-/// What a proxy does with a connection.
+/// A proxy's reaction to a connection.
 #[derive(Clone)]
 enum Turn {
     /// Answers, and waits for the other side to leave.
     Say(Vec<u8>),
     /// Answers one byte at a time, without end.
     Drip,
-    /// Says nothing.
+    /// Sends nothing.
     Silence,
-    /// Leaves.
+    /// Closes the connection.
     Leave,
     /// Opens the tunnel, to this listener.
     Open(String),
@@ -29,7 +29,8 @@ fn say(answer: &str) -> Turn {
     Turn::Say(answer.into())
 }
 
-/// A proxy that takes as many connections as it has turns. Returns its address, and then what it was asked.
+/// A proxy that accepts as many connections as it has turns. Returns its address, and a thread that returns the requests it
+/// received.
 fn proxy(turns: Vec<Turn>) -> (String, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -75,7 +76,7 @@ fn through(proxy: &str) -> Endpoint {
     Endpoint::Connect { address: PEER.into(), proxy: Some(proxy.into()), label: None }
 }
 
-/// Connects by a proxy that does only this.
+/// Connects through a proxy that only takes this turn.
 fn by(turn: Turn, timeouts: Timeouts) -> (Result<Connection>, String) {
     let (a, b) = (identity(), identity());
     let (address, proxy) = proxy(vec![turn]);
@@ -178,7 +179,7 @@ fn a_proxy_that_does_not_answer_is_given_up_when_the_time_is_over() {
         let cause = format!("the proxy {address} did not answer CONNECT in time");
         assert!(e.to_string().contains(&way) && e.to_string().contains(&cause), "{e}");
     }
-    // The tunnel is open, and nobody speaks at its other end.
+    // The tunnel is open, and its other end is silent.
     let e = failed(by(say("HTTP/1.1 200 OK\r\n\r\n"), short).0).to_string();
     assert!(e.contains("did not complete the TLS handshake in time"), "{e}");
 

@@ -4,7 +4,7 @@ use crate::rng::Prng;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Concurrent handshakes. Each needs a thread, a file descriptor and at most about 200 KB, most of it for a
+/// Maximum number of concurrent handshakes. Each needs a thread, a file descriptor and at most about 200 KB, most of it for a
 /// message that the other side began: 25 MB in total.
 ///
 /// A flood of silent connections fills the room, so each new connection evicts another. The victim comes from
@@ -19,7 +19,7 @@ pub(super) const HANDSHAKES: usize = 128;
 pub(super) struct Room<T> {
     comers: Vec<Comer<T>>,
     most: usize,
-    /// The number of connections so far.
+    /// Number of connections so far.
     count: u64,
     rng: Prng,
 }
@@ -36,7 +36,7 @@ impl<T> Room<T> {
         Room { comers: Vec::new(), most, count: 0, rng }
     }
 
-    /// Adds a connection under a new id. Returns the id and the connection that was evicted for it.
+    /// Adds a connection under a new id. Returns the id, and the connection that was evicted for it, if any.
     pub(super) fn enter(&mut self, from: SocketAddr, what: T) -> (u64, Option<(SocketAddr, T)>) {
         let displaced = if self.comers.len() >= self.most { self.displace() } else { None };
         self.count += 1;
@@ -51,8 +51,8 @@ impl<T> Room<T> {
         Some((from, what))
     }
 
-    /// Evicts a random connection of the host with the most connections here. If an attacker could predict
-    /// which, it could see to it that the peer is evicted.
+    /// Evicts a random connection of the host with the most connections here. An attacker who could predict the choice could
+    /// have the peer evicted.
     pub(super) fn displace(&mut self) -> Option<(SocketAddr, T)> {
         let mut hosts: HashMap<IpAddr, usize> = HashMap::new();
         for comer in &self.comers {
@@ -67,7 +67,7 @@ impl<T> Room<T> {
     }
 }
 
-/// What identifies the host at an address. For IPv6 it is the /64, since one host can use all its addresses.
+/// Identifies the host at an address. For IPv6 it is the /64, since one host can use all its addresses.
 fn host(from: SocketAddr) -> IpAddr {
     match from.ip().to_canonical() {
         IpAddr::V4(ip) => IpAddr::V4(ip),

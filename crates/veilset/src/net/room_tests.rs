@@ -29,7 +29,7 @@ fn a_flood_from_one_host_displaces_nobody_from_another_one() {
     type Address = fn(u32) -> String;
     let cases: [(Address, &str); 4] = [
         (|_| "192.0.2.1".into(), "192.0.2.2"),
-        // How a listener on an IPv6 socket sees IPv4 addresses.
+        // IPv4 addresses as seen by a listener on an IPv6 socket.
         (|_| "[::ffff:192.0.2.1]".into(), "[::ffff:192.0.2.2]"),
         // One host has all addresses of a /64.
         (|i| format!("[2001:db8::{i:x}]"), "[2001:db8:0:1::1]"),

@@ -1,4 +1,4 @@
-//! The parties of a mesh: a list that is the same for everybody.
+//! The parties of a mesh: a list that is the same for all of them.
 //!
 //! ```toml
 //! leader = "north"
@@ -9,10 +9,10 @@
 //! address = "north.example.org:7001" # where it listens; omitted by a party that only connects
 //! ```
 //!
-//! The leader is party 1; the others follow in the order of the file. Of two parties with an address the one whose
-//! fingerprint comes first listens and the other connects; otherwise the one without an address connects. So each party
-//! needs one port at most, and a party behind a firewall needs none. It is not the order of the list that decides: then
-//! two parties whose lists differ in it could both wait for the other, and never learn of it.
+//! The leader is party 1; the others follow in the order of the file. If both parties of a pair have an address, the one whose
+//! fingerprint comes first listens and the other connects; otherwise the one without an address connects. So each party needs
+//! one port at most, and a party behind a firewall needs none. The order of the list does not decide: if it did, two parties
+//! whose lists differ in it could both wait for the other, and never learn of the difference.
 //!
 //! A front end reads the file into [`Listed`]; [`Roster::new`] checks it, and [`Roster::me`] finds our own entry.
 
@@ -26,32 +26,32 @@ use serde::{Deserialize, Deserializer, de};
 use std::fmt;
 use std::num::NonZeroU8;
 
-/// The number of letters of the longest name.
+/// Maximum length of a name, in letters.
 const LONGEST_NAME: usize = 64;
-/// The number of letters of the longest address: a host of 255, two brackets, a colon and a port.
+/// Maximum length of an address, in letters: a host of 255, two brackets, a colon and a port.
 const LONGEST_ADDRESS: usize = 263;
 
-/// The list as it stands in its file. The keys there are the names of the fields, with hyphens.
+/// The list as written in its file. The keys in the file are the names of the fields, with hyphens.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Listed {
     /// The name of the leader, which is party 1.
     pub leader: String,
-    /// The parties.
+    /// The parties, in the order of the file.
     #[serde(default)]
     pub party: Vec<ListedParty>,
 }
 
-/// A party as it stands in the file.
+/// A party's entry in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ListedParty {
-    /// What all parties call it.
+    /// The name by which all parties know it.
     pub name: String,
-    /// The fingerprint of its identity.
+    /// The fingerprint of the party's identity.
     #[serde(deserialize_with = "parsed")]
     pub fingerprint: Fingerprint,
-    /// Where it listens, as HOST:PORT; `None` if it only connects.
+    /// The address where it listens, as HOST:PORT; `None` if it only connects.
     pub address: Option<String>,
 }
 
@@ -75,11 +75,11 @@ pub struct Member {
     address: Option<String>,
 }
 
-/// A list of parties, and which of them we are.
+/// A list of parties, and our entry in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Me {
     roster: Roster,
-    /// Where our entry is among the members.
+    /// The index of our entry among the members.
     own: usize,
 }
 
@@ -98,21 +98,21 @@ impl Roster {
         Ok(Roster { members, source: source.into() })
     }
 
-    /// All parties, in the order of their numbers.
+    /// Returns all parties, in the order of their numbers.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// The file that the list was read from, for messages.
+    /// Returns the name of the file that the list was read from, for messages.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// A hash of everything that must be the same for all parties: their order, names, fingerprints and addresses.
+    /// Returns a hash of everything that must be the same for all parties: their order, names, fingerprints and addresses.
     pub fn digest(&self) -> [u8; 32] {
         let mut bytes = vec![self.members.len() as u8];
         for Member { name, fingerprint, address, .. } in &self.members {
-            // No address is empty.
+            // An address is never empty.
             let address = address.as_deref().unwrap_or_default();
             for part in [name.as_bytes(), fingerprint.as_bytes().as_slice(), address.as_bytes()] {
                 bytes.extend((part.len() as u64).to_le_bytes());
@@ -122,7 +122,7 @@ impl Roster {
         Domain::without_session("the list of the parties of a mesh").hash(&[&bytes])
     }
 
-    /// The list, and the party of this name as ours.
+    /// Returns the list with the party of this name as ours.
     ///
     /// # Errors
     /// [`Error::Usage`] if there is no such party.
@@ -141,7 +141,7 @@ impl Roster {
         }
     }
 
-    /// The names, for messages of the channels.
+    /// The names, for messages about the channels.
     pub(super) fn names(&self) -> Names {
         self.members.iter().map(|member| member.name.clone()).collect()
     }
@@ -151,7 +151,7 @@ fn wrong(source: &str, what: &str) -> Error {
     Error::usage(format!("the list of parties {source}: {what}"))
 }
 
-/// Checks the parties and numbers them. The error says what is wrong and what to do.
+/// Checks the parties and numbers them. The error states the problem and the remedy.
 fn numbered(listed: Listed) -> Result<Vec<Member>, String> {
     let Listed { leader, party } = listed;
     match party.len() {
@@ -219,7 +219,7 @@ fn printable(text: &str) -> bool {
     text.chars().all(|c| c == '\'' || c.escape_debug().eq([c]))
 }
 
-/// Checks what must differ between two entries, and that one of them can connect to the other.
+/// Checks that two entries differ where they must, and that one of them can connect to the other.
 fn distinct(one: &ListedParty, other: &ListedParty) -> Result<(), String> {
     let (a, b) = (&one.name, &other.name);
     if a == b {
@@ -247,27 +247,27 @@ fn distinct(one: &ListedParty, other: &ListedParty) -> Result<(), String> {
 }
 
 impl Member {
-    /// Its seat in the run.
+    /// Returns the party's seat in the run.
     pub fn seat(&self) -> Seat {
         Seat::numbered(self.number)
     }
 
-    /// Its number: 1 for the leader.
+    /// Returns the party's number: 1 for the leader.
     pub fn number(&self) -> NonZeroU8 {
         self.number
     }
 
-    /// Its name.
+    /// Returns the party's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The fingerprint that it has to prove.
+    /// Returns the fingerprint that the party must prove.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
 
-    /// Where it listens; `None` if it only connects.
+    /// Returns the address where the party listens; `None` if it only connects.
     pub fn address(&self) -> Option<&str> {
         self.address.as_deref()
     }
@@ -290,12 +290,12 @@ impl fmt::Display for Member {
 }
 
 impl Me {
-    /// The list.
+    /// Returns the list.
     pub fn roster(&self) -> &Roster {
         &self.roster
     }
 
-    /// Our entry.
+    /// Returns our entry.
     pub fn own(&self) -> &Member {
         &self.roster.members[self.own]
     }
@@ -305,28 +305,28 @@ impl Me {
         self.own == 0
     }
 
-    /// All other parties, in the order of their numbers.
+    /// Iterates over all other parties, in the order of their numbers.
     pub fn others(&self) -> impl Iterator<Item = &Member> {
         let own = self.own().number;
         self.roster.members.iter().filter(move |member| member.number != own)
     }
 
-    /// The parties that we connect to.
+    /// Iterates over the parties that we connect to.
     pub fn connects_to(&self) -> impl Iterator<Item = &Member> {
         let own = self.own();
         self.others().filter(move |other| own.connects_to(other))
     }
 
-    /// The parties that connect to us.
+    /// Iterates over the parties that connect to us.
     pub fn listens_for(&self) -> impl Iterator<Item = &Member> {
         let own = self.own();
         self.others().filter(move |other| other.connects_to(own))
     }
 
-    /// Refuses an identity that is not that of our entry.
+    /// Refuses an identity that does not match our entry.
     ///
     /// # Errors
-    /// [`Error::Usage`] if our entry has another fingerprint than `ours`.
+    /// [`Error::Usage`] if the fingerprint in our entry differs from `ours`.
     pub fn check_identity(&self, ours: &Fingerprint) -> Result<()> {
         let Member { name, fingerprint, .. } = self.own();
         if fingerprint.is(ours) {

@@ -19,7 +19,7 @@ fn roster(names: &[&str]) -> Roster {
     Roster::new(listed(names), "parties.toml").unwrap()
 }
 
-/// The error about this list, which speaks of its file.
+/// The error about this list, which mentions its file.
 fn refused(listed: Listed) -> String {
     let e = Roster::new(listed, "parties.toml").unwrap_err();
     assert!(matches!(e, Error::Usage(_)), "{e:?}");
@@ -46,7 +46,7 @@ fn the_leader_is_party_one_and_the_others_follow_in_order() {
     assert_eq!(addresses, [true, true, true, false]);
 }
 
-/// The list as another format than TOML gives it.
+/// The list as read from a format other than TOML.
 #[test]
 fn the_keys_of_the_file_are_known_ones() {
     let key = fingerprint("north");
@@ -109,7 +109,7 @@ fn a_list_that_cannot_be_used_says_why_and_what_to_do() {
         assert!(error.contains(words), "{error}\n{words}");
         assert!(error.chars().all(|c| !c.is_control() && c != '\u{202e}'), "{error:?}");
     }
-    // What just passes.
+    // Lists that are barely accepted.
     roster(&["north", "east"]);
     roster(&many[..32]);
     roster(&[&"x".repeat(64), "Østfold-3 (St. Mary's)"]);
@@ -161,7 +161,7 @@ fn of_two_parties_one_connects_to_the_other() {
                 assert_eq!(me(a).connects_to().any(|other| other == b), listens);
                 let back = me(b).connects_to().any(|other| other == a);
                 assert!(listens != back, "{a} {b}");
-                // Who listens has an address, and is the one of the first key if both have.
+                // The listening party has an address, and the lower fingerprint if both have one.
                 assert!(!listens || b.address().is_some());
                 let first = b.fingerprint().as_bytes() < a.fingerprint().as_bytes();
                 assert!(!listens || a.address().is_none() || first);
@@ -186,7 +186,7 @@ fn the_digest_tells_lists_apart() {
         &|listed| listed.party[2].fingerprint = fingerprint("x"),
         &|listed| listed.party[1].address = Some("elsewhere:7000".into()),
         &|listed| listed.party[2].address = Some("elsewhere:7000".into()),
-        // No part runs into the next.
+        // Text cannot move between fields unnoticed.
         &|listed| {
             listed.party[1].name = "0east".into();
             listed.party[0].address = Some("host0.example.org:700".into());

@@ -25,7 +25,7 @@ pub(crate) fn tls(identity: &Arc<Identity>, peer: &Identity) -> Protection {
     Protection::Tls { identity: identity.clone(), peer: peer.fingerprint() }
 }
 
-/// What the user was told.
+/// The lines that the user received.
 #[derive(Clone, Default)]
 pub(super) struct Notices(pub(super) Arc<Mutex<Vec<String>>>);
 
@@ -84,7 +84,7 @@ pub(super) fn failed(result: Result<Connection>) -> Error {
     result.err().unwrap()
 }
 
-/// Numbers go both ways.
+/// Sends numbers both ways.
 pub(super) fn talk(a: Connection, b: Connection) {
     let ends = [a, b].map(|mut c| {
         thread::spawn(move || {
@@ -148,7 +148,7 @@ fn plaintext_is_refused_off_this_machine() {
 #[test]
 fn another_key_is_refused_and_both_sides_name_both_fingerprints() {
     let (a, b, other) = (identity(), identity(), identity());
-    // Which expectation is wrong: the listener's, the connecting side's, or both.
+    // The wrong expectation is the listener's, the connecting side's, or both.
     thread::scope(|scope| {
         for (by_a, by_b) in [(&other, &a), (&b, &other), (&other, &other)] {
             let (a, b, other) = (&a, &b, &other);
@@ -208,7 +208,7 @@ fn our_own_fingerprint_is_not_the_peers() {
 #[test]
 fn strangers_neither_end_nor_delay_the_run() {
     let (a, b, other) = (identity(), identity(), identity());
-    // Slow strangers may occupy a handshake for 10 seconds. All of this takes less time if they delay nobody.
+    // Slow strangers may occupy a handshake for 10 seconds. All of this takes less time if they delay no one.
     let listening = listen(tls(&a, &b), seconds(60));
     let Listening { address, notices, .. } = &listening;
     let visit = |say: &[u8]| {
@@ -300,7 +300,7 @@ fn client_hello(security: &Protection) -> Vec<u8> {
     record
 }
 
-/// Anybody can read it.
+/// Anyone can read the first message.
 #[test]
 fn what_is_said_first_names_nobody() {
     let (a, b) = (identity(), identity());
@@ -366,7 +366,7 @@ fn a_listener_that_is_not_the_peer_is_tried_again_until_it_is() {
 #[test]
 fn an_alert_that_proves_nothing_does_not_end_the_run() {
     let (a, b) = (identity(), identity());
-    // Not even the alert with which the peer would reject our key.
+    // Not even the alert that the peer would send to reject our key.
     let alerts = [[21, 3, 3, 0, 2, 2, 49], [21, 3, 3, 0, 2, 2, 40], [21, 3, 1, 0, 2, 1, 0]];
     let answer = |listener: &TcpListener, there: &JoinHandle<_>, alert: &[u8]| {
         listener.set_nonblocking(true).unwrap();
@@ -395,7 +395,7 @@ fn an_alert_that_proves_nothing_does_not_end_the_run() {
     let (here, _) = start(Endpoint::listen(address), tls(&a, &b), seconds(60));
     talk(here.join().unwrap().unwrap(), there.join().unwrap().unwrap());
 
-    // Nobody else connects.
+    // No stranger connects.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (there, _) = start(Endpoint::connect(address), tls(&b, &a), seconds(1));
@@ -455,7 +455,7 @@ fn nobody_there_is_an_error_after_the_time_out() {
     }
     let e = failed(connect("no-such-host.invalid:7000", &tls(&a, &b), short));
     assert!(e.to_string().contains("cannot find the address of no-such-host.invalid"), "{e}");
-    // Somebody accepts the connection, but says nothing.
+    // A stranger accepts the connection, but sends nothing.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let e = failed(connect(&mute.local_addr().unwrap().to_string(), &tls(&a, &b), short));
     assert!(e.to_string().contains("did not complete the TLS handshake in time"), "{e}");

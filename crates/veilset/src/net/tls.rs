@@ -1,26 +1,24 @@
-//! TLS 1.3 in which both sides present a raw public key (RFC 7250), and each accepts only the fingerprints it expects:
-//! one, or on the listening side of a mesh those of all parties that connect.
+//! TLS 1.3 in which both sides present a raw public key (RFC 7250), and each accepts only the fingerprints it expects. This is
+//! one fingerprint, or on the listening side of a mesh the fingerprints of all parties that connect.
 //!
 //! Signatures are Ed25519. The only key exchange is X25519 with ML-KEM-768, so that traffic recorded today stays
 //! confidential against a future quantum computer. Identities are not safe from a quantum computer that exists
 //! at the time of the run. No resumption, no tickets, no early data, no TLS 1.2, no certificates.
 //!
-//! **What is proven, and when.**
+//! **What each step proves.**
 //!
-//! 1. Until our side's handshake ends, nothing is proven. The key exchange alone gives keys shared with whoever
-//!    answered, and an alert may even be plaintext. So anybody can cause a failure here, and the connecting side
-//!    keeps trying. There is one exception: an unexpected key ends the connecting side's run. It proves nothing,
-//!    as anybody can present a public key, but it usually means a wrong `--peer`. Whoever answers in the
-//!    listener's place can prevent the run in any case.
-//!    A listener that does not serve the [`Label`] in the first message leaves here, by the alert `unrecognized_name`,
-//!    before it shows its key.
-//! 2. The connecting side's handshake ends when it has checked three things: the listener's key against the
-//!    fingerprint, the listener's signature over all messages so far, and its Finished. All later data is the
-//!    listener's. Our own key is on its way, and nobody has checked it yet.
-//! 3. The listening side's handshake ends when it has checked the same of the connecting side. If it rejects
-//!    that key, it says so by the alert `access_denied`. To the connecting side this is proven, as it comes
-//!    after 2. The reverse does not hold: a connecting side that rejects the listener's key leaves before it has
-//!    proven its own.
+//! 1. Until our side's handshake ends, nothing is proven. The key exchange alone gives keys shared with an unknown party, and
+//!    an alert may even be plaintext. So any third party can cause a failure here, and the connecting side keeps trying. There
+//!    is one exception: an unexpected key ends the connecting side's run. It proves nothing, as anyone can present a public
+//!    key, but it usually means a wrong `--peer`. An impostor in the listener's place can prevent the run in any case. A
+//!    listener that does not serve the [`Label`] in the first message leaves here, with the alert `unrecognized_name`, before
+//!    it shows its key.
+//! 2. The connecting side's handshake ends when it has checked three things: the listener's key against the fingerprint, the
+//!    listener's signature over all messages so far, and its Finished. All later data is the listener's. Our own key is on its
+//!    way, and has not been checked yet.
+//! 3. The listening side's handshake ends when it has made the same checks for the connecting side. If it rejects that key, it
+//!    sends the alert `access_denied`. To the connecting side this is proven, as it comes after 2. The reverse does not hold: a
+//!    connecting side that rejects the listener's key leaves before it has proven its own.
 //! 4. The listener sends [`WELCOME`] on the one connection it accepts. Only this tells the connecting side that
 //!    its key was accepted.
 
@@ -49,16 +47,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
-/// What the listener sends, under TLS, on the connection it accepts.
+/// The byte that the listener sends, under TLS, on the connection it accepts.
 const WELCOME: u8 = 1;
-/// What the listener of a mesh sends, under TLS, to a party that is connected already.
+/// The byte that the listener of a mesh sends, under TLS, to a party that is connected already.
 pub(super) const TAKEN: u8 = 2;
 const EXPORTER: &[u8] = b"EXPORTER-veilset-1";
 /// The alert for a name that is not served (RFC 6066, 3). The library would send another one.
 const UNRECOGNISED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 /// How long a failed connection is kept open, so that the other side can read why.
 const LINGER: Duration = Duration::from_millis(500);
-/// Plaintext that is encrypted at a time, under the lock that reading needs too: four records.
+/// Bytes of plaintext that are encrypted at a time, under the lock that reading needs too: four records.
 const CHUNK: usize = 1 << 16;
 
 /// The keys of both parties, as far as we know them.
@@ -68,9 +66,9 @@ pub(super) struct Keys {
     key: Arc<CertifiedKey>,
     /// Our fingerprint.
     pub(super) ours: Fingerprint,
-    /// The fingerprints that we accept: that of the expected peer, or those of several parties.
+    /// The fingerprints that we accept: one of the expected peer, or those of several parties.
     expected: Arc<[Fingerprint]>,
-    /// What the connecting side asks for.
+    /// The label that the connecting side asks for.
     label: Option<Label>,
 }
 
@@ -80,7 +78,7 @@ impl Keys {
         Self::accepting(identity, [peer].into())
     }
 
-    /// Our keys, for connections of all of these.
+    /// Our keys, for connections of all these parties.
     pub(super) fn accepting(identity: &Identity, expected: Arc<[Fingerprint]>) -> Keys {
         let mut provider = aws_lc_rs::default_provider();
         provider.kx_groups = vec![aws_lc_rs::kx_group::X25519MLKEM768];
@@ -93,7 +91,7 @@ impl Keys {
         }
     }
 
-    /// These keys, for a connection by this label.
+    /// These keys, for a connection with this label.
     pub(super) fn by(self, label: Option<&Label>) -> Keys {
         Keys { label: label.cloned(), ..self }
     }
@@ -184,13 +182,13 @@ pub(super) struct Limits<'a> {
 pub(super) enum Failure {
     /// The other side presented this key instead of the expected one, and proved nothing.
     WrongKey(Fingerprint),
-    /// It has proven the key of a party that is connected already.
+    /// The other side has proven the key of a party that is connected already.
     Again(Fingerprint),
-    /// The expected peer, which has proven its key, says that our key's party is connected already.
+    /// The expected peer, which has proven its key, reports that our key's party is connected already.
     Taken,
     /// The expected peer, which has proven its key, rejects ours.
     Refused,
-    /// Somebody who connected to us, and has proven nothing, rejects our key.
+    /// A client that has proven nothing rejects our key.
     Unwanted,
     /// We cut the connection off because there were too many.
     Displaced,
@@ -200,9 +198,9 @@ pub(super) enum Failure {
     Slow,
     /// The result is no longer needed.
     Stopped,
-    /// A connection that asks for the first of these labels or names, to us who serve the second.
+    /// A connection asks for the first of these labels or names, but we serve the second.
     Misled(Option<String>, Option<Label>),
-    /// Nobody there serves this label, or whoever asks for none; nothing was proven.
+    /// No listener there serves this label, or connections without one; nothing was proven.
     NotServed(Option<Label>),
     /// The other side does not speak our TLS.
     Tls(String),
@@ -385,7 +383,7 @@ impl ClientCertVerifier for Pinned {
     }
 }
 
-/// Shows our key to those who ask for our label, and to nobody else.
+/// Shows our key only to clients that ask for our label.
 #[derive(Debug)]
 struct Served {
     key: Arc<CertifiedKey>,
@@ -505,7 +503,7 @@ impl Secured {
             (None, rustls::Connection::Client(tls)) if *e == UNKNOWN && tls.is_handshaking() => {
                 Failure::NotServed(pinned.label.clone())
             }
-            // Before the end of the handshake, anybody can send an alert.
+            // Before the end of the handshake, any third party can send an alert.
             _ if matches!(e, rustls::Error::AlertReceived(_)) => {
                 Failure::Tls(format!("{e}, and nothing was proven"))
             }
@@ -513,8 +511,8 @@ impl Secured {
         }
     }
 
-    /// Sends the reason why we leave, and gives the other side a moment to read it. Closing the socket at once
-    /// would reset the connection, and the alert could be lost.
+    /// Sends the reason for leaving, and gives the other side a moment to read it. Closing the socket at once would reset the
+    /// connection, and the alert could be lost.
     fn part(&mut self, failure: &Failure, limits: &Limits<'_>) {
         let until = (Instant::now() + LINGER).min(limits.deadline);
         let mut waste = [0u8; 4096];
@@ -539,12 +537,12 @@ impl Secured {
         Ok(())
     }
 
-    /// Tells the connecting side that we accept its connection.
+    /// Confirms to the connecting side that we accept its connection.
     pub(super) fn welcome(&mut self) -> Result<(), Failure> {
         self.say(WELCOME)
     }
 
-    /// Says this word on a connection whose handshake is complete.
+    /// Sends this byte on a connection whose handshake is complete.
     pub(super) fn say(&mut self, word: u8) -> Result<(), Failure> {
         self.tls.writer().write_all(&[word]).and_then(|()| self.flush()).map_err(|e| io_failure(&e))
     }
@@ -622,7 +620,7 @@ impl Reader {
         let mut n = 0;
         loop {
             match tls.reader().read(&mut out[n..]) {
-                Ok(0) => return Ok(n), // `out` is full, or the peer said goodbye
+                Ok(0) => return Ok(n), // `out` is full, or the peer sent its close_notify
                 Ok(more) => n += more,
                 Err(e) if e.kind() == ErrorKind::WouldBlock && !self.unread.is_empty() => {
                     let mut sealed = &self.sealed[self.unread.clone()];
@@ -639,8 +637,8 @@ impl Reader {
 }
 
 impl Read for Reader {
-    /// Fails with `WouldBlock` after each read from the socket that gave no plaintext. So a peer that sends a
-    /// record byte by byte without completing it counts as silent.
+    /// Fails with `WouldBlock` after each read from the socket that gave no plaintext. So a peer that sends a record byte by
+    /// byte without completing it counts as silent.
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if out.is_empty() {
             return Ok(0);

@@ -47,7 +47,7 @@ fn both_ends_export_the_same_key_and_no_two_connections_do() {
     assert!(a.exporter().unwrap() != secured().0.exporter().unwrap());
     assert_eq!(a.tls.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_3));
     assert_eq!(a.tls.handshake_kind(), Some(rustls::HandshakeKind::Full));
-    // Nor can another connection resume with the keys of this one.
+    // Nor can another connection be resumed with the keys of this one.
     let rustls::Connection::Client(client) = &a.tls else { panic!("the connecting side is the client") };
     assert_eq!(client.tls13_tickets_received(), 0);
 }
