@@ -1,5 +1,5 @@
-//! The inputs of a target: seeds that follow from the library, and inputs that fuzzing found or people wrote, kept in
-//! `corpus/TARGET.hex`, one a line.
+//! The inputs of a target: seeds that the library generates, and inputs that fuzzing found or people wrote, kept in
+//! `corpus/TARGET.hex`, one per line.
 
 use crate::{TARGETS, Target, seeds};
 use std::collections::BTreeSet;
@@ -10,18 +10,18 @@ use std::sync::LazyLock;
 pub struct Input {
     /// The target's name.
     pub target: &'static str,
-    /// What it is; empty for what fuzzing found.
+    /// The input's name; empty if fuzzing found it.
     pub name: String,
-    /// What the target is run on.
+    /// The bytes that the target runs on.
     pub bytes: Vec<u8>,
 }
 
-/// The target with this name.
+/// Returns the target with this name.
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
 }
 
-/// All inputs of a target: its seeds, then what is kept.
+/// Returns all inputs of a target: its seeds, then its kept inputs.
 ///
 /// # Panics
 /// If a file of kept inputs is damaged.
@@ -38,9 +38,9 @@ fn file(target: &Target) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name).with_extension("hex")
 }
 
-/// The kept lines of a target: some have a name before a colon.
+/// The kept lines of a target, some with a name before a colon.
 fn lines(target: &Target) -> BTreeSet<String> {
-    // A target may have seeds alone.
+    // A target may have only seeds.
     let text = std::fs::read_to_string(file(target)).unwrap_or_default();
     text.lines().map(Into::into).collect()
 }
@@ -61,7 +61,7 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
     (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).ok()).collect()
 }
 
-/// Keeps another input of a target, unless it is there.
+/// Keeps another input of a target, unless it is kept already.
 pub fn keep(target: &Target, input: &[u8]) -> std::io::Result<()> {
     if inputs(target).iter().any(|known| known.bytes == input) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The fuzz targets, and what they share: a peer that is a string of bytes, the requests that are run against it, and a
+//! The fuzz targets, and their shared parts: a peer that is a string of bytes, the requests that are run against it, and a
 //! bound on memory.
 
 mod inputs;
@@ -29,7 +29,7 @@ use veilset_core::hazmat;
 #[global_allocator]
 static MEMORY: Cap<System> = Cap::new(System, usize::MAX);
 
-/// From now on the process ends if more than this is allocated, in bytes.
+/// Limits allocations to this many bytes: from now on, the process ends if they exceed it.
 ///
 /// # Panics
 /// If more is allocated already.
@@ -37,7 +37,7 @@ pub fn limit_memory(bytes: usize) {
     MEMORY.set_limit(bytes).unwrap();
 }
 
-/// Takes the first byte; 0 if there is none.
+/// Takes the first byte of `data`; returns 0 if it is empty.
 pub fn byte(data: &mut &[u8]) -> u8 {
     match data.split_first() {
         Some((&first, rest)) => {
@@ -48,7 +48,7 @@ pub fn byte(data: &mut &[u8]) -> u8 {
     }
 }
 
-/// A peer that has said these bytes and closed, and takes whatever is sent.
+/// A peer that has sent these bytes and closed, and accepts all messages.
 pub fn peer(says: &[u8]) -> Channel {
     Channel::from_halves(Box::new(Drain), Box::new(Bytes(says.to_vec(), 0)))
 }
@@ -75,23 +75,23 @@ impl Source for Bytes {
     }
 }
 
-/// Whether a run may end so because of what a peer says.
+/// Asserts that a peer's messages may cause this error, and that it is safe to display.
 pub fn check(error: &Error) {
     match error {
         Error::Peer { .. } | Error::Network(_) | Error::Disagreement(_) | Error::Refused(_) => {}
         _ => panic!("{error:?}"),
     }
-    // The peer's words are shown to a user.
+    // Text from the peer is shown to a user.
     assert!(error.to_string().chars().all(|c| c == '\n' || !c.is_control()), "{error:?}");
 }
 
-/// What requests borrow.
+/// The data that requests borrow.
 pub struct Data {
-    /// By party: those of the receiver and the sender of two, or of all of several.
+    /// The sets by party: of the receiver and the sender of two, or of all of several.
     sets: [ItemSet; 3],
-    /// The places of several parties in their list.
+    /// The entries of several parties in their list.
     mes: Vec<Me>,
-    /// What is sent in the honest runs of several parties, by scenario.
+    /// The messages of several parties in honest runs, by scenario.
     honest: Mutex<BTreeMap<[u8; 2], Arc<Sent>>>,
     values: Vec<i128>,
     columns: [String; 1],
@@ -108,15 +108,15 @@ impl Default for Data {
     }
 }
 
-/// What each of several parties sends to each, as bytes: `sent[from][to]`.
+/// The bytes that each of several parties sends to each: `sent[from][to]`.
 type Sent = Vec<Vec<Vec<u8>>>;
 
-/// A fingerprint of nobody's key, with the right check letters.
+/// A fingerprint that belongs to no key, with the right check letters.
 fn fingerprint(party: usize) -> Fingerprint {
     format!("{:0>40}", "zx".to_owned() + &"0".repeat(party + 1)).parse().unwrap()
 }
 
-/// Several parties, each with its place in the list.
+/// Several parties, each with its entry in the list.
 fn parties() -> Vec<Me> {
     let names = ["a", "b", "c"];
     let party = |(i, name): (usize, &&str)| ListedParty {
@@ -129,7 +129,7 @@ fn parties() -> Vec<Me> {
     names.iter().map(|name| roster.clone().me(name).unwrap()).collect()
 }
 
-/// In a run of several, our number and that of the party that says the input. What the third one says was recorded.
+/// In a run of several, the index of our party, and of the party that sends the input. The third one sends recorded messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cast {
     us: usize,
@@ -137,7 +137,7 @@ pub struct Cast {
 }
 
 impl Cast {
-    /// All in which we have this role.
+    /// All casts in which we have this role.
     fn all(role: Role) -> &'static [Cast] {
         match role {
             Role::Receiver => &[Cast { us: 0, cheat: 1 }, Cast { us: 0, cheat: 2 }],
@@ -151,16 +151,16 @@ impl Cast {
     }
 }
 
-/// What is run.
+/// An operation and a protocol to run.
 #[derive(Clone, Copy)]
 pub struct Scenario {
     operation: &'static Operation,
     protocol: &'static Protocol,
-    /// Whether with everything that can be asked for.
+    /// Whether every supported option is used.
     all: bool,
 }
 
-/// All of them, of all protocols.
+/// The scenarios of all protocols.
 pub static SCENARIOS: LazyLock<Vec<Scenario>> = LazyLock::new(|| {
     let offers = protocols::ALL
         .into_iter()
@@ -175,12 +175,13 @@ pub static SCENARIOS: LazyLock<Vec<Scenario>> = LazyLock::new(|| {
 });
 
 impl Scenario {
-    /// Its name: the operation, the protocol, and what is asked for.
+    /// Returns the name: the operation, the protocol, and `all` or `bare` for the options.
     pub fn name(&self) -> String {
         format!("{}-{}-{}", self.operation, self.protocol, if self.all { "all" } else { "bare" })
     }
 
-    /// What an input begins with. It follows from the name, so that an input stays what it is when protocols are added.
+    /// Returns the first two bytes of an input for this scenario. They follow from the name, so that inputs stay valid when
+    /// protocols are added.
     pub fn id(&self) -> [u8; 2] {
         // FNV-1a, folded.
         let hash = self
@@ -190,12 +191,12 @@ impl Scenario {
         ((hash >> 16) as u16 ^ hash as u16).to_le_bytes()
     }
 
-    /// Whether it is of several parties.
+    /// Whether the scenario has several parties.
     pub fn of_several(&self) -> bool {
         self.protocol.is_of_several()
     }
 
-    /// The scenario with this id. An id that is none chooses one too, so that every input says something.
+    /// The scenario with this id. Other ids choose one too, so that every input is meaningful.
     fn with(id: [u8; 2]) -> Scenario {
         let found = SCENARIOS.iter().find(|scenario| scenario.id() == id);
         *found.unwrap_or(&SCENARIOS[usize::from(u16::from_le_bytes(id)) % SCENARIOS.len()])
@@ -203,7 +204,7 @@ impl Scenario {
 }
 
 impl Data {
-    /// What `role` is asked for in a scenario of two.
+    /// Returns the request of `role` in a scenario of two.
     pub fn request(&self, scenario: Scenario, role: Role) -> Request<'_> {
         let Scenario { operation, protocol, all } = scenario;
         let sender = role == Role::Sender;
@@ -249,7 +250,7 @@ impl Data {
         request
     }
 
-    /// What the party with this number is asked for in a scenario of several.
+    /// The request of party `us` in a scenario of several.
     fn request_of_several(&self, scenario: Scenario, us: usize) -> Request<'_> {
         let Scenario { operation, protocol, all } = scenario;
         let role = if us == 0 { Role::Receiver } else { Role::Sender };
@@ -274,7 +275,7 @@ impl Data {
         run(connected, &self.request_of_several(scenario, us), &mut hazmat::seeded(&seed)).map(|o| o.learned)
     }
 
-    /// What all parties send in an honest run.
+    /// The messages of all parties in an honest run.
     fn honest(&self, scenario: Scenario) -> Arc<Sent> {
         let mut known = self.honest.lock().unwrap();
         known.entry(scenario.id()).or_insert_with(|| Arc::new(self.recorded_of_several(scenario))).clone()
@@ -300,7 +301,7 @@ impl Data {
         tapes.iter().map(|row| row.iter().map(bytes).collect()).collect()
     }
 
-    /// Runs one of several parties against one that says this. The third one says what it said in an honest run.
+    /// Runs one of several parties against a cheat that sends these bytes. The third one sends the messages of an honest run.
     fn run_against_one(&self, scenario: Scenario, Cast { us, cheat }: Cast, says: &[u8]) -> Result<Learned> {
         let honest = self.honest(scenario);
         let others = (0..self.mes.len()).filter(|&other| other != us);
@@ -320,15 +321,15 @@ impl Data {
         run(connection, &self.request(scenario, role), &mut hazmat::seeded(&seed)).map(|o| o.learned)
     }
 
-    /// `role` against a peer that says these bytes, of which the first two choose the scenario, and in one of several
-    /// parties a third one who we are and who says them.
+    /// Runs `role` against a peer that sends these bytes. The first two choose the scenario; with several parties, a third one
+    /// chooses our party and the one that sends them.
     pub fn against(&self, role: Role, mut says: &[u8]) {
         let scenario = Scenario::with([byte(&mut says), byte(&mut says)]);
         let (ours, learned, most) = if scenario.of_several() {
             let all = Cast::all(role);
             let cast = all[usize::from(byte(&mut says)) % all.len()];
             let learned = self.run_against_one(scenario, cast, says);
-            // As many as rows of the others: nothing binds them to their bounds.
+            // As many as the others' rows: nothing limits these to the announced sizes.
             (self.request_of_several(scenario, cast.us), learned, 1000)
         } else {
             (self.request(scenario, role), self.run(scenario, role, peer(says)), 50)
@@ -368,7 +369,7 @@ impl Data {
         }
     }
 
-    /// Inputs that are honest runs against `role`, and the names of what is in them besides the scenario's.
+    /// Returns inputs that are honest runs against `role`, and suffixes to the scenario's name for them.
     pub fn recordings(&self, scenario: Scenario, role: Role) -> Vec<(String, Vec<u8>)> {
         if !scenario.of_several() {
             return vec![(String::new(), self.recorded(scenario, role))];
@@ -382,7 +383,7 @@ impl Data {
         casts.collect()
     }
 
-    /// What the peer of `role` says in an honest run of two.
+    /// Returns an input for a run of two: the messages of the peer of `role` in an honest run.
     pub fn recorded(&self, scenario: Scenario, role: Role) -> Vec<u8> {
         let (a, b) = Channel::pair();
         let said = Arc::<Mutex<Vec<u8>>>::default();
@@ -397,7 +398,7 @@ impl Data {
     }
 }
 
-/// What is received, to look at.
+/// Records the received bytes.
 #[derive(Clone, Default)]
 struct Tape(Arc<Mutex<Vec<u8>>>);
 
@@ -411,7 +412,7 @@ impl Write for Tape {
     }
 }
 
-/// Keeps what is sent.
+/// Records the bytes that are sent.
 struct Tap(Box<dyn Sink>, Arc<Mutex<Vec<u8>>>);
 
 impl Sink for Tap {

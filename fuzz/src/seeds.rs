@@ -1,5 +1,5 @@
-//! The first inputs of every target: recordings of honest runs, and examples of what the decoders are for. They follow
-//! from the library, so they are those of the messages of today.
+//! The first inputs of every target: recordings of honest runs, and valid examples for the decoders. The library generates
+//! them, so they always use the current messages.
 
 use crate::{Data, Input, SCENARIOS, peer};
 use veilset::artefact::filter::{Draft, Size, build, export};
@@ -19,12 +19,12 @@ use veilset::table::{Destination, Format, ReadOptions, Table, write_rows};
 use veilset::threads::Threads;
 use veilset_core::hazmat::{seeded, session_id};
 
-/// Tag, length, body.
+/// A frame: tag, length, body.
 fn frame(tag: u16, body: &[u8]) -> Vec<u8> {
     [&tag.to_le_bytes()[..], &(body.len() as u32).to_le_bytes(), body].concat()
 }
 
-/// The frames of a stream, as they are.
+/// The frames of a stream: their tags and bodies.
 fn frames(mut stream: &[u8]) -> Vec<(u16, Vec<u8>)> {
     let mut out = Vec::new();
     while let Some((head, rest)) = stream.split_at_checked(6) {
@@ -35,7 +35,7 @@ fn frames(mut stream: &[u8]) -> Vec<(u16, Vec<u8>)> {
     out
 }
 
-/// What is sent with `send`.
+/// The bytes sent by `send`.
 fn sent(send: impl FnOnce(&mut Channel)) -> Vec<u8> {
     struct Tap(std::sync::mpsc::Sender<Vec<u8>>);
     impl Sink for Tap {
@@ -59,7 +59,7 @@ fn points(n: usize) -> Vec<u8> {
     out
 }
 
-/// The public part of the smallest filter there is.
+/// The public part of the smallest possible filter.
 fn public_filter() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let [whole, public] = ["whole", "public"].map(|name| folder.path().join(name));
@@ -73,7 +73,7 @@ fn public_filter() -> Vec<u8> {
     std::fs::read(public).unwrap()
 }
 
-/// All of them.
+/// The seeds of all targets.
 pub(crate) fn all() -> Vec<Input> {
     let mut all = Vec::new();
     let mut write = |target: &'static str, name: &str, bytes: &[u8]| {
@@ -86,7 +86,7 @@ pub(crate) fn all() -> Vec<Input> {
             for (of, stream) in data.recordings(*scenario, role) {
                 let target = if role == Role::Receiver { "run_receiver" } else { "run_sender" };
                 write(target, &format!("{name}{of}"), &stream);
-                // Of several parties all say the same.
+                // In runs of several parties, all hellos are the same.
                 if !scenario.of_several() {
                     let hello = &frames(&stream[2..])[1].1;
                     write("hello", &format!("{name}-{role}"), &[&[1], &hello[..]].concat());

@@ -1,11 +1,11 @@
 //! The two tiers of the tests.
 //!
-//! `cargo test --workspace` runs the first tier, which checks a change in minutes. Where a test has more cases than that
-//! allows, it draws some of them here. `scripts/nightly` sets `VEILSET_TESTS=whole`, and nothing is left out.
+//! `cargo test --workspace` runs the first tier, which checks a change in minutes. A test with more cases than that allows
+//! draws some of them with this crate. `scripts/nightly` sets `VEILSET_TESTS=whole`, which runs all cases.
 //!
-//! What is drawn follows from `VEILSET_TEST_SEED` and the name of the test. The seed is the day (UTC) if the variable is
-//! not set, so the first tier gets to every case in time, and a test draws the same all day. Each failure of a test
-//! that draws shows it.
+//! The draws follow from `VEILSET_TEST_SEED` and the name of the test. If the variable is not set, the seed is the day (UTC),
+//! so the first tier reaches every case in time, and a test draws the same cases all day. Each failure of a test that draws
+//! shows the seed.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -17,13 +17,13 @@ use std::env;
 use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The variable with the seed: any text.
+/// The environment variable with the seed, which is any text.
 pub const SEED: &str = "VEILSET_TEST_SEED";
 
-/// The variable that chooses the tier: `whole`, or unset for the first.
+/// The environment variable that chooses the tier: `whole`, or unset for the first.
 pub const TESTS: &str = "VEILSET_TESTS";
 
-/// Whether nothing is left out.
+/// Whether the whole tier is chosen, which leaves out no case.
 ///
 /// # Panics
 /// If `VEILSET_TESTS` is set to anything but `whole`: a misspelt tier must not pass for the first one.
@@ -36,7 +36,7 @@ pub fn whole() -> bool {
     *WHOLE
 }
 
-/// The seed: `VEILSET_TEST_SEED`, or the number of the day since 1970-01-01 (UTC).
+/// Returns the seed: `VEILSET_TEST_SEED`, or the number of the day since 1970-01-01 (UTC).
 pub fn seed() -> &'static str {
     static SEED_TEXT: LazyLock<String> = LazyLock::new(|| {
         let given = env::var(SEED).ok().filter(|text| !text.is_empty());
@@ -48,7 +48,7 @@ pub fn seed() -> &'static str {
     &SEED_TEXT
 }
 
-/// What a test draws. Not for secrets.
+/// A generator for the draws of a test. Not for secrets.
 #[derive(Debug, Clone)]
 pub struct Draw {
     state: u64,
@@ -56,7 +56,7 @@ pub struct Draw {
 }
 
 impl Draw {
-    /// The draws of the test with this name. Prints the seed, which the test runner shows if the test fails.
+    /// Makes the generator of the test with this name. Prints the seed, which the test runner shows if the test fails.
     pub fn new(test: &str) -> Draw {
         println!("{SEED}={} {}", seed(), if whole() { "(whole)" } else { "" });
         Draw::with(seed(), test, whole())
@@ -71,12 +71,12 @@ impl Draw {
         Draw { state, whole }
     }
 
-    /// Whether nothing is left out.
+    /// Whether the whole tier is chosen, which leaves out no case.
     pub fn is_whole(&self) -> bool {
         self.whole
     }
 
-    /// The next 64 bits, of SplitMix64.
+    /// Returns the next 64 bits of SplitMix64.
     pub fn word(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -84,17 +84,18 @@ impl Draw {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`, which must not be 0. Its bias is below n / 2^64.
+    /// Returns a number below `n`, which must not be 0. Its bias is below n / 2^64.
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.word()) * n as u128) >> 64) as usize
     }
 
-    /// `n` of the cases in their order, or all of them if there are fewer, or in the whole tier.
+    /// Draws `n` of the cases, and returns them in their order. Returns all if there are fewer, and in the whole tier.
     pub fn some<T>(&mut self, n: usize, cases: impl IntoIterator<Item = T>) -> Vec<T> {
         self.of_each(n, cases, |_| ())
     }
 
-    /// `n` of the cases of each kind, or all of them if there are fewer, in the order of the cases. In the whole tier all.
+    /// Draws `n` of the cases of each kind, and returns them in the order of the cases. Returns all of a kind if there are
+    /// fewer, and all cases in the whole tier.
     pub fn of_each<T, K: Ord>(
         &mut self,
         n: usize,

@@ -1,7 +1,7 @@
 //! Private set operations: two organisations combine lists without showing them to each other.
 //!
 //! Each party has [`Keys`] and runs the same operation in its [`Role`]: [`intersect`], [`union`](fn@union), [`count`], [`sum`],
-//! [`share`] or [`id`]. Here both parties are in one program:
+//! [`share`] or [`id`]. An example with both parties in one program:
 //!
 //! ```
 //! use veilset::{Keys, Options, Peer, Role};

@@ -165,7 +165,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether both are the same file, whatever their names.
+/// Whether both are the same file, under any names.
 #[cfg(unix)]
 pub fn same_file(a: &Metadata, b: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;

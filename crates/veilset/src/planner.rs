@@ -1,9 +1,9 @@
 //! Chooses the best protocol for a run from the predicted seconds, bytes and dollars of each that computes it.
 //!
-//! A protocol's entry lists its steps, and what both parties compute and send in each ([`crate::work::Step`]). The parties go
-//! through a step in parallel, so it takes as long as the slowest among the two parties and the two directions of the link.
-//! Only the first frame must be computed before it is sent. Between steps, messages take the latency of the link once per
-//! round. The speed of the primitives is known for each machine ([`crate::speed`]).
+//! A protocol's entry lists its steps, with the computation and the messages of both parties in each ([`crate::work::Step`]).
+//! The parties go through a step in parallel, so it takes as long as the slowest among the two parties and the two directions
+//! of the link. Only the first frame must be computed before it is sent. Between steps, messages take the latency of the link
+//! once per round. The speed of the primitives is known for each machine ([`crate::speed`]).
 //!
 //! Predictions have errors, and measurements of a link are noisy. So time decides only where it matters ([`best`]). Among
 //! protocols that take under a second, or that predictions cannot tell apart, the fixed order of the offers decides

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A run as it went (`benches/course.rs`).
+/// The recorded course of a run (`benches/course.rs`).
 #[derive(Debug, Deserialize)]
 struct Recorded {
     operation: String,
@@ -16,12 +16,12 @@ struct Recorded {
     /// Items of each party.
     items: usize,
     link: String,
-    /// Milliseconds, and the bytes that had moved.
+    /// Milliseconds, and the bytes moved by then.
     progress: Vec<(u64, u64)>,
 }
 
 impl Recorded {
-    /// How it was expected to go, on a processor with AVX-512, on which it was recorded. The link was not known.
+    /// The predicted course on a processor with AVX-512, as in the recording. The link was not known.
     fn course(&self) -> Course {
         let operation = operations::ALL.iter().find(|operation| operation.name == self.operation).unwrap();
         let protocol = protocols::named(&self.protocol).unwrap();
@@ -38,8 +38,8 @@ fn all() -> Vec<Recorded> {
     serde_json::from_str(include_str!("course_recorded.json")).unwrap()
 }
 
-/// What is said to be left is at least half of what is left and at most twice as much, for all that is said from the third second on,
-/// until a sixth of the run is left. Over a link that is slower than all else, it is at least a quarter.
+/// The displayed remaining time is between half and twice the actual one, from the third second on until a sixth of the run is
+/// left. If the link is the slowest part, it is at least a quarter.
 #[test]
 fn what_is_left_of_recorded_runs_is_told_within_a_factor_of_two() {
     let runs = all();
@@ -52,7 +52,7 @@ fn what_is_left_of_recorded_runs_is_told_within_a_factor_of_two() {
         let mut left = Left::of(run.course());
         let (mut said, mut seen) = (0, run.progress.iter().peekable());
         let mut moved = 0;
-        // As often as a terminal shows it.
+        // As often as a terminal updates it.
         for tick in 0.. {
             let now = Duration::from_millis(200 * tick);
             let before = |at: &(u64, u64)| Duration::from_millis(at.0 - origin) <= now;
@@ -79,7 +79,7 @@ fn seconds(n: f64) -> Duration {
 fn what_is_left_follows_the_pace_of_what_is_done() {
     // Twice as slow as expected throughout: 4 seconds and 100 bytes, 6 seconds without any, 10 seconds and 100 bytes.
     let mut left = Left::of(Course::new([(2.0, 100), (3.0, 0), (5.0, 100)]));
-    // Before a tenth of the bytes has moved, nothing is said.
+    // Before a tenth of the bytes has moved, there is no estimate.
     assert_eq!(left.at(seconds(0.5), 12), None);
     let mut about = |now, moved, right: f64| {
         let told = left.at(seconds(now), moved).unwrap().as_secs_f64();
@@ -87,11 +87,11 @@ fn what_is_left_follows_the_pace_of_what_is_done() {
     };
     about(2.0, 50, 18.0);
     about(4.0, 100, 16.0);
-    // Nothing moves for a while, and yet time passes.
+    // Nothing moves for a while, but time passes.
     about(7.0, 100, 13.0);
     about(8.5, 100, 11.5);
     about(15.0, 150, 5.0);
-    // The tags are a little shorter than expected, and then nothing is left.
+    // The tags are a little shorter than expected, so nothing is left at the end.
     assert!(left.at(seconds(20.0), 199).unwrap() < seconds(0.3));
     assert_eq!(left.at(seconds(21.0), 200), Some(Duration::ZERO));
 }
@@ -101,7 +101,7 @@ fn a_job_is_its_shards_one_after_the_other() {
     let one = Course::new([(1.0, 1000), (1.0, 0)]);
     let mut left = Left::of(one.repeated(10));
     assert_eq!(left.at(seconds(0.1), 99), None);
-    // What is enough is so of one run.
+    // The minimum for an estimate is a share of one run, not of the job.
     assert!(left.at(seconds(0.2), 200).is_some());
     let told = left.at(seconds(4.0), 2001).unwrap();
     assert!((15.0..17.5).contains(&told.as_secs_f64()), "{told:?}");

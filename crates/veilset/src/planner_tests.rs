@@ -1,4 +1,4 @@
-//! What is picked, and what never is.
+//! Tests of the protocols that may be picked, and those that never are.
 
 use super::*;
 use crate::operations::{self, COUNT, INTERSECT, SUM};
@@ -22,7 +22,7 @@ fn best(wanted: &Wanted, link: Network, preference: Preference) -> Choice {
     super::best(&wanted.ranked(&all, &at(link), preference), wanted.operation, preference).unwrap().0
 }
 
-/// These choices, expected to take so many seconds, and a byte for each millisecond.
+/// These choices, expected to take the given seconds, and one byte for each millisecond.
 fn expected(all: &[(&'static protocols::Protocol, f64)]) -> Vec<(Choice, Prediction)> {
     let run = |seconds: f64| Prediction {
         seconds,
@@ -34,7 +34,7 @@ fn expected(all: &[(&'static protocols::Protocol, f64)]) -> Vec<(Choice, Predict
     all.iter().map(|&(protocol, seconds)| (Choice::of(protocol), run(seconds))).collect()
 }
 
-/// Noise decides nothing: among those under a second, and among those as fast as can be told, the order does.
+/// Noise decides nothing: among protocols under a second, and among those too close to distinguish, the order decides.
 #[test]
 fn time_decides_only_where_it_matters() {
     let pick = |all: &[(&'static protocols::Protocol, f64)], preference| {
@@ -49,11 +49,11 @@ fn time_decides_only_where_it_matters() {
         (&[(&VOLE, 14.5), (&CM20, 10.0)], "cm20"),
     ] {
         assert_eq!(pick(all, Preference::Time), Some(picked), "{picked}");
-        // In whatever order they stand.
+        // The result does not depend on the order of the list.
         let back: Vec<_> = all.iter().rev().copied().collect();
         assert_eq!(pick(&back, Preference::Time), Some(picked), "{picked}");
     }
-    // With another preference only equals are equal.
+    // With another preference, only equal values are equal.
     for preference in [Preference::Bytes, Preference::Dollars] {
         assert_eq!(pick(&[(&DH_PSI, 0.03), (&VOLE, 0.02)], preference), Some("vole"));
         assert_eq!(pick(&[(&CM20, 0.02), (&VOLE, 0.02)], preference), Some("vole"));
@@ -61,7 +61,7 @@ fn time_decides_only_where_it_matters() {
     assert_eq!(pick(&[], Preference::Time), None);
 }
 
-/// Each operation has one that comes first, and no two stand at one place.
+/// Each operation has a first offer, and no two offers share a place in the order.
 #[test]
 fn the_order_of_the_offers_is_one() {
     for operation in operations::ALL {
@@ -77,7 +77,7 @@ fn the_order_of_the_offers_is_one() {
     }
 }
 
-/// What a receiver that deviates would get most from, or what takes many times as long, runs only where it is asked for.
+/// Protocols that a deviating receiver would profit from most, or that take many times as long, run only on request.
 #[test]
 fn what_may_not_be_picked_unasked_is_not_unless_nothing_else_is_left() {
     let names = |operation: &'static Operation, terms: Terms, group, assume| -> Vec<&str> {
@@ -96,19 +96,20 @@ fn what_may_not_be_picked_unasked_is_not_unless_nothing_else_is_left() {
         (&operations::SHARE, plain, &["dh"]),
         (&operations::ID, plain, &["dh", "osn", "krtw19"]),
         (&INTERSECT, Terms { malicious_sender: true, ..plain }, &["cm20"]),
-        // Nothing else tells the sender the count.
+        // No other protocol reveals the count to the sender.
         (&operations::UNION, Terms { reveal_count: true, ..plain }, &["sigma-dh", "sigma-ahe"]),
     ] {
         assert_eq!(names(operation, terms, None, None), expected, "{operation}");
     }
-    // In a group in which nothing else works.
+    // In a group that few protocols support.
     assert_eq!(names(&INTERSECT, plain, Some(groups::RISTRETTO255), None), ["vole", "cm20"]);
     assert!(names(&COUNT, plain, Some(groups::RISTRETTO255), None).contains(&"poprf"));
     assert_eq!(names(&INTERSECT, columns, Some(groups::P256), None), ["dh-psi"]);
     assert_eq!(names(&INTERSECT, plain, None, Some(&[Assumption::Ddh])), ["dh-psi", "cm20", "dh"]);
 }
 
-/// Of what is permitted, what may be picked unasked; or the first reason why nothing is; or nothing, if nothing was there.
+/// The choices are the permitted ones that may be picked unasked; otherwise the first reason for a refusal, or none if there
+/// were no choices.
 #[test]
 fn what_is_picked_from_is_permitted_and_never_empty() {
     let terms = Terms::default();
@@ -140,7 +141,7 @@ fn what_no_protocol_can_do_without_is_named() {
         nothing(&acceptable(operation, &terms, group, None), operation, Some(assume)).to_string()
     };
     let plain = Terms::default();
-    // Each rests on it, the one by itself and the other by what an identifier is made of.
+    // Each protocol needs lpn, one by itself and the others for the identifiers.
     let id = said(&operations::ID, plain, None, &[Assumption::Ddh]);
     assert!(id.contains("by dh, poprf, osn, krtw19, krtw19-plain on lpn."), "{id}");
     let id = said(&operations::ID, plain, None, &[]);
@@ -150,10 +151,10 @@ fn what_no_protocol_can_do_without_is_named() {
         union.contains("by dh,") && union.contains(" on ddh; by ") && union.contains("ddh and lpn"),
         "{union}"
     );
-    // Where it is no assumption that is missing, none is named.
+    // If the cause is not a missing assumption, no assumption is named.
     let sum = said(&SUM, Terms { malicious_sender: true, ..plain }, None, &[Assumption::Ddh]);
     assert!(sum.contains("no protocol computes sum under these terms") && !sum.contains("assume"), "{sum}");
-    // Of several parties.
+    // The message for several parties.
     let several = nothing(&[Choice::of(&MPSU)], &operations::UNION, Some(&[Assumption::Ddh])).to_string();
     assert!(several.contains("by mpsu on lpn."), "{several}");
 }
@@ -220,7 +221,7 @@ fn nothing_below_what_is_asked_for_is_acceptable() {
     assert!(without_lpn.contains(&Choice::of(&CM20)) && !without_lpn.contains(&Choice::of(&VOLE)));
 }
 
-/// Only what fits is expected to take anything.
+/// Predictions exist only for sets that fit.
 #[test]
 fn what_is_too_large_is_not_expected() {
     let few = wanted(&COUNT, [100; 2]);
@@ -248,7 +249,7 @@ fn a_run_takes_as_long_as_its_slowest_parts() {
     near(of(vec![step(1, 1, 50_000_000, 0)], 0).seconds - none.seconds, 50.0);
     near(of(vec![step(1, 1, 50_000_000, 90_000_000)], 0).seconds - none.seconds, 90.0);
     near(of(vec![], 4).seconds - none.seconds, 2.0);
-    // Both on one core.
+    // Both parties on one core.
     let shared = Setting { shared: Some(1), ..setting };
     let both = Prediction::of(&cost(vec![step(1 << 20, 1 << 20, 0, 0)], 0), 0, &shared);
     near(both.seconds - none.seconds, 2.0 * point);
@@ -261,7 +262,7 @@ fn memory(held: usize) -> crate::operations::cost::Memory {
     crate::operations::cost::Memory::held(held)
 }
 
-/// Shards run one after another, and are padded; what is around them comes once.
+/// Shards run one after another, and are padded; the messages around them count once.
 #[test]
 fn a_job_takes_as_long_as_its_shards() {
     let whole = wanted(&INTERSECT, [1 << 20; 2]);
@@ -274,7 +275,7 @@ fn a_job_takes_as_long_as_its_shards() {
     assert!(job.traffic.to_sender > whole.traffic.to_sender && job.memory[0] < whole.memory[0] / 4);
 }
 
-/// Of several parties, the one that takes longest, and the link of the one that has most to move.
+/// The slowest of several parties decides, and the link with the most traffic.
 #[test]
 fn several_parties_are_as_fast_as_the_slowest() {
     let terms = Terms { max_row: 64, several: true, ..Terms::default() };
@@ -288,7 +289,7 @@ fn several_parties_are_as_fast_as_the_slowest() {
     let work = cost.parties.iter().map(|party| Speeds::built_in(1).seconds(&party.work)).fold(0.0, f64::max);
     assert!(three.seconds > work);
     assert!(three.traffic.to_receiver as f64 > cost.received(0) as f64);
-    // A thousandth of the bandwidth: the link alone.
+    // With a thousandth of the bandwidth, the link alone decides.
     let (slow, _) = predict(3, &at(Network { bandwidth: 1e7, ..LAN }));
     let busiest = (0..3).map(|i| cost.sent(i).max(cost.received(i))).max().unwrap();
     assert!(slow.seconds > busiest as f64 * 8.0 / 1e7);

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What is to become of a file.
+/// The expected result for a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Good,
@@ -16,7 +16,7 @@ enum Kind {
 }
 use Kind::{Good, Refused, Warned};
 
-/// A folder of ours, in which nobody else can change anything.
+/// A folder of ours, in which no other user can change anything.
 struct World {
     _folder: tempfile::TempDir,
     at: PathBuf,
@@ -46,7 +46,7 @@ impl World {
         std::fs::set_permissions(self.at.join(name), Permissions::from_mode(mode)).unwrap();
     }
 
-    /// What is said of a file to this user.
+    /// The result of checking a file as this user.
     fn said_to(&self, user: u32, name: &str, own: bool) -> Result<Option<String>> {
         Place { what: "the policy", path: &self.at.join(name), own, user, opened: None, warning: None }
             .check()
@@ -74,7 +74,7 @@ impl World {
 #[test]
 fn modes_of_the_file_and_of_its_folder_decide() {
     let world = World::new();
-    // A group of our own has our number.
+    // Our own group has our number.
     let own = world.group == world.user;
     let of_group = |words| if own { Good } else { Warned(words) };
     let cases = [
@@ -103,7 +103,7 @@ fn modes_of_the_file_and_of_its_folder_decide() {
 fn a_group_that_is_not_our_own_gives_a_warning() {
     let world = World::new();
     if world.user != 0 {
-        return; // Only root gives files to any group; the test above has the group that there is.
+        return; // Only root can give files to any group; the test above uses the existing group.
     }
     let other = |name: &str, user| chown(world.at.join(name), Some(user), Some(4321)).unwrap();
     other("folder/file", 0);
@@ -113,7 +113,7 @@ fn a_group_that_is_not_our_own_gives_a_warning() {
     other("folder", 0);
     world.mode("folder", 0o770);
     world.is("folder/file", Warned("where the members of a group (4321) can replace it"));
-    // Files of another user, and a folder of one.
+    // Files and a folder of another user.
     world.mode("folder", 0o700);
     other("folder", 4321);
     world.is("folder/file", Warned("whose owner (4321) can replace it"));
@@ -132,7 +132,7 @@ fn a_group_that_is_not_our_own_gives_a_warning() {
     world.mode("folder/file", 0o666);
     world.is("folder/file", Refused("every user"));
     world.mode("folder/file", 0o600);
-    // They are that user's own.
+    // For their owner, the files are their own.
     assert_eq!(world.said_to(4321, "folder/file", true), Ok(None));
 }
 
@@ -141,7 +141,7 @@ fn what_belongs_to_another_user_is_refused_or_gives_a_warning() {
     let world = World::new();
     let words = format!("{}", world.user);
     let [own, others] = [true, false].map(|own| world.said_to(world.user + 1, "folder/file", own));
-    // Root may change whatever there is.
+    // Root may change any file.
     match world.user {
         0 => assert_eq!((own, others), (Ok(None), Ok(None))),
         _ => {
@@ -181,7 +181,7 @@ fn a_link_is_as_good_as_the_places_that_it_leads_through() {
         world.is(name, Refused("every user can replace it"));
     }
     world.is("good", Good);
-    // In a folder like /tmp, others can make links of theirs.
+    // In a folder like /tmp, other users can make links.
     world.mode("open", 0o1777);
     all.iter().for_each(|name| world.is(name, Good));
     if world.user == 0 {
@@ -193,7 +193,7 @@ fn a_link_is_as_good_as_the_places_that_it_leads_through() {
     world.is("good", Refused("can be changed by every user"));
 }
 
-/// Another user's, whoever we are; but root trusts itself only.
+/// The number of another user; none for root, which trusts only itself.
 fn stranger(world: &World) -> Option<u32> {
     (world.user != 0).then_some(world.user + 1)
 }
@@ -227,11 +227,11 @@ fn a_fifo_or_socket_is_looked_at_like_a_file() {
         assert!(own.unwrap_err().to_string().contains("belongs to another user"));
         assert!(others.unwrap().unwrap().contains("belongs to another user"));
     }
-    // Everybody may write to these.
+    // All users may write to this device.
     world.is("/dev/null", Good);
 }
 
-/// As by `<(...)`, a pipe without a name.
+/// An unnamed pipe, such as the shell's `<(...)` makes.
 #[test]
 fn a_pipe_that_was_handed_to_us_is_good() {
     let (read, _write) = std::io::pipe().unwrap();
@@ -241,14 +241,14 @@ fn a_pipe_that_was_handed_to_us_is_good() {
         let file = File::open(&name).unwrap();
         assert_eq!(check("the policy", Path::new(&name), Whose::Ours, &file), Ok(None));
         let opened = file.metadata().unwrap();
-        // Even one of another user, as by `| sudo`.
+        // Even a pipe of another user, as with `| sudo`.
         let (path, user) = (Path::new(&name), opened.uid() + 1);
         let place = Place { what: "the policy", path, own: true, user, opened: Some(&opened), warning: None };
         assert_eq!(place.check(), Ok(None));
     }
 }
 
-/// Somebody may put a file there, and take it away again, after its name was looked at.
+/// Another user may put a file there, and remove it again, after its name was checked.
 #[test]
 fn what_was_opened_is_looked_at_even_if_its_name_is_gone() {
     let world = World::new();

@@ -1,8 +1,8 @@
-//! A run holds no more memory than its protocol's entry states, and no less than a third of what it states for the
-//! parties, or in a run of several a fourth.
+//! A run holds no more memory than its protocol's entry states. It holds at least a third of the memory stated for the parties,
+//! or a fourth in a run of several.
 //!
-//! Alone in its file, because what counts is the program's allocator. The first tier draws one case for each protocol of
-//! two parties and one of those of several; the whole tier runs all of them.
+//! This is the only test in its file, because it counts the allocations of the whole process. The first tier draws one case for
+//! each two-party protocol and one of those for several; the whole tier runs all of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::thread;
@@ -24,11 +24,11 @@ use veilset_testing::Draw;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting::new();
 
-/// Bytes of a key and of a payload: a row is full, or what is stated for the worst case would not be reached.
+/// Bytes of a key and of a payload. Rows are full, since otherwise the worst case would not be reached.
 const KEY: usize = 16;
 const PAYLOAD: usize = 48;
 
-/// Threads of each party.
+/// Number of threads of each party.
 const THREADS: usize = 2;
 
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ struct Case {
     choice: Choice,
     terms: Terms,
     sizes: [usize; 2],
-    /// How many items both have.
+    /// Number of items that both parties have.
     common: usize,
 }
 
@@ -46,7 +46,7 @@ impl Case {
         self.sizes.map(|size| Announced { size, padded: false })
     }
 
-    /// What the entry states for both parties, and for the channel that they share.
+    /// The memory that the entry states for both parties, and for the channel that they share.
     fn stated(&self) -> [usize; 2] {
         let Case { operation, choice: Choice { protocol, group }, terms, .. } = *self;
         let [receiver, sender] = self.announced();
@@ -55,7 +55,7 @@ impl Case {
         [parties as usize, cost.in_flight() as usize]
     }
 
-    /// What both parties hold at most, beside their sets.
+    /// The peak memory of both parties, not counting their sets.
     fn measured(&self, threads: &[Threads; 2]) -> usize {
         let Case { operation, choice: Choice { protocol, group }, terms, sizes: [n_y, n_x], common } = *self;
         let set = |from: usize, n| -> ItemSet { (from..from + n).map(|i| format!("{i:0KEY$}")).collect() };
@@ -94,16 +94,16 @@ impl Case {
     }
 }
 
-/// What a run of several parties states for all of them, and for the channels among them.
+/// The memory stated for all parties of a run of several, and for the channels among them.
 fn stated_of_several(protocol: &Protocol, terms: &Terms, sizes: &[usize]) -> [usize; 2] {
     let cost = protocol.cost_of_several(terms, sizes).unwrap();
     let parties = cost.parties.iter().map(|party| party.memory.on(THREADS)).sum::<u64>();
-    // Each channel is one of two parties.
+    // Each channel is shared by two parties.
     let channels = (0..sizes.len()).map(|party| cost.in_flight(party)).sum::<u64>() / 2;
     [parties as usize, channels as usize]
 }
 
-/// What all of several parties hold at most, beside their sets. Half of the items of each are in all sets.
+/// The peak memory of all of several parties, not counting their sets. Half of the items of each are in all sets.
 fn measured_of_several(
     protocol: &'static Protocol,
     terms: Terms,
@@ -147,7 +147,7 @@ fn measured_of_several(
     ALLOCATOR.most() - before
 }
 
-/// What is wrong with the runs of several parties.
+/// The violations of the stated memory in runs of several parties.
 fn wrong_of_several(draw: &mut Draw) -> Vec<String> {
     let threads = [(); 3].map(|()| Threads::new(THREADS).unwrap());
     let mut wrong = Vec::new();
@@ -158,8 +158,8 @@ fn wrong_of_several(draw: &mut Draw) -> Vec<String> {
             let terms = Terms { max_row, several: true, ..Terms::default() };
             let [parties, channels] = stated_of_several(protocol, &terms, &sizes);
             let mut measured = 0;
-            // Stated is what a party holds if all its steps with others hold most at the same time. The steps of a union
-            // follow each other, as a row goes from party to party; on a busy machine, all others may do so too.
+            // The stated memory of a party assumes that all its steps with others hold the most at the same time. The steps of
+            // a union follow each other, as a row goes from party to party; on a busy machine, all others may do so too.
             for _ in 0..5 {
                 if parties > 4 * measured {
                     measured = measured.max(measured_of_several(protocol, terms, &sizes, &threads));
@@ -177,9 +177,9 @@ fn wrong_of_several(draw: &mut Draw) -> Vec<String> {
     wrong
 }
 
-/// Every protocol of every operation, over every group, with few and many items and with what can be asked for.
+/// Every protocol of every operation, over every group, with few and many items and with each supported option.
 fn cases() -> Vec<Case> {
-    // Just above powers of two, where lists have just grown: at their most.
+    // Just above powers of two, where lists have just grown, so they are largest.
     let (small, large) = ((1 << 12) + 100, (1 << 15) + 100);
     let mut cases = Vec::new();
     for operation in veilset::operations::ALL {
@@ -189,7 +189,7 @@ fn cases() -> Vec<Case> {
                 || choice.group != choice.protocol.group();
             let offer = choice.protocol.offer(operation).unwrap();
             let sizes = match offer.largest.iter().min() {
-                // For small sets only.
+                // The protocol is for small sets only.
                 Some(most) if *most < large => vec![offer.largest.map(|most| most / 2)],
                 _ if slow => vec![[small, small], [small, 2 * small]],
                 _ => vec![[small, small], [large, large], [small, large], [large, small]],
@@ -207,7 +207,7 @@ fn cases() -> Vec<Case> {
                         Rows::Payloads | Rows::None => PAYLOAD,
                     };
                     let terms = Terms { payload, both, reveal_count, max_row, ..Terms::default() };
-                    // What is most: all match, or none is in both where the new ones are learned.
+                    // The case that needs most: all items match, or none do if the result is new items.
                     let common = if operation.uses.rows == Rows::Items { 0 } else { sizes[0].min(sizes[1]) };
                     cases.push(Case { operation, choice, terms, sizes, common });
                 }
@@ -221,20 +221,20 @@ fn cases() -> Vec<Case> {
 fn a_run_holds_what_is_stated() {
     let threads = [(); 2].map(|()| Threads::new(THREADS).unwrap());
     let mut draw = Draw::new("memory");
-    // In the same test, as no other may run beside it.
+    // Measured in the same test, as no other test may run at the same time.
     let mut wrong = wrong_of_several(&mut draw);
     let all = cases();
     assert!(all.len() > 100, "{}", all.len());
     for case in draw.of_each(1, all, |case| case.choice.protocol.name) {
         let Case { operation, choice, sizes, terms, .. } = case;
         let ([parties, channel], mut measured) = (case.stated(), case.measured(&threads));
-        // On a busy machine the parties need not hold most at the same time.
+        // On a busy machine the parties may not hold the most at the same time.
         for _ in 0..4 {
             if parties > 3 * measured {
                 measured = measured.max(case.measured(&threads));
             }
         }
-        // How much is in flight depends on which party is faster, so no least is stated of that.
+        // The memory in flight depends on which party is faster, so it has no lower bound.
         if measured > parties + channel || parties > 3 * measured {
             wrong.push(format!(
                 "{operation} by {choice} {sizes:?} {} {}: stated {parties} and {channel}, measured {measured}, {:.2}",

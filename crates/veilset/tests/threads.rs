@@ -1,7 +1,7 @@
-//! A run computes on the threads that it was given, and nowhere else.
+//! A run computes on the threads that it was given, and on no others.
 //!
-//! The program's own pool is a trap here: its threads never run. Whatever is computed in parallel without
-//! `Threads::run` waits for them, and the watchdog says in which case.
+//! The program's own pool is a trap here: its threads never run. Parallel computation outside `Threads::run` waits for them,
+//! and the watchdog names the case.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::{Once, mpsc};
@@ -39,19 +39,19 @@ use veilset::threads::Threads;
 use veilset_core::hazmat;
 use veilset_testing::Draw;
 
-/// Items a side: more than a frame of points, tags, rows or OTs, and more than are sorted on one thread.
+/// Number of items of a side: more than a frame of points, tags, rows or OTs, and more than are sorted on one thread.
 const MANY: usize = 9000;
-/// The same where a run of so many takes long: several frames of bins, or of the cells of a filter.
+/// Number of items for slow protocols: several frames of bins, or of the cells of a filter.
 const FEWER: usize = 3000;
-/// The same of several parties that hand ciphertexts on: several frames of those.
+/// Number of items of each of several parties that forward ciphertexts, which fill several frames.
 const OF_SEVERAL: usize = 2000;
-/// Much, for the sake of a busy machine, and less than the minute after which a mutant counts as one that hangs.
+/// Generous because the machine may be busy, but less than the minute after which a mutant counts as hanging.
 const IN_TIME: Duration = Duration::from_secs(40);
-/// Dummies of a side that pads, of so many items.
+/// Number of dummies of a side that pads, given its number of items.
 fn padding(n: usize) -> usize {
     n.min(1000)
 }
-/// Threads of the pool that nobody runs.
+/// Number of threads in the pool that never runs.
 const TRAP: usize = 3;
 
 /// Builds the program's pool of threads that never run.
@@ -59,7 +59,7 @@ fn set_the_trap() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let (began, begins) = mpsc::channel();
-        // It waits for the threads to start, for ever.
+        // Waits for the threads to start, which never happens.
         thread::spawn(move || {
             rayon::ThreadPoolBuilder::new()
                 .num_threads(TRAP)
@@ -72,11 +72,11 @@ fn set_the_trap() {
         });
         begins.recv().unwrap();
     });
-    // Waits until that is the program's pool.
+    // Waits until the trap is the program's pool.
     assert_eq!(rayon::current_num_threads(), TRAP);
 }
 
-/// Runs a case that ends soon, unless something waits for the program's pool.
+/// Runs a case that ends soon, unless it waits for the program's pool.
 fn in_time<T: Send + 'static>(what: &str, case: impl FnOnce() -> T + Send + 'static) -> T {
     set_the_trap();
     let (done, ends) = mpsc::channel();
@@ -102,12 +102,12 @@ fn there_are_as_many_as_asked_for() {
     assert!(Threads::new(0).unwrap().count() >= 1 && Threads::global().count() == TRAP);
 }
 
-/// Finding out that all are different takes threads too.
+/// Checking that all items are different takes threads too.
 fn set(range: std::ops::Range<usize>, threads: &Threads) -> ItemSet {
     threads.run(|| range.map(|i| format!("item {i}").into_bytes()).collect())
 }
 
-/// What the two parties of a run are asked for. Half of the items of each are in both.
+/// The requests of the two parties of a run. Half of the items of each are in both sets.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     operation: &'static Operation,
@@ -122,7 +122,7 @@ fn leaked<T>(value: T) -> &'static T {
 }
 
 impl Case {
-    /// What a party is asked for, on threads of its own: one for the receiver, two for the sender.
+    /// The request of a party, on threads of its own: one for the receiver, two for the sender.
     fn request(self, role: Role) -> Request<'static> {
         let Case { operation, choice: Choice { protocol, group }, n, terms, pads } = self;
         let sends = role == Role::Sender;
@@ -155,7 +155,7 @@ fn party(
     run_if(Connection::unprotected(channel, WireCount::default()), prepared, &mut (), rng).unwrap().learned
 }
 
-/// Runs both parties. The number of matches that the receiver learned, or of new items.
+/// Runs both parties, and returns the number of matches that the receiver learned, or of new items.
 fn run(
     case: Case,
     prepare: impl Fn(&Request<'static>, &mut Prng) -> Result<Prepared<'static>> + Sync,
@@ -177,8 +177,8 @@ fn run(
     }
 }
 
-/// Each protocol, in each operation that it offers, over each group, with all that can be asked for and without. The first
-/// tier draws one of these for each protocol.
+/// Each protocol, in each operation that it offers, over each group, with every supported option and without. The first tier
+/// draws one case for each protocol.
 #[test]
 fn whole_runs_keep_to_their_threads() {
     let mut cases = Vec::new();
@@ -188,7 +188,7 @@ fn whole_runs_keep_to_their_threads() {
             let n = |choice: Choice| {
                 let takes_long = ["krtw19", "dc17"].iter().any(|name| protocol.name.starts_with(name));
                 let slow = takes_long || choice.group != protocol.group();
-                // What is for small sets only has frames of few queries.
+                // Protocols for small sets only have frames of few queries.
                 let most = offer.largest.iter().min().unwrap() / 4;
                 most.min(if slow { FEWER } else { MANY })
             };
@@ -205,18 +205,18 @@ fn whole_runs_keep_to_their_threads() {
     }
     let mut draw = Draw::new("threads");
     for case in draw.of_each(1, cases, |case| case.choice.protocol.name) {
-        // Of the terms, a request says by its columns whether there is payload.
+        // The `payload` term of a request follows from its columns.
         let found = in_time(&format!("{case:?}"), move || run(case, |request, rng| request.prepare(rng)));
         assert_eq!(found, case.n / 2, "{case:?}");
     }
 }
 
-/// A fingerprint of nobody's key, with the right check letters.
+/// A fingerprint that belongs to no key, with the right check letters.
 fn fingerprint(party: usize) -> Fingerprint {
     format!("{:0>40}", "zx".to_owned() + &"0".repeat(party + 1)).parse().unwrap()
 }
 
-/// Runs the parties of a run of several, on so many threads each. Half of the items of each are in all sets.
+/// Runs several parties, each on the given number of threads. Half of the items of each are in all sets.
 fn of_several(protocol: &'static Protocol, n: usize, threads: [usize; 3]) -> Vec<Learned> {
     let names = ["a", "b", "c"];
     let party = |(i, name): (usize, &&str)| ListedParty {
@@ -253,7 +253,7 @@ fn of_several(protocol: &'static Protocol, n: usize, threads: [usize; 3]) -> Vec
     })
 }
 
-/// Results depend on the seeds alone, down to the order of what is learned.
+/// Results depend on the seeds alone, including their order.
 #[test]
 fn runs_of_several_keep_to_their_threads_and_give_the_same_on_any_number() {
     for protocol in Draw::new("threads of several").some(1, protocols::SEVERAL) {
@@ -306,7 +306,7 @@ fn halves_logs_and_estimates_keep_to_their_threads() {
     });
 }
 
-/// Ignored in the first tier, where `veilset calibrate` and a unit test measure.
+/// Ignored in the first tier, where `veilset calibrate` and a unit test also measure.
 #[test]
 #[ignore = "nightly: it measures for ten seconds"]
 fn measurements_keep_to_their_threads() {
@@ -315,7 +315,7 @@ fn measurements_keep_to_their_threads() {
     });
 }
 
-/// Runs both parts of what no protocol of the program uses.
+/// Runs both roles of a building block that no protocol of the program uses.
 fn pair<A: Send + 'static, B: Send + 'static>(
     what: &str,
     first: impl FnOnce(&mut Context) -> Result<A> + Send + 'static,

@@ -1,4 +1,4 @@
-//! The inputs of the targets as files, for libFuzzer, and back: see `fuzz/README.md`.
+//! Converts the inputs of the targets to files for libFuzzer, and back: see `fuzz/README.md`.
 
 use std::path::Path;
 use veilset_fuzz::{TARGETS, Target, inputs, keep};

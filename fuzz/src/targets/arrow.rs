@@ -1,6 +1,6 @@
-//! Arrow: whatever a file or a stream says, it is read or refused; what was read can be written, and read again.
+//! Arrow: any file or stream is either read or refused; a table that was read can be written, and read again.
 //!
-//! The decoder is a library's, which panics on some damaged files: that is caught, so it is no finding.
+//! The decoder is a library's, which panics on some damaged files. Such a panic is caught, so it is not a finding.
 use veilset::table::{Batches, Encoding, Format, ReadOptions, Table, write_rows};
 
 fn cells(table: &Table) -> Vec<Vec<u8>> {
@@ -14,7 +14,7 @@ pub(crate) fn run(data: &[u8]) {
     let encoding = if how & 1 == 0 { Encoding::Utf8 } else { Encoding::Bytes };
     let options = ReadOptions { format: Some(Format::Arrow), encoding, ..ReadOptions::default() };
     let Ok(table) = Table::from_reader("f.arrow", data, &options, None) else { return };
-    // A column of nothing has as many rows as the file says.
+    // A column of nulls has as many rows as the file claims.
     if table.rows() > 1 << 16 {
         return;
     }

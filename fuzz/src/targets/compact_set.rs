@@ -6,7 +6,7 @@ use veilset::compact_set::bloom::Bloom;
 use veilset::compact_set::golomb::Golomb;
 use veilset::threads::Threads;
 
-/// Keeps what is sent.
+/// Records the bytes that are sent.
 struct Tap(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 
 impl Sink for Tap {
@@ -16,12 +16,12 @@ impl Sink for Tap {
     }
 }
 
-/// Digests of all tags of so many bits.
+/// Digests of all tags of `bits` bits.
 fn all(bits: u32) -> Vec<u128> {
     (0..1u128 << bits).map(|tag| tag.checked_shl(128 - bits).unwrap_or(0)).collect()
 }
 
-/// Tags of so few bits that all of them can be asked for: a set without repetition has one encoding.
+/// Tests tags of so few bits that all of them can be queried: a set without repetition has one encoding.
 fn tags(elements: usize, says: &[u8]) {
     let bits = 4 + elements.max(1).next_power_of_two().trailing_zeros();
     let set = Golomb::new(4, 1, elements).unwrap();
@@ -41,7 +41,7 @@ fn tags(elements: usize, says: &[u8]) {
         );
         set.send(&mut channel.tx, Threads::global(), members.into()).unwrap();
         let sent = sent.lock().unwrap();
-        // A heartbeat may stand before the one frame.
+        // Heartbeats may come before the one frame.
         let mut said = says;
         while let Some(behind) = said.strip_prefix(&[0, 0xff, 0, 0, 0, 0]) {
             said = behind;

@@ -1,5 +1,5 @@
-//! CSV and lists: what is read can be written and read again, the keyed set is that of a slow computation, and a union's
-//! new rows are read back as they came, payload columns included.
+//! CSV and lists. A table that was read can be written and read again, and the keyed set equals the result of a slow
+//! computation. A union's new rows are read back as they were received, including payload columns.
 use crate::byte;
 use veilset::item::{Items, decode_key, encode_key};
 use veilset::table::{
@@ -12,7 +12,7 @@ fn cells(table: &Table) -> Vec<Vec<Vec<u8>>> {
     (0..table.rows()).map(|row| (0..columns).map(|c| table.cell(row, c).to_vec()).collect()).collect()
 }
 
-/// Writes all rows, reads them again and returns what was written.
+/// Writes all rows, reads them again and returns the written bytes.
 fn round_trip(table: &Table, options: &ReadOptions) -> Vec<u8> {
     let mut out = Vec::new();
     let rows: Vec<usize> = (0..table.rows()).collect();
@@ -23,7 +23,7 @@ fn round_trip(table: &Table, options: &ReadOptions) -> Vec<u8> {
     out
 }
 
-/// The set as a list of rows by a search for each.
+/// Computes the set as a list of rows by searching for each row's key.
 fn slow_set(table: &Table, key: &[usize], empty: EmptyKeys) -> Option<(Vec<u32>, u64, u64)> {
     let key_of = |row: usize| -> Vec<Vec<u8>> { key.iter().map(|&c| table.cell(row, c).into()).collect() };
     let (mut rows, mut duplicates, mut skipped) = (Vec::new(), 0, 0);
@@ -88,7 +88,7 @@ pub(crate) fn run(data: &[u8]) {
         assert_eq!(values.len(), keyed.set.len());
     }
 
-    // A union in which every other row is the peer's: it comes as an item, the last column with it.
+    // A union in which every other row is the peer's: it is received as an item, with the last column as payload.
     let theirs = |items: &Items| items.iter().skip(1).step_by(2).collect::<Items>();
     let (new, sent) = (theirs(&keyed.set), theirs(&payloads(&table, &keyed, &[width - 1]).unwrap()));
     let names = ["sent".to_owned()];
@@ -97,7 +97,7 @@ pub(crate) fn run(data: &[u8]) {
     write_union(&table, (&key, &[]), &keyed, (&new, Some(columns)), (Format::Csv, &mut out)).unwrap();
     let union = Table::from_reader("union.csv", &out[..], &options, None);
     if headerless && keyed.set.is_empty() {
-        // Neither a header nor a row: nothing to read.
+        // Neither a header nor a row, so there is nothing to read.
         assert!(out.is_empty() && union.is_err());
         return;
     }
@@ -113,7 +113,7 @@ pub(crate) fn run(data: &[u8]) {
         assert_eq!((&got[..], &cell[..]), (new.get(at), sent.get(at)));
         assert!((0..width).all(|c| key.contains(&c) || union.cell(row, c).is_empty()));
     }
-    // Items and payloads of a peer that need not be encodings.
+    // Items and payloads of a peer, which need not be valid encodings.
     let strange: Items = data.split(|&b| b == b'\n').collect();
     let good = |columns: usize| {
         strange.iter().all(|item| {

@@ -1,5 +1,4 @@
-//! Group elements and numbers as they come over the wire, and both parties of the base OT, whose messages are
-//! made of elements.
+//! Group elements and numbers as received over the wire, and both parties of the base OT, whose messages consist of elements.
 use crate::{byte, check, peer};
 use std::sync::LazyLock;
 use veilset::channel::Wire;
@@ -12,7 +11,7 @@ use veilset_core::hazmat::{seeded, session_id};
 
 static KEYS: LazyLock<[Key; 2]> = LazyLock::new(|| [1, 2].map(|seed| Key::random(&mut seeded(&[seed; 32]))));
 
-/// Only one string of bytes stands for an element.
+/// Each element has only one encoding.
 fn canonical<T: Wire>(bytes: &[u8]) -> Option<T> {
     let element = T::get(bytes).ok()?;
     let mut out = Vec::new();
@@ -21,7 +20,7 @@ fn canonical<T: Wire>(bytes: &[u8]) -> Option<T> {
     Some(element)
 }
 
-/// What is a point of the group commutes, and is multiplied to points.
+/// Points of the group commute under multiplication, and products are points.
 fn commutes<G: Group>(data: &[u8]) {
     let [a, b] = [1, 2].map(|seed| G::Key::random(&mut seeded(&[seed; 32])));
     let each = data.chunks(G::Point::SIZE).filter_map(canonical::<G::Point>);

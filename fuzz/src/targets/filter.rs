@@ -1,4 +1,4 @@
-//! The public part of a filter: whatever a file holds, it is one or it is refused, and what is said of it is bounded.
+//! The public part of a filter: any file is either accepted or refused, and its description is bounded.
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use veilset::artefact::filter::{is_public, open_public};
@@ -15,7 +15,7 @@ pub(crate) fn run(data: &[u8]) {
     std::fs::write(path, data).unwrap();
     if let Ok(opened) = open_public(path, &|_| Ok(())) {
         assert!(is_public(path));
-        // All of it was read: nobody says that more is there.
+        // All of it was read: no length claims more than that.
         assert!(opened.head.cell_bytes().unwrap() < data.len() as u64);
         assert_eq!(opened.facts.filter().unwrap(), opened.head.filter());
     }

@@ -1,4 +1,4 @@
-//! The receiving half of a channel: a few messages are expected, the peer says the input.
+//! The receiving half of a channel: a few messages are expected, and the peer sends the input.
 use crate::{byte, check, peer};
 use veilset::channel::Message;
 use veilset::group::curve25519::Point;
@@ -24,7 +24,7 @@ pub(crate) fn run(data: &[u8]) {
         };
         if let Err(e) = got {
             check(&e);
-            // What a run does next: it looks for the peer's last words.
+            // A run next looks for a final message from the peer.
             check(&channel.explain(e));
             break;
         }

@@ -1,7 +1,7 @@
-//! The agreement, against a peer that says the input: preamble, hello, size.
+//! The agreement, against a peer that sends the input: preamble, hello, size.
 //!
-//! The first byte says how: 0, the input is the peer's stream; else, its hello alone, put in a frame of the right
-//! length behind the right preamble, so that the JSON is changed and not the frames.
+//! If the first byte is 0, the input is the peer's stream. Otherwise it is only its hello, put in a frame of the right length
+//! after the right preamble, so that the JSON is mutated and not the frames.
 use crate::{byte, check, peer};
 use veilset::channel::WireCount;
 use veilset::item::ItemSet;

@@ -1,5 +1,5 @@
-//! JSON lines, also compressed: whatever a file says, it is read or refused; what was read has as many cells in each row, and
-//! can be written.
+//! JSON lines, also compressed: any file is either read or refused; a table that was read has the same number of cells in each
+//! row, and can be written.
 use veilset::table::{Format, ReadOptions, Table, write_rows};
 
 /// Runs the target on an input.

@@ -13,16 +13,16 @@ mod run_receiver;
 mod run_sender;
 mod text;
 
-/// Something that reads what a peer or a user wrote.
+/// A decoder of data from a peer or a user.
 pub struct Target {
-    /// The name of its file.
+    /// The name of the target's file.
     pub name: &'static str,
-    /// The longest input that is worth trying, in bytes.
+    /// The longest useful input, in bytes.
     pub longest: usize,
-    /// Whether its decoder is a library's, which panics on some damaged files and reserves more memory than it uses. The
-    /// panics are caught by what is tested.
+    /// Whether the decoder is a library's, which panics on some damaged files and reserves more memory than it uses. The tested
+    /// code catches the panics.
     pub decoder_panics: bool,
-    /// Runs it on an input, and panics if what comes of it is wrong.
+    /// Runs the target on an input, and panics if the outcome is wrong.
     pub run: fn(&[u8]),
 }
 
@@ -30,7 +30,7 @@ const fn target(name: &'static str, longest: usize, run: fn(&[u8])) -> Target {
     Target { name, longest, decoder_panics: false, run }
 }
 
-/// All of them.
+/// All targets.
 pub static TARGETS: [Target; 12] = [
     target("frames", 2048, frames::run),
     target("elements", 2048, elements::run),

@@ -1,7 +1,7 @@
-//! Parquet: whatever a file says, it is read or refused; what was read can be written and read again.
+//! Parquet: any file is either read or refused; a table that was read can be written and read again.
 //!
-//! The decoder is a library's, which panics on some damaged files: that is caught, so it is no finding. It
-//! reserves more than it uses too, so the fuzzer sets no limit to the allocator for this target.
+//! The decoder is a library's, which panics on some damaged files. Such a panic is caught, so it is not a finding. The decoder
+//! also reserves more memory than it uses, so the fuzzer sets no allocation limit for this target.
 use veilset::table::{Encoding, Format, ReadOptions, Table, write_rows};
 
 fn cells(table: &Table) -> Vec<Vec<u8>> {

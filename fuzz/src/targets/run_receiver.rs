@@ -1,4 +1,4 @@
-//! A whole run of the receiver, in every operation, against a peer that says the input.
+//! A whole run of the receiver, in every operation, against a peer that sends the input.
 use crate::Data;
 use std::sync::LazyLock;
 use veilset::operations::Role;

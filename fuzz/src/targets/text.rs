@@ -1,5 +1,5 @@
-//! The small decoders of what people and peers write: encoded keys, fingerprints, identities, networks, decimal
-//! numbers. The first byte chooses one.
+//! The small decoders of input from people and peers: encoded keys, fingerprints, identities, networks, decimal numbers. The
+//! first byte chooses one.
 use crate::byte;
 use std::sync::LazyLock;
 use veilset::channel::Network;
@@ -8,7 +8,7 @@ use veilset::item::{decode_key, encode_key};
 use veilset::net::{Fingerprint, Identity};
 use veilset::table::{Duplicates, EmptyKeys, Encoding, Normalise, ReadOptions, Table, keyed_set, values};
 
-/// An encoding stands for one key, and a key has one encoding.
+/// An encoding represents one key, and a key has one encoding.
 fn key(bytes: &[u8], columns: usize) {
     if let Some(cells) = decode_key(bytes, columns) {
         assert_eq!(cells.len(), columns);
@@ -25,7 +25,7 @@ fn fingerprint(text: &str) {
     }
 }
 
-/// A number read is the number written, digit by digit.
+/// A number is parsed exactly as written, digit by digit.
 fn decimal(cell: &[u8], scale: u32) {
     let quoted: Vec<u8> = cell.iter().flat_map(|&b| if b == b'"' { vec![b, b] } else { vec![b] }).collect();
     let csv = [b"key,value\nk,\"", &quoted[..], b"\"\n"].concat();
@@ -43,7 +43,7 @@ fn decimal(cell: &[u8], scale: u32) {
     assert_eq!(values[0] < 0, text.starts_with('-') && !digits.is_empty());
 }
 
-/// The identity in a file with these bytes, which only its owner can read.
+/// Reads an identity from a file with these bytes, which only its owner can read.
 fn identity(pem: &[u8]) -> Result<Identity> {
     static FILE: LazyLock<tempfile::NamedTempFile> =
         LazyLock::new(|| tempfile::NamedTempFile::new().unwrap());

@@ -24,9 +24,9 @@
 //! without a half. That costs nothing, and an order that was never written down cannot be found in a backup. Fixing the
 //! permutation here would protect nothing more, since key and points are used in one session only.
 //!
-//! **What the peer sees.** The messages and their sizes are the same. The shorter time before them shows that there was a half.
+//! **The peer's view.** The messages and their sizes are the same. The shorter time before them shows that there was a half.
 //! The receiver of a union computes the points of the dummies that it inserts for the peer during the run, since their number
-//! depends on what the peer announces.
+//! depends on the size that the peer announces.
 
 use super::ledger::{Ledger, Ticket};
 use super::sealed::{Id, Kind, Opened, Reader, Writer};
@@ -62,7 +62,7 @@ const FRAME: usize = 1 << 13;
 /// Maximum length of a stored text in bytes, longer than any that occurs.
 const LONGEST_WORDS: usize = 1 << 10;
 
-/// What a half is made from. A run that uses the half must have the same basis.
+/// The basis of a half. A run that uses the half must have the same basis.
 #[derive(Clone, Copy)]
 pub struct Basis<'a> {
     /// Our set, in the order of its rows.

@@ -55,7 +55,7 @@ pub trait From {
 pub fn read(from: &mut impl From) -> Result<Result<Learned>> {
     let mut kind = [0];
     from.fill(&mut kind)?;
-    // Nothing is allocated in advance: whatever length the input claims, its bytes end.
+    // Nothing is allocated in advance: the bytes end, even if a length claims more.
     let mut positions = Vec::new();
     for _ in 0..number(from)? {
         let mut position = [0; 4];

@@ -28,7 +28,7 @@ use tempfile::NamedTempFile;
 /// The id of a file or of a ledger.
 pub(super) type Id = [u8; 16];
 
-/// What a file is and how often it may be used. Different kinds have different names and domains.
+/// A kind of file, and how often a file may be used. Different kinds have different names and domains.
 #[derive(Debug)]
 pub(super) struct Kind {
     /// The kind's name in messages and in the head of its files: at most [`NAME`] bytes of lowercase letters, spaces and
@@ -190,7 +190,7 @@ pub(super) struct Reader {
     key: LessSafeKey,
     /// Whether the last frame was never written.
     part: bool,
-    /// Number of bytes after the head.
+    /// Number of bytes after the head, and of the frames that they make up.
     sealed: u64,
     frames: u64,
     /// Number of frames that have been read.

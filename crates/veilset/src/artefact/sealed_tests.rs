@@ -69,7 +69,7 @@ fn another_version_is_said_and_nothing_that_is_no_name_is_repeated() {
     let versions = format!("another version of veilset (format 7, protocol {of}; ours are 8 and {of})");
     assert!(e.contains(&versions), "{e}");
     assert!(e.contains("Run `veilset test` again"), "{e}");
-    // A file of a different kind is reported as such, whatever its version.
+    // A file of a different kind is reported as such, in any version.
     let e = read(&good, &OTHER, 8).unwrap_err().to_string();
     assert!(e.contains("it is a thing of a test"), "{e}");
     for name in [&b"\x1b[31m"[..], b"", b"A", b"a\0b", b"\xff"] {
@@ -81,7 +81,7 @@ fn another_version_is_said_and_nothing_that_is_no_name_is_repeated() {
     }
 }
 
-/// A truncated name could be that of another kind.
+/// A truncated name could equal another kind's.
 #[test]
 fn the_name_of_each_kind_fits_its_place() {
     for kind in [&ANY_KIND, &OTHER, &crate::artefact::half::HALF] {

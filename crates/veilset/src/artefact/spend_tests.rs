@@ -107,7 +107,7 @@ fn without_a_sound_ledger_no_half_is_used() {
         let e = refused(open());
         assert!(e.contains("is damaged") && e.contains("Delete all halves"), "{e}");
     }
-    // Whatever this file is, it must stay untouched.
+    // A file of any other kind must stay untouched.
     for other in [
         "",
         "alice\nbob\n",

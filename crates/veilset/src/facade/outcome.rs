@@ -19,7 +19,7 @@ pub use crate::ot::shares::Sharing;
 pub struct Outcome<T> {
     /// The result.
     pub result: T,
-    /// The report: what was computed and how, the information each party learned, and the resources used.
+    /// The report: operation and protocol, the information each party learned, and the resources used.
     pub report: Report,
     /// `Ok` if the end of the run is in the audit log, or there is no log. The result is kept even if logging it failed.
     pub logged: Result<()>,

@@ -248,7 +248,7 @@ impl Run {
         self.parties.iter().any(|here| other.parties.iter().any(|there| here.peer == there.peer))
     }
 
-    /// Compares the other parties and the sizes of their sets with those of an earlier run.
+    /// Compares the other parties and the sizes of their sets with an earlier run.
     fn theirs_since(&self, earlier: &Run) -> Theirs {
         let sorted = |run: &Run| {
             let mut parties: Vec<_> = run.parties.iter().map(|p| (p.peer.clone(), p.items, p.seat)).collect();
@@ -645,7 +645,7 @@ impl AuditLog {
             }
         }
         if history.known && !known_values && valued.is_some() {
-            // The set is known but its values are not: they differ from those of the last run that had any.
+            // The set is known but its values are not: they differ from the last run that had values.
             (history.known, history.last) = (false, valued);
         }
         Ok(history)

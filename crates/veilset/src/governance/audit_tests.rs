@@ -122,7 +122,7 @@ fn earlier_runs_with_the_same_peer_count_if_they_started() {
     let other = AuditLog::open(&folder.path().join("other.jsonl")).unwrap();
     start(&other, &sum("v"));
     assert!(!other.history(&sum("v")).unwrap().changed() && other.history(&sum("w")).unwrap().changed());
-    // Repeating an earlier run reveals nothing new, whatever ran in between.
+    // Repeating an earlier run reveals nothing new, with any runs in between.
     let between = AuditLog::open(&folder.path().join("between.jsonl")).unwrap();
     start(&between, &here);
     start(&between, &run("a", 7, 2, Some("y")));
@@ -346,7 +346,7 @@ fn an_earlier_run_counts_if_it_was_with_one_of_the_parties() {
     let undigested = log.history(&Run { set: None, ..with(&[("a", 2)], "") }).unwrap();
     let warning = undigested.warning("a").unwrap();
     assert!(warning.contains("and the parties have changed, and perhaps our set, since"), "{warning}");
-    // A run of two is one with a party of it, and the other way round.
+    // A run of two counts as a run with one of its parties, and vice versa.
     assert_eq!(log.history(&run("b", 1, 3, Some("x"))).unwrap().runs, 1);
     start(&log, &run("c", 1, 2, Some("x")));
     let history = log.history(&with(&[("c", 2), ("d", 1)], "x")).unwrap();

@@ -212,7 +212,7 @@ impl<'a> Gate<'a> {
                     .into(),
             ));
         }
-        // The peer relies on the agreement, whatever the gate's request was.
+        // The peer relies on the agreement, not on the gate's request.
         if (proposal.hello.operation, proposal.hello.role) != self.asked {
             return Err(Error::Bug("the run is not the one that its gate was made for".into()));
         }

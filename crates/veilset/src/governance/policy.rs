@@ -49,7 +49,7 @@ pub struct Rules {
     pub protocols: Option<Vec<&'static Protocol>>,
     /// Whether as the receiver we must be secure against a malicious sender.
     pub malicious_sender: Option<bool>,
-    /// What to do if the sets have changed since an earlier run with the same peer.
+    /// The reaction if the sets have changed since an earlier run with the same peer.
     pub repeats: Option<Repeats>,
     /// The maximum number of runs in which we answer to the filter of one peer (dc17): as the sender, and as the receiver if
     /// both get the result. The information that these runs reveal to the peer adds up.
@@ -124,7 +124,7 @@ impl<'a> Intent<'a> {
 pub struct Policy {
     /// The parties, ordered by seat; empty if there is no policy.
     parties: Vec<PartyRules>,
-    /// Whether the policy file has no rules at all.
+    /// Whether there are no rules for any party.
     empty: bool,
     /// The source of the rules, for messages; empty if there are none.
     source: String,

@@ -1,8 +1,8 @@
 //! The outcome of a check, kept in a file, so that the run can be compared with it.
 //!
 //! The reviewer of a run looks at its check: the parties, terms, protocol, columns and sizes. A run that must match the check
-//! uses its protocol, and is refused if any of the rest differs. The file contains no data of the columns, nor whether workers
-//! run the shards of a job.
+//! uses its protocol, and is refused if any of the rest differs. The file contains no data from the columns, and does not
+//! record whether workers run the shards of a job.
 //!
 //! The file is a line of JSON that ends with a `check` of the text before it, as in the audit log. This detects changes on
 //! disk, not forgery.
@@ -141,7 +141,7 @@ impl Review {
             .map_err(|what| Error::usage(format!("the check has {what}")))
     }
 
-    /// Refuses columns that differ from those of the check in the file `name`.
+    /// Refuses columns that differ from the checked ones; `name` is the file of the check.
     ///
     /// # Errors
     /// [`Error::Refused`].

@@ -1,10 +1,10 @@
 //! Builds a mesh: one connection to each of the other parties of a list, in whichever order they start.
 //!
-//! One listener accepts all parties that connect to us, while one thread each connects to the others. A connection gets the
-//! seat of the party whose fingerprint its other end has proven in the TLS handshake, whatever it claims. For each party, the
-//! first connection that proves its key is accepted, and none after it. If a party is missing at the end of `connect_timeout`,
-//! or one leaves before all are connected, all connected parties are notified, and the error names it. Strangers can no more
-//! end or delay this than for a single [`Listener`].
+//! One listener accepts all parties that connect to us, while a separate thread connects to each of the others. A connection
+//! gets the seat of the party whose fingerprint its other end has proven in the TLS handshake, never a seat that it claims. For
+//! each party, the first connection that proves its key is accepted, and none after it. If a party is missing at the end of
+//! `connect_timeout`, or one leaves before all are connected, all connected parties are notified, and the error names it.
+//! Strangers can no more end or delay this than for a single [`Listener`].
 //!
 //! **Lists that differ.** Two parties compare their lists as soon as they are connected ([`greet`]), without waiting for the
 //! others. A party that finds a difference waits for a moment ([`GRACE`]) for all others, so that it sees whose list differs
@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 /// How long we wait for the other parties when something is wrong with one of them. A party that starts later is not notified
 /// by any party.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long a party may take to send its list.
+/// The maximum time for a party to send its list.
 const GREETING: Duration = Duration::from_secs(10);
 /// The time after which we call a party that should have called us.
 const LATE: Duration = Duration::from_secs(2);
@@ -189,7 +189,7 @@ impl Meeting {
         self.seated.load(Ordering::Relaxed) & Self::bit(number) != 0
     }
 
-    /// There are at most [`Roster::MOST`] parties.
+    /// A roster has at most [`Roster::MOST`] parties.
     fn bit(number: NonZeroU8) -> u64 {
         1 << (number.get() % 64)
     }

@@ -589,7 +589,7 @@ fn who_is_where_another_party_should_be_is_named() {
         assert!(said.contains(words), "{said}");
     }
     assert!(errors[1].fault().is_some(), "{errors:?}");
-    // According to its list, party 1 calls no one; it is notified by party 3, or reports at the end what it noticed itself.
+    // No party that reaches party 1 meant to call it: party 3 notifies it, or it reports at the end what it noticed itself.
     let found = "we called party 2 (east) at 127.0.0.1:";
     assert!(errors[0].fault().is_some() || errors[0].to_string().contains(found), "{errors:?}");
 }

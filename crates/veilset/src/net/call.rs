@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// How long the connecting side pauses between two attempts.
 const RETRY: Duration = Duration::from_millis(200);
-/// How long the connecting side waits for an address to answer, at least.
+/// The maximum and the minimum time that the connecting side waits for an address to answer.
 const ANSWER: Duration = Duration::from_secs(3);
 const BRIEFLY: Duration = Duration::from_millis(20);
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
-/// How long one handshake may take.
+/// The maximum time of one handshake.
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long we wait before we suggest a possible cause.
 const LONG: Duration = Duration::from_secs(30);
@@ -389,7 +389,7 @@ impl<'a> Address<'a> {
 
     pub(super) fn resolve(&self) -> Result<Vec<SocketAddr>, String> {
         let failed = |e: std::io::Error| format!("cannot find the address of {}: {e}", self.host);
-        // In the order of the system: as a rule, IPv6 before IPv4.
+        // The order of the system: as a rule, IPv6 before IPv4.
         let mut addresses: Vec<SocketAddr> = Vec::new();
         for address in (self.host, self.port).to_socket_addrs().map_err(failed)? {
             if !addresses.contains(&address) {

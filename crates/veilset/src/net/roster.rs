@@ -90,9 +90,9 @@ impl Roster {
     /// Checks the list that was read from the file `source`.
     ///
     /// # Errors
-    /// [`Error::Usage`] if there are fewer than two parties or more than [`Roster::MOST`], if two have the same name,
-    /// fingerprint or address, if a name or an address is malformed, if the leader is not listed, or if two parties
-    /// have no address, so that neither can connect to the other.
+    /// [`Error::Usage`] if there are fewer than two parties or more than [`Roster::MOST`], or if two have the same name,
+    /// fingerprint or address. Also if a name or an address is malformed, if the leader is not listed, or if two parties have
+    /// no address, so that neither can connect to the other.
     pub fn new(listed: Listed, source: &str) -> Result<Roster> {
         let members = numbered(listed).map_err(|what| wrong(source, &what))?;
         Ok(Roster { members, source: source.into() })

@@ -208,7 +208,7 @@ fn our_own_fingerprint_is_not_the_peers() {
 #[test]
 fn strangers_neither_end_nor_delay_the_run() {
     let (a, b, other) = (identity(), identity(), identity());
-    // Slow strangers may occupy a handshake for 10 seconds. All of this takes less time if they delay no one.
+    // Slow strangers may occupy a handshake for 10 seconds. All of this takes less time if they cause no delay.
     let listening = listen(tls(&a, &b), seconds(60));
     let Listening { address, notices, .. } = &listening;
     let visit = |say: &[u8]| {

@@ -8,11 +8,10 @@
 //! **What each step proves.**
 //!
 //! 1. Until our side's handshake ends, nothing is proven. The key exchange alone gives keys shared with an unknown party, and
-//!    an alert may even be plaintext. So any third party can cause a failure here, and the connecting side keeps trying. There
-//!    is one exception: an unexpected key ends the connecting side's run. It proves nothing, as anyone can present a public
-//!    key, but it usually means a wrong `--peer`. An impostor in the listener's place can prevent the run in any case. A
-//!    listener that does not serve the [`Label`] in the first message leaves here, with the alert `unrecognized_name`, before
-//!    it shows its key.
+//!    an alert may even be plaintext. So any third party can cause a failure here, and the connecting side keeps trying. Only
+//!    an unexpected key ends the connecting side's run. It proves nothing, as anyone can present a public key, but it usually
+//!    means a wrong `--peer`. An impostor in the listener's place can prevent the run in any case. A listener that does not
+//!    serve the [`Label`] in the first message leaves here, with the alert `unrecognized_name`, before it shows its key.
 //! 2. The connecting side's handshake ends when it has checked three things: the listener's key against the fingerprint, the
 //!    listener's signature over all messages so far, and its Finished. All later data is the listener's. Our own key is on its
 //!    way, and has not been checked yet.
@@ -66,7 +65,7 @@ pub(super) struct Keys {
     key: Arc<CertifiedKey>,
     /// Our fingerprint.
     pub(super) ours: Fingerprint,
-    /// The fingerprints that we accept: one of the expected peer, or those of several parties.
+    /// The fingerprints that we accept: the expected peer's, or several parties'.
     expected: Arc<[Fingerprint]>,
     /// The label that the connecting side asks for.
     label: Option<Label>,

@@ -1,4 +1,4 @@
-//! The file of a machine's speeds.
+//! The file with a machine's speeds.
 
 use super::{Speeds, this_machine};
 use crate::error::{Error, Result};
@@ -10,34 +10,34 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
-/// A file is no longer than this.
+/// Maximum length of a file in bytes.
 const MOST_BYTES: u64 = 1 << 16;
-/// What a file is of. A program with debug assertions is slower, and measures less.
+/// The version of the measurement. A program with debug assertions is slower, and measures less.
 pub(super) const VERSION: &str = match cfg!(debug_assertions) {
     true => concat!(env!("CARGO_PKG_VERSION"), " (not optimised)"),
     false => env!("CARGO_PKG_VERSION"),
 };
 
-/// What is said of a file that has no speeds.
+/// The description of a file that has no speeds.
 const DAMAGED: &str = "damaged";
 
-/// The file as it is written.
+/// The contents of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Speed {
-    /// [`VERSION`] of the program that measured.
+    /// The [`VERSION`] of the program that measured.
     version: String,
     machine: Machine,
-    /// Picoseconds of each primitive on one thread.
+    /// The time of each primitive on one thread, in picoseconds.
     picoseconds: BTreeMap<String, u64>,
 }
 
-/// What speeds belong to.
+/// The machine that the speeds were measured on.
 #[derive(Serialize, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 struct Machine {
     processor: String,
-    /// The best path of the curve, which says what kind of vectors the program used.
+    /// The best path of the curve, which determines the kind of vectors the program used.
     path: String,
 }
 
@@ -47,10 +47,10 @@ impl Machine {
     }
 }
 
-/// The speeds in the file at `path`: none if there is no file.
+/// Reads the speeds in the file at `path`; `None` if there is no file.
 ///
 /// # Errors
-/// A sentence that says why the file is of no use: it is damaged, or of another machine, version or build.
+/// A sentence that explains why the file cannot be used: it is damaged, or from another machine, version or build.
 pub fn load(path: &Path, threads: usize) -> Result<Option<Speeds>, String> {
     let unusable = |what: &str| {
         let next = if what == DAMAGED { "delete the file, and run" } else { "run" };
@@ -96,10 +96,10 @@ pub fn save(path: &Path, speeds: &Speeds) -> Result<()> {
     written.map_err(|e| unwritable(path, &e))
 }
 
-/// Whether [`save`] will find what it needs, as far as can be known before it is called. Makes the folder of the file.
+/// Checks in advance, as far as possible, whether [`save`] can succeed. Creates the folder of the file.
 ///
 /// # Errors
-/// As [`save`]; [`Error::Usage`] for a file that has no speeds, which would be lost.
+/// [`Error::Output`] if the file cannot be written; [`Error::Usage`] for a file without speeds, whose contents would be lost.
 pub fn check_place(path: &Path) -> Result<()> {
     if path.is_file() && !has_speeds(path) {
         let path = path.display();
@@ -114,7 +114,7 @@ pub fn check_place(path: &Path) -> Result<()> {
     found.map_err(|e| unwritable(path, &e))
 }
 
-/// Whether this is a file of speeds, of any version and machine. One that is empty has nothing to lose.
+/// Whether this is a file of speeds, from any version and machine. An empty file counts, as it has nothing to lose.
 fn has_speeds(path: &Path) -> bool {
     #[derive(Deserialize)]
     struct Any {

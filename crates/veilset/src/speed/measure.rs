@@ -1,9 +1,8 @@
-//! Measures how fast this machine is.
+//! Measures the speed of this machine.
 //!
-//! Protocols run between two parties in memory, over random items. Then each party runs once more, alone, on one thread,
-//! with what it received the first time, and is timed. From that the times of primitives that are known already are taken
-//! off; what is left is the time of the one that is not. On a busy machine that can be nothing: it is believed within a bound
-//! only.
+//! Protocols run between two parties in memory, over random items. Then each party runs once more, alone, on one thread, with
+//! the messages it received the first time, and is timed. Subtracting the times of known primitives leaves the time of the
+//! unknown one. On a busy machine the difference can be zero, so it is bounded from below.
 
 use super::{FARTHEST, Speeds};
 use crate::channel::{Channel, Message, Recording, Timeouts, replay};
@@ -31,32 +30,31 @@ use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A program with debug assertions measures so many times less. It takes ten times as long for it, and nobody plans with
-/// such a program.
+/// The factor by which a program with debug assertions measures less. It is ten times as slow, and is not used for planning.
 const LESS: usize = if cfg!(debug_assertions) { 16 } else { 1 };
-/// Points that are multiplied.
+/// Number of points to multiply.
 const POINTS: usize = (1 << 11) / LESS;
-/// How many of what takes well under a microsecond.
+/// Repetitions of operations that take well under a microsecond.
 const MANY: usize = (1 << 19) / LESS;
-/// How many of other things.
+/// Repetitions of other operations.
 const SOME: usize = (1 << 14) / LESS;
-/// Elements of a VOLE that come from correlated OTs alone.
+/// Elements of a VOLE that are made from correlated OTs alone.
 const FEW: usize = 1 << 8;
 /// How long a party waits for the other.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Bytes of an item.
+/// The maximum time that a party waits for the other.
 const ITEM: usize = 16;
-/// Bytes of a row that is transferred.
+/// Bytes of a row to transfer.
 const ROW: usize = 24;
-/// Bits of strings that are compared.
+/// Bits of the strings to compare.
 const BITS: u32 = 64;
-/// Frames that are sent under TLS, and their bytes.
+/// Number of frames sent under TLS, and their length in bytes.
 const FRAMES: usize = 512 / LESS;
 const FRAME: usize = 1 << 17;
 const FILL: Message<[u8]> = Message::new(0x0f, "measurement of TLS");
 
-/// Measures all primitives that this program has, in some seconds, and tells `begins` of each before it begins. `threads`
-/// is the number of threads that the machine computes on.
+/// Measures all primitives that this program has, which takes some seconds, and calls `begins` before each. `threads` is the
+/// number of threads that the machine computes on.
 ///
 /// # Errors
 /// [`Error::Usage`] if no thread can be started, and [`Error::Bug`] if a protocol fails.
@@ -77,34 +75,34 @@ pub fn measure(threads: usize, begins: &mut dyn FnMut(Primitive)) -> Result<Spee
     Ok(bench.speeds.on(threads))
 }
 
-/// Of one, if `n` take so many seconds. At least 1, for what takes no time that can be measured.
+/// The time of one primitive if `n` take this number of seconds. At least 1, even if no time could be measured.
 pub(super) fn picoseconds(seconds: f64, n: usize) -> u64 {
     ((seconds * 1e12 / n.max(1) as f64).round() as u64).max(1)
 }
 
-/// Of one, if `n` and others that take `known` seconds take so many seconds together. A difference of two measurements is no
-/// better than either, so it is at least the [`FARTHEST`] part of the time that is built in.
+/// The time of one primitive, if `n` and others that take `known` seconds take `seconds` together. A difference of two
+/// measurements can be too small, so the result is at least the built-in time divided by [`FARTHEST`].
 pub(super) fn left(seconds: f64, known: f64, n: usize, built_in: u64) -> u64 {
     picoseconds(seconds - known, n).max((built_in as f64 / FARTHEST).ceil() as u64)
 }
 
-/// What is measured so far.
+/// The measurements so far.
 struct Bench<'b> {
     speeds: Speeds,
     one: Threads,
     rng: Prng,
-    /// Runs so far; each has a generator of its own.
+    /// Number of runs so far; each has a generator of its own.
     runs: u64,
     begins: &'b mut dyn FnMut(Primitive),
 }
 
 impl Bench<'_> {
-    /// The time of `n` of this primitive.
+    /// Sets the time of this primitive, of which `n` take these seconds.
     fn set(&mut self, primitive: Primitive, seconds: f64, n: usize) {
         self.speeds.picoseconds[primitive as usize] = picoseconds(seconds, n);
     }
 
-    /// The time of `n` of this primitive, if they and what is known take so many seconds, of which so many are known.
+    /// Sets the time of this primitive, of which `n` take `seconds` together with known work, which takes `known` seconds.
     fn set_left(&mut self, primitive: Primitive, (seconds, known): (f64, f64), n: usize) {
         let built_in = Speeds::built_in(1).picoseconds(primitive);
         self.speeds.picoseconds[primitive as usize] = left(seconds, known, n, built_in);
@@ -114,7 +112,7 @@ impl Bench<'_> {
         (self.begins)(primitive);
     }
 
-    /// How long `work` takes on the one thread.
+    /// Runs `work` on one thread, and returns its time in seconds.
     fn time<T: Send>(&self, work: impl FnOnce() -> T + Send) -> (T, f64) {
         let start = Instant::now();
         let result = self.one.run(work);
@@ -135,7 +133,7 @@ impl Bench<'_> {
             fn run<G: Group>(self) -> f64 {
                 let key = G::Key::random(self.1);
                 let hashes: Vec<ItemHash> = (0..POINTS).map(|_| ItemHash::random(self.1)).collect();
-                // Half of all that are multiplied are mapped before.
+                // The first half of the multiplications includes mapping the points.
                 let start = Instant::now();
                 let points = self.0.run(|| G::map_and_raise(&hashes, &key)).unwrap_or_default();
                 let raised = self.0.run(|| G::raise(&points, &key)).unwrap_or_default();
@@ -152,7 +150,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Base OTs, and rows by OTs.
+    /// Measures base OTs, and rows transferred with OTs.
     fn transfers(&mut self) -> Result<()> {
         self.begin(Primitive::BaseOt);
         let n = extension::WIDTH;
@@ -177,7 +175,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// A VOLE, and an OPRF over it with a key-value store.
+    /// Measures a VOLE, and an OPRF over it with a key-value store.
     fn stores(&mut self) -> Result<()> {
         let vole = Silent::default();
         for (primitive, n) in [(Primitive::CorrelatedOt, FEW), (Primitive::VoleElement, MANY)] {
@@ -214,7 +212,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// A connection of this machine with itself. The parties are two threads, so it is the time of the slower one.
+    /// Measures TLS over a connection of this machine with itself. The parties are two threads, so this is the time of the
+    /// slower one.
     fn tls(&mut self) -> Result<()> {
         self.begin(Primitive::Kilobyte);
         let timeouts = Timeouts { connect: PATIENCE, idle: PATIENCE };
@@ -244,10 +243,10 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// The time of the one primitive that is not known, from what a party of a run takes.
+    /// Measures the only unknown primitive from the time of a party in a run.
     fn probe(&mut self, protocol: &'static Protocol, probe: &Probe) -> Result<()> {
         let Probe { primitive, operation, group, items, role } = *probe;
-        // Of fewer, most of the time is that of other primitives.
+        // With fewer items, other primitives would take most of the time.
         let n = items.min((items / LESS).max(1 << 10));
         self.begin(primitive);
         let [y, x] = [0..n, n / 2..n / 2 + n].map(|range| self.one.run(|| random_items(&self.rng, range)));
@@ -263,19 +262,19 @@ impl Bench<'_> {
             }
         };
         let times = self.alone(party(Role::Receiver, &y), party(Role::Sender, &x))?;
-        // The sets were hashed before.
+        // The sets were hashed in advance.
         let work = cost.work(role).without(Primitive::Item, n);
         self.rest(times[role as usize], &work, primitive);
         Ok(())
     }
 
-    /// What is left of `seconds` of this work for a primitive, the times of all others being known.
+    /// Sets the time of a primitive: the rest of `seconds` for this work, given the times of all other primitives.
     fn rest(&mut self, seconds: f64, work: &Work, primitive: Primitive) {
         self.speeds.picoseconds[primitive as usize] = 0;
         self.set_left(primitive, (seconds, self.speeds.seconds(work)), work.count(primitive) as usize);
     }
 
-    /// The times of two parties, each alone with a recording of what it received.
+    /// The times of two parties, each run alone with a recording of the messages it received.
     fn alone(
         &mut self,
         first: impl Fn(&mut Context) -> Result<()> + Sync,
@@ -283,7 +282,7 @@ impl Bench<'_> {
     ) -> Result<[f64; 2]> {
         self.runs += 2;
         let session = SessionId::of(self.rng.bytes());
-        // The same generators once more: a recording belongs to its randomness.
+        // The same generators once more: a recording is valid only for its randomness.
         let rng = |party: u64| self.rng.fork(self.runs + party);
         let run = |party: &(dyn Fn(&mut Context) -> Result<()> + Sync), mut ch: Channel, mut rng: Prng| {
             let threads = &self.one;
@@ -313,7 +312,7 @@ impl Bench<'_> {
     }
 }
 
-/// What a party received.
+/// The bytes that a party received.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);
 
@@ -348,7 +347,7 @@ fn random_items(rng: &Prng, range: std::ops::Range<usize>) -> ItemSet {
     range.map(|i| rng.fork(i as u64).bytes::<ITEM>()).collect()
 }
 
-/// The name of this machine's processor, if the system says it.
+/// The name of this machine's processor, if the system provides it.
 pub fn this_machine() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find(|line| line.starts_with("model name"));

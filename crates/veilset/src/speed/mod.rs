@@ -1,6 +1,6 @@
-//! How fast a machine is: the time of each primitive that costs are counted in ([`crate::work`]).
+//! The speed of a machine: the time of each primitive in which costs are counted ([`crate::work`]).
 //!
-//! Figures are built in, for three kinds of processors. [`measure()`] measures those of this machine.
+//! Times are built in for three kinds of processors. [`measure()`] measures this machine.
 
 mod file;
 mod measure;
@@ -14,27 +14,27 @@ use veilset_kernels::{Backend, curve25519};
 
 /// The number of primitives.
 const COUNT: usize = Primitive::ALL.len();
-/// The longest time of a primitive that we believe: a hundred seconds.
+/// The longest plausible time of a primitive: a hundred seconds, in picoseconds.
 const MOST: u64 = 100_000_000_000_000;
 
-/// How many times as fast or slow as ours another machine can be at most.
+/// The maximum factor by which another machine can be faster or slower than ours.
 const FARTHEST: f64 = 8.0;
 
-/// The time of each primitive on one thread, in picoseconds, and how many threads there are.
+/// The time of each primitive on one thread, in picoseconds, and the number of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Speeds {
     picoseconds: [u64; COUNT],
-    /// The threads that compute.
+    /// Number of threads that compute.
     pub threads: usize,
 }
 
 impl Speeds {
-    /// Those of a processor like this one.
+    /// Returns the built-in speeds for a processor like this one.
     pub fn built_in(threads: usize) -> Speeds {
         Speeds::of_kind(Speeds::path(), threads)
     }
 
-    /// Those of a processor whose best path is this one.
+    /// Returns the built-in speeds for a processor whose best path is this one.
     pub fn of_kind(path: Backend, threads: usize) -> Speeds {
         let of = match path {
             Backend::Ifma512 => AVX512,
@@ -44,16 +44,17 @@ impl Speeds {
         Speeds { picoseconds: of.map(|nanoseconds| (nanoseconds * 1000.0) as u64), threads }
     }
 
-    /// The best path of the curve, which says what kind of vectors this program uses.
+    /// The best path of the curve, which determines the kind of vectors that this program uses.
     fn path() -> Backend {
         let mut paths = curve25519::BACKENDS.iter().copied();
         paths.find(|path| path.is_available()).unwrap_or(Backend::Portable)
     }
 
-    /// Speeds of these times, in picoseconds, in the order of [`Primitive::ALL`].
+    /// Makes speeds from times in picoseconds, in the order of [`Primitive::ALL`].
     ///
     /// # Errors
-    /// A sentence that says which is 0, or more than a hundred seconds; and one for no threads, or more than any machine has.
+    /// A sentence that names a time that is 0 or more than a hundred seconds, or says that there are no threads, or more than
+    /// any machine has.
     pub fn new(picoseconds: [u64; COUNT], threads: usize) -> Result<Speeds, String> {
         let all = Primitive::ALL.into_iter().zip(picoseconds);
         match all.into_iter().find(|(_, time)| !(1..=MOST).contains(time)) {
@@ -64,14 +65,14 @@ impl Speeds {
         }
     }
 
-    /// The same machine on this many threads.
+    /// Returns the speeds of the same machine on this many threads.
     #[must_use]
     pub fn on(self, threads: usize) -> Speeds {
         Speeds { threads, ..self }
     }
 
-    /// This machine, if it were as many times as slow as the other one says that it is, at most [`FARTHEST`] times: by the median of
-    /// the times of all primitives on all threads.
+    /// The speeds of this machine if it were slower by the factor that the other one reports, at most [`FARTHEST`]. The factor
+    /// is the median over the times of all primitives on all threads.
     pub(crate) fn like(self, other: &Speeds) -> Speeds {
         let on_all =
             |speeds: &Speeds, at: usize| speeds.picoseconds[at] as f64 / speeds.threads.max(1) as f64;
@@ -82,12 +83,12 @@ impl Speeds {
         Speeds { picoseconds, ..self }
     }
 
-    /// The time of a primitive on one thread, in picoseconds.
+    /// Returns the time of a primitive on one thread, in picoseconds.
     pub fn picoseconds(&self, primitive: Primitive) -> u64 {
         self.picoseconds[primitive as usize]
     }
 
-    /// How long this work takes on all threads, in seconds.
+    /// Returns the time of this work on all threads, in seconds.
     pub fn seconds(&self, work: &Work) -> f64 {
         let time = |(primitive, n): (Primitive, u64)| {
             let threads = if primitive.is_serial() { 1 } else { self.threads };
@@ -97,18 +98,18 @@ impl Speeds {
     }
 }
 
-/// Nanoseconds on an AMD EPYC with Zen 5, in the order of [`Primitive::ALL`], as measured there; a correlated OT in the
-/// proportion that it has to other OTs on an Intel Xeon.
+/// Nanoseconds on an AMD EPYC with Zen 5, in the order of [`Primitive::ALL`], as measured there. The time of a correlated OT is
+/// scaled from its ratio to other OTs on an Intel Xeon.
 const AVX512: [f64; COUNT] = [
     80.0, 2400.0, 30_000.0, 31_500.0, 3600.0, 20_000.0, 60.0, 25.0, 56.0, 120.0, 60.0, 60.0, 2.0, 400.0,
     60.0, 20.0, 2000.0, 4e6, 370_000.0, 700.0,
 ];
-/// The same without AVX-512.
+/// Nanoseconds on the same processor without AVX-512.
 const AVX2: [f64; COUNT] = [
     100.0, 7500.0, 30_000.0, 31_500.0, 12_500.0, 40_000.0, 70.0, 30.0, 66.0, 130.0, 80.0, 60.0, 2.2, 700.0,
     70.0, 22.0, 2300.0, 4e6, 370_000.0, 700.0,
 ];
-/// The same without vectors of its own, as on other processors.
+/// Nanoseconds without vector instructions of the program's own, as on other processors.
 const PORTABLE: [f64; COUNT] = [
     200.0, 31_000.0, 30_000.0, 31_500.0, 48_000.0, 80_000.0, 300.0, 125.0, 280.0, 300.0, 300.0, 60.0, 8.0,
     5000.0, 300.0, 100.0, 8000.0, 8e6, 400_000.0, 1500.0,

@@ -1,4 +1,4 @@
-//! Speeds, as measured, kept and believed.
+//! Tests of measuring, storing and checking speeds.
 
 use super::*;
 use crate::error::Error;
@@ -12,7 +12,7 @@ fn time_is_that_of_all_primitives() {
     let work = Work::of(Primitive::Curve25519, 3_000_000) + Work::of(Primitive::StoreRow, 1_000_000);
     let [curve, row] =
         [Primitive::Curve25519, Primitive::StoreRow].map(|p| speeds().picoseconds(p) as f64 / 1e6);
-    // A row depends on the one before, whatever the threads.
+    // A row depends on the one before, so it does not get faster with more threads.
     assert!((speeds().seconds(&work) - (1.5 * curve + row)).abs() < 1e-9);
     assert_eq!(speeds().seconds(&Work::default()), 0.0);
 }
@@ -55,7 +55,7 @@ fn a_file_is_of_this_machine_or_of_no_use() {
     let changes = [
         (machine.as_str(), "\"another\"", "another machine"),
         (env!("CARGO_PKG_VERSION"), "9.9.9", "another version or build"),
-        // What an unoptimised program measured is not believed by an optimised one, nor the other way round.
+        // An optimised program does not trust measurements of an unoptimised one, nor vice versa.
         (file::VERSION, other_build, "another version or build"),
         ("\"tag\"", "\"tig\"", "damaged"),
         ("\"tag\": 12000", "\"tag\": 0", "damaged"),
@@ -84,7 +84,7 @@ fn no_file_of_something_else_is_replaced() {
         assert!(matches!(&refused, Error::Usage(said) if said.contains("no file of speeds")), "{refused}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     }
-    // Those of another version and machine are of no use, and nothing is lost with them; nor with an empty file.
+    // Speeds of another version and machine are of no use, so nothing is lost with them; nor with an empty file.
     for text in ["", r#"{"version": "9", "machine": {"age": 5}, "picoseconds": {"tug": 1}, "more": true}"#] {
         std::fs::write(&path, text).unwrap();
         check_place(&path).unwrap();
@@ -92,7 +92,7 @@ fn no_file_of_something_else_is_replaced() {
     check_place(&folder.path().join("none")).unwrap();
 }
 
-/// All of them are measured, and the times are those that were measured. Nothing is said of how long they are.
+/// All primitives are measured, and the measured times are used. The test does not depend on their values.
 #[test]
 fn this_machine_is_measured() {
     let mut told = Vec::new();
@@ -106,15 +106,15 @@ fn this_machine_is_measured() {
     }
 }
 
-/// Measurements of a machine that was busy with something else: what was known took longer than the whole.
+/// Measurements of a busy machine: the known part took longer than the whole.
 #[test]
 fn a_difference_is_never_nothing() {
     let built_in = 24_000;
     for (seconds, known, n, one) in [
-        // As it should be: a thousand of them take a millisecond.
+        // The normal case: a thousand take a millisecond.
         (5e-3, 4e-3, 1000, 1_000_000),
         (5e-3, 4e-3, 100_000, 10_000),
-        // An eighth of what is built in, whatever is left.
+        // An eighth of the built-in time, however small the difference is.
         (4.2e-3, 4e-3, 100_000, 3000),
         (4e-3, 4e-3, 100_000, 3000),
         (1e-3, 4e-3, 100_000, 3000),
@@ -125,7 +125,7 @@ fn a_difference_is_never_nothing() {
     for primitive in Primitive::ALL {
         assert!(measure::left(1.0, 2.0, 1, Speeds::built_in(1).picoseconds(primitive)) > 0, "{primitive:?}");
     }
-    // Of a primitive that takes two nanoseconds, a calibration prints more than 0.00.
+    // For a primitive that takes two nanoseconds, a calibration prints more than 0.00.
     assert!(measure::left(1.0, 2.0, 1, 2000) >= 250);
 }
 

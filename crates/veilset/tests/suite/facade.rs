@@ -1,4 +1,4 @@
-//! The front door, used as a user of the library does: nothing but what is re-exported at its root.
+//! Tests of the main interface, which use only the items re-exported at the root of the library.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::error::Error as _;
@@ -105,7 +105,7 @@ fn results_are_those_of_the_plain_computation() {
         let (r, s) = (r.unwrap().result, s.unwrap().result);
         let names: HashMap<[u8; 16], &String> =
             r.rows.iter().copied().zip(&y).chain(s.rows.iter().copied().zip(&x)).collect();
-        // One name for each identifier, and one identifier for each name.
+        // Each identifier has one key, and each key one identifier.
         assert!(r.rows.iter().zip(&y).chain(s.rows.iter().zip(&x)).all(|(id, key)| names[id] == key));
         assert_eq!(names.len(), in_y.len() + in_x.len() - matches);
         assert_eq!(r.all, s.all);
@@ -113,7 +113,7 @@ fn results_are_those_of_the_plain_computation() {
     }
 }
 
-/// Values and sums of either sign; keys that occur once.
+/// Values and sums of both signs; keys that occur once.
 #[test]
 fn sums_and_shares_are_those_of_the_plain_computation() {
     let mut draw = Draw::new("facade values");
@@ -166,7 +166,7 @@ fn sums_and_shares_are_those_of_the_plain_computation() {
                     None => vec![0; s.width],
                     Some(row) if shares_values => values[row].to_le_bytes().to_vec(),
                     Some(row) => {
-                        // The row's length, and the key with its own.
+                        // The length of the row, then the key after its own length.
                         let key = x[row].as_bytes();
                         let mut bytes = [&[key.len() as u8 + 1, key.len() as u8][..], key].concat();
                         bytes.resize(s.width, 0);
@@ -213,7 +213,7 @@ fn columns_travel_with_the_first_row_of_a_key() {
         (texts(&union.new), texts(&union.columns)),
         (vec![vec!["c".to_string()]], vec![vec!["Köln".into(), "3".into()]])
     );
-    // Without the receiver's consent nothing is sent.
+    // Without the receiver's consent, no columns are sent.
     let (r, s) = both_of(
         |peer| veilset::union(peer, Role::Receiver, &ours, &small()),
         |peer| veilset::union(peer, Role::Sender, &theirs, &small()),
@@ -249,7 +249,7 @@ fn keys_of_several_columns_of_bytes_and_normalised_ones_match() {
     assert_eq!(outcome.report.result.matches, Some(2));
     let new = outcome.result.unwrap().new;
     assert_eq!((new.len(), new[0].get(0), new[0].text(0), new[0].get(1)), (1, Some(&[0xfe][..]), None, None));
-    // Each says what it compares.
+    // One side compares bytes, the other text.
     let text = Keys::new(["a"]).unwrap();
     let (r, _) = both_of(
         |peer| veilset::count(peer, Role::Receiver, &ours, &small()),
@@ -262,7 +262,7 @@ fn keys_of_several_columns_of_bytes_and_normalised_ones_match() {
     );
 }
 
-/// What a list is refused for, and where.
+/// The reasons for refusing a list, and their rows.
 #[test]
 fn a_bad_list_is_refused_with_its_row() {
     let long = "x".repeat(1 << 16);
@@ -316,7 +316,7 @@ fn a_bad_list_is_refused_with_its_row() {
     }
 }
 
-/// What is wrong on our side alone is refused before the peer hears from us.
+/// Mistakes on our side alone are reported before the peer receives anything.
 #[test]
 fn what_our_side_cannot_do_is_refused_before_the_peer_is_met() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -330,7 +330,7 @@ fn what_our_side_cannot_do_is_refused_before_the_peer_is_met() {
     let folder = tempfile::tempdir().unwrap();
     let unit = |outcome: Result<Outcome<Option<u64>>>| outcome.map(drop);
     let count = |options: Options| unit(veilset::count(peer(), Role::Receiver, &keys(), &options));
-    // (what happens, words)
+    // (the result, words of the error)
     let cases: Vec<(Result<()>, &str)> = vec![
         (count(small().protocol("magic")), "\"magic\" is not a protocol"),
         (count(small().protocol("vole")), "cannot compute count"),
@@ -380,7 +380,7 @@ fn what_our_side_cannot_do_is_refused_before_the_peer_is_met() {
     assert!(listener.accept().is_err(), "the peer heard from us");
 }
 
-/// Small sets of a peer that learns something of ours.
+/// Small sets of a peer that learns something about our rows.
 #[test]
 fn a_small_set_is_refused_unless_it_is_allowed() {
     let many = Keys::new((0..10).map(|i| i.to_string())).unwrap();
@@ -395,7 +395,7 @@ fn a_small_set_is_refused_unless_it_is_allowed() {
     let (r, s) = (r.unwrap_err(), s.unwrap_err());
     assert!(matches!(&s, Error::Refused(what) if what.contains("`allow_small`")), "{s}");
     assert_eq!((r.fault(), r.reason()), (Some(Fault::GaveUp), Some(Reason::Refused)), "{r}");
-    // The receiver of a count learns something of the sender's rows, and not the other way round.
+    // The receiver of a count learns something about the sender's rows, but not vice versa.
     assert_eq!(run(&few, [Options::new(), small()]).0.unwrap().result, Some(9));
     assert_eq!(run(&many, [Options::new(), Options::new()]).0.unwrap().result, Some(9));
 }
@@ -404,7 +404,7 @@ fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
-/// Over TLS, with identities, a log of both, and lines for the user.
+/// Over TLS, with identities, a log on both sides, and notices for the user.
 #[test]
 fn two_parties_meet_over_tls_and_keep_logs() {
     let (a, b) = (Identity::generate().unwrap(), Identity::generate().unwrap());
@@ -436,7 +436,7 @@ fn two_parties_meet_over_tls_and_keep_logs() {
         let text = std::fs::read_to_string(log).unwrap();
         assert_eq!((text.lines().count(), text.contains(&other.to_string())), (2, true), "{text}");
     }
-    // Somebody else.
+    // A stranger connects.
     let stranger = Identity::generate().unwrap();
     let (of_stranger, short) = (stranger.fingerprint(), small().connect_timeout(Duration::from_secs(2)));
     let (r, s) = met(
@@ -450,7 +450,7 @@ fn two_parties_meet_over_tls_and_keep_logs() {
     assert_ne!(of_stranger, of_b);
 }
 
-/// Over streams of the caller that block, with the bytes counted, and ended on both sides.
+/// Over the caller's blocking streams, with the bytes counted, and ended on both sides.
 #[test]
 fn two_parties_meet_over_a_connection_that_is_already_authenticated() {
     let fingerprints =
@@ -470,7 +470,7 @@ fn two_parties_meet_over_a_connection_that_is_already_authenticated() {
             |peer| veilset::union(peer, Role::Receiver, &ours, &small()),
             |peer| veilset::union(peer, Role::Sender, &theirs, &small()),
         );
-        // Both have ended their direction.
+        // Both sides have ended their direction.
         for mut end in [probe, kept] {
             assert_eq!(std::io::copy(&mut end, &mut std::io::sink()).unwrap(), 0);
         }
@@ -488,7 +488,7 @@ fn two_parties_meet_over_a_connection_that_is_already_authenticated() {
     // A run is bound to its connection.
     let (r, s) = run([[7; 32], [8; 32]]);
     assert!(r.is_err() && s.is_err());
-    // We are not our own peer.
+    // We cannot be our own peer.
     let (here, _there) = UnixStream::pair().unwrap();
     let by = Authenticated { ours: fingerprints[0], peer: fingerprints[0], exporter: [7; 32] };
     let error =
@@ -496,7 +496,7 @@ fn two_parties_meet_over_a_connection_that_is_already_authenticated() {
     assert!(matches!(error.unwrap_err(), Error::Usage(_)));
 }
 
-/// A peer that leaves, says nothing, or sends something else.
+/// A peer that leaves, sends nothing, or sends something else.
 #[test]
 fn a_peer_over_streams_that_is_gone_or_silent_or_wrong_is_an_error() {
     let fingerprints =
@@ -533,7 +533,7 @@ fn a_run_is_stopped_before_it_begins_while_it_waits_and_while_it_runs() {
     let error = veilset::count(peer, Role::Receiver, &keys, &small().stop(&stopped)).unwrap_err();
     assert_eq!((error, stopped.is_stopped()), (Error::Cancelled, true));
 
-    // Nobody comes; and somebody who says nothing.
+    // No peer connects, or a stranger connects and sends nothing.
     let (a, b) = (Identity::generate().unwrap(), Identity::generate().unwrap());
     let (silent, _other) = Peer::pair();
     for peer in [Peer::listen(free_address(), a, b.fingerprint()), silent] {
@@ -549,13 +549,13 @@ fn a_run_is_stopped_before_it_begins_while_it_waits_and_while_it_runs() {
     }
 }
 
-/// The secret of a connection does not stay in memory: something is done when it is dropped, though its parts need nothing.
+/// The secret of a connection does not remain in memory: the type has a destructor, although its fields need none.
 #[test]
 fn the_secret_of_a_connection_is_not_just_dropped() {
     assert!(std::mem::needs_drop::<Authenticated>());
 }
 
-/// All that has something of a party's data shows only how much.
+/// Types that hold data of a party show only its amount.
 #[test]
 fn debug_shows_no_data() {
     let keys =

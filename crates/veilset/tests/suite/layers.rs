@@ -1,12 +1,12 @@
-//! The modules of veilset-core and of this crate use only what stands above them in the map: a grep over `crate::` paths, which this
-//! crate has for those of core too.
+//! The modules of veilset-core and of this crate use only modules above them in the map. The test searches for `crate::` paths,
+//! by which this crate also names core's modules.
 
 use std::path::{Path, PathBuf};
 
 /// The sources of the two crates.
 const CRATES: [&str; 2] = ["../core/src", "src"];
 
-/// From the ground floor up. Modules on one line may use each other.
+/// The modules from the ground floor up. Modules on one line may use each other.
 const FLOORS: [&[&str]; 18] = [
     &[
         "error",
@@ -60,7 +60,7 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// All sources of the two crates, with their paths in their crate.
+/// All sources of the two crates, each with its path in its crate.
 fn all_sources() -> Vec<(PathBuf, PathBuf)> {
     let of = |src: &str| {
         let src = Path::new(env!("CARGO_MANIFEST_DIR")).join(src);
@@ -71,7 +71,7 @@ fn all_sources() -> Vec<(PathBuf, PathBuf)> {
     CRATES.into_iter().flat_map(of).collect()
 }
 
-/// The modules that a source file names, test code apart.
+/// The modules that a source file names, except in test code.
 fn uses(text: &str) -> Vec<String> {
     let code = text.split("#[cfg(test)]").next().unwrap();
     let code =
@@ -101,8 +101,8 @@ fn modules_use_only_what_stands_above_them() {
     assert!(edges > 50 && seen.len() == FLOORS.iter().map(|f| f.len()).sum::<usize>(), "{edges} {seen:?}");
 }
 
-/// Tests of a file stand at its end, up to 150 lines; longer ones in `FILE_tests.rs` beside it, and those of a folder's
-/// `mod.rs` in `tests.rs`, or in files that end in `_tests.rs`. Several files of tests of one file begin with its name.
+/// Tests of a file are at its end, up to 150 lines, or else in `FILE_tests.rs` in the same folder. Tests of a folder's `mod.rs`
+/// are in `tests.rs`, or in files that end in `_tests.rs`. If a file has several test files, their names begin with its name.
 #[test]
 fn tests_stand_where_one_looks_for_them() {
     let (mut inline, mut beside) = (0, 0);
@@ -125,7 +125,7 @@ fn tests_stand_where_one_looks_for_them() {
     assert!(inline > 20 && beside > 20, "{inline} {beside}");
 }
 
-/// A message is recognised by its number: no two of the program have the same.
+/// A message is recognised by its number, so no two messages of the program have the same.
 #[test]
 fn numbers_of_messages_differ() {
     let mut seen = std::collections::BTreeMap::new();
@@ -147,12 +147,12 @@ fn numbers_of_messages_differ() {
     assert!(seen.len() > 25, "{seen:?}");
 }
 
-/// The library's code by files, without comments and without the modules of tests at the ends.
+/// The library's code by file, without comments and without test modules at the end.
 fn code() -> Vec<(PathBuf, String)> {
     CRATES.into_iter().flat_map(|src| code_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join(src))).collect()
 }
 
-/// The same of any crate.
+/// The code of any crate by file, without comments and without test modules at the end.
 fn code_in(src: &Path) -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     sources(src, &mut files);
@@ -169,7 +169,7 @@ fn code_in(src: &Path) -> Vec<(PathBuf, String)> {
     files.into_iter().map(code).collect()
 }
 
-/// Two oracles of one session are independent by their names alone.
+/// Only their names make two oracles of one session independent.
 #[test]
 fn names_of_oracles_differ() {
     let mut seen = std::collections::BTreeMap::new();
@@ -177,13 +177,13 @@ fn names_of_oracles_differ() {
         "Domain::new(",
         "Domain::without_session(",
         "derive_key(",
-        // Purposes, whatever their constants are called.
+        // Purposes, whose constants may have any name.
         ": &str = ",
         "domain: ",
     ];
     for (file, text) in code() {
         for rest in begins.iter().flat_map(|begin| text.split(begin).skip(1)) {
-            // The first string of the statement, if it is not a variable.
+            // The first string of the statement, unless it uses a variable.
             let statement = rest.split(&[';', '\n'][..]).next().unwrap();
             let Some(name) = statement.split('"').nth(1) else { continue };
             let other = seen.insert(name.to_string(), file.clone());
@@ -193,11 +193,11 @@ fn names_of_oracles_differ() {
     assert!(seen.len() > 30, "{seen:?}");
 }
 
-/// Whoever knows a seed knows every secret of the run.
+/// Anyone who knows a seed knows every secret of the run.
 #[test]
 fn fixed_seeds_are_for_tests_only() {
-    // The generator itself; benchmarks; the random dummies of a prepared half, by a secret seed; public polynomials, which
-    // travel as a seed.
+    // The generator itself; benchmarks; the random dummies of a prepared half, from a secret seed; public polynomials, which
+    // are sent as a seed.
     let allowed = ["rng.rs", "hazmat.rs", "artefact/half.rs", "membership/bfv.rs"];
     let used: Vec<PathBuf> =
         code().into_iter().filter(|(_, text)| text.contains("from_seed(")).map(|f| f.0).collect();
@@ -217,7 +217,7 @@ fn a_path_that_points_down_is_found() {
     assert!(uses("#[cfg(test)] mod tests { use crate::session; }").is_empty());
 }
 
-/// They take a set as it is, and dummies of the wrong kind would give a wrong result: `protocols::run` refuses these.
+/// The roles take a set as it is, and dummies of the wrong kind would give a wrong result: `protocols::run` refuses these.
 #[test]
 fn roles_of_operations_are_called_by_run_only() {
     let mut files = Vec::new();
@@ -232,8 +232,8 @@ fn roles_of_operations_are_called_by_run_only() {
     }
 }
 
-/// What a protocol or an operation is stands in its entry. Nobody else asks which one it is: not the library, not the
-/// program.
+/// The properties of a protocol or an operation are in its entry. Neither the library nor the program checks elsewhere which
+/// one it is.
 #[test]
 fn only_their_entries_know_the_protocols_and_operations() {
     let mut all = code();
@@ -246,7 +246,7 @@ fn only_their_entries_know_the_protocols_and_operations() {
     let protocols = veilset::protocols::ALL.into_iter().chain(veilset::protocols::SEVERAL);
     let protocols: Vec<_> = protocols.map(|p| ("protocols", "Protocol", p.name)).collect();
     let operations = veilset::operations::ALL.map(|o| ("operations", "Operation", o.name));
-    // The words of each file that a name of an entry can be.
+    // The words of each file that can name an entry.
     let separates = |c: char| !(c.is_alphanumeric() || c == '_' || c == ':' || c == '&');
     let can_name = |word: &&str| word.starts_with('&') || word.contains("::");
     let words: Vec<std::collections::HashSet<&str>> =
@@ -263,7 +263,7 @@ fn only_their_entries_know_the_protocols_and_operations() {
         let asks = [format!("== \"{name}\""), format!("\"{name}\" =>")];
         for ((file, text), words) in all.iter().zip(&words) {
             let named = words.contains(&*borrowed) || words.iter().any(|word| word.ends_with(&path));
-            // What a protocol offers are operations, and so are the functions of the front door.
+            // Protocols offer operations, and the functions of the main interface run them.
             let offers =
                 file.starts_with("protocols") || module == "operations" && file.starts_with("facade");
             let knows = file.starts_with(module) || offers;
@@ -278,11 +278,11 @@ fn last_word(text: &str) -> &str {
     text.rsplit(' ').next().unwrap()
 }
 
-/// A message names a setting or a command in a way that every front end can spell ([`veilset::spelling`]): by what marks it,
-/// and not in a text that only looks like it.
+/// A message names a setting or a command so that every front end can spell it ([`veilset::spelling`]): with its marker, and
+/// never in text that only looks like it.
 #[test]
 fn messages_name_settings_and_no_options() {
-    // What only the program prints: its help, and its own commands.
+    // Text that only the program prints: its help, and its own commands.
     let typed = [
         "../app/src/options",
         "../cli/src/args",
@@ -303,7 +303,7 @@ fn messages_name_settings_and_no_options() {
             let shown =
                 |at: usize| format!("{src}/{}: {}", file.display(), text[at..].lines().next().unwrap());
             let option = |at: usize| text[at + 2..].starts_with(|c: char| c.is_ascii_lowercase());
-            // What is typed after the name of the program.
+            // The text that a user types after the name of the program.
             let command = |at: usize| {
                 let from = text[..at].rfind("to_type(").unwrap_or(0);
                 !text[from..at].contains(['\n', ';'])
@@ -313,7 +313,7 @@ fn messages_name_settings_and_no_options() {
                 assert!(version || command(at) || in_program, "{}", shown(at));
             }
             for (at, _) in text.match_indices("`veilset ") {
-                // The head of the address book says who writes it.
+                // The head of the address book names the commands that write it.
                 let head = text[at..].starts_with("`veilset peer add` and `remove` rewrite");
                 assert!(head || in_program, "{}", shown(at));
             }
@@ -343,7 +343,7 @@ fn messages_name_settings_and_no_options() {
     assert!(unused.is_empty(), "{unused:?}");
 }
 
-/// Whether the source has a test of this name.
+/// Whether the source has a test with this name.
 fn has_test(source: &str, name: &str) -> bool {
     let (_, after) = source.split_at(source.find("#[test]").unwrap_or(source.len()));
     let declares = |item: &str| {
@@ -353,7 +353,7 @@ fn has_test(source: &str, name: &str) -> bool {
     after.split("#[test]").skip(1).any(declares)
 }
 
-/// The list of departures from the papers shows each by tests that exist, in files that exist.
+/// The list of departures from the papers proves each with existing tests in existing files.
 #[test]
 fn the_corrections_name_files_and_tests_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -376,7 +376,7 @@ fn the_corrections_name_files_and_tests_that_exist() {
         tests += usize::from(test.is_some());
     }
     assert!(tests > 90 && files > tests, "{files} {tests}");
-    // What is no link to a heading leads nowhere.
+    // A link must lead to exactly one heading.
     let slug = |heading: &str| {
         let kept = heading.trim_start_matches('#').trim().to_lowercase();
         let kept = kept.chars().filter(|c| c.is_alphanumeric() || " -".contains(*c));

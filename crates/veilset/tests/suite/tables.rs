@@ -1,5 +1,5 @@
-//! The tables in docs/protocols.md are what the entries say. `VEILSET_BLESS=1` writes them afresh.
-//! They have what every build has: no protocol that takes a feature.
+//! The tables in docs/protocols.md match the entries. `VEILSET_BLESS=1` rewrites them. They contain the protocols of every
+//! build, so none that needs a feature.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -12,10 +12,10 @@ use veilset::speed::Speeds;
 use veilset::spelling::{Named, spell};
 use veilset_kernels::Backend;
 
-/// Tests that write one file do so one after another.
+/// Held so that tests that write the same file run one after another.
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// Replaces what stands between the marks of this name, or says that it is stale.
+/// Asserts that the text between the marks with this name is `table`, or replaces it when blessing.
 fn must_stand(file: &str, name: &str, table: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
     let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -23,7 +23,7 @@ fn must_stand(file: &str, name: &str, table: &str) {
     let begin = format!("<!-- {name}: written by the test `tables` -->\n");
     let at = text.find(&begin).unwrap_or_else(|| panic!("{file} has no mark of {name}")) + begin.len();
     let until = at + text[at..].find("<!-- end -->").unwrap();
-    // The mark of the end is indented like that of the beginning.
+    // The end mark is indented like the begin mark.
     let indent = text[..at - begin.len()].rsplit('\n').next().unwrap();
     let lines: Vec<String> = table.lines().map(|line| format!("{indent}{line}\n")).collect();
     let wanted = format!("\n{}\n{indent}", lines.concat());
@@ -43,7 +43,7 @@ fn code(name: &str) -> String {
     format!("`{name}`")
 }
 
-/// Two digits that count.
+/// A number rounded to two significant digits.
 fn rounded(number: f64) -> String {
     let unit = 10f64.powf(number.log10().floor() - 1.0);
     let number = (number / unit).round() * unit;
@@ -56,7 +56,7 @@ fn rounded(number: f64) -> String {
     }
 }
 
-/// What a run takes on one core of each party, where only computing counts.
+/// The time of a run on one core of each party, if only computation counts.
 fn cost(protocol: &'static Protocol, offer: &Offer) -> String {
     let sizes = offer.largest.map(|most| most.min(1_000_000));
     let wanted = Wanted {
@@ -117,7 +117,7 @@ fn the_protocols_of_the_readme_are_those_of_the_entries() {
     must_stand("docs/protocols.md", "protocols", &table);
 }
 
-/// A line of the table: who, what is computed, and what each role can do.
+/// A line of the table: the protocols, the operations, and the possible deviations of each role.
 type Line = (Vec<&'static str>, Vec<&'static Operation>, [&'static str; 2]);
 
 #[test]
@@ -151,7 +151,7 @@ fn what_a_party_that_deviates_can_do_is_what_the_entries_say() {
     must_stand("docs/protocols.md", "deviations", &table);
 }
 
-/// The order in which protocols are taken where time does not decide, and those that are taken on request only.
+/// The order in which protocols are picked if time does not decide, and the protocols that are picked on request only.
 #[test]
 fn the_order_of_the_protocols_is_what_the_entries_say() {
     let mut table = String::from("| for | in this order |\n|---|---|\n");

@@ -14,9 +14,9 @@
 //! them for the peer that it is connected to. So a party cannot pass off another party's filter as its own: the sender would
 //! add up other cells. A run reveals something only to the owner.
 //!
-//! **What runs add up to.** Each run reveals its result, and no more. Using the same filter in two runs reveals that the set is
-//! the same, which is public anyway, since the digest is. [`update`] inserts items and encrypts everything afresh, under a new
-//! key. A party that has both versions learns neither which cells have changed nor how many.
+//! **Repeated runs.** Each run reveals its result, and no more. Using the same filter in two runs reveals that the set is the
+//! same, which is public anyway, since the digest is. [`update`] inserts items and encrypts everything afresh, under a new key.
+//! A party that has both versions learns neither which cells have changed nor how many.
 //!
 //! **Making a filter** takes a while, and can be resumed after an interruption. Until it is complete, the file is named after
 //! the output with `.part` appended. On resuming, its sealed contents are sealed again under the key of a new file, because the
@@ -354,7 +354,7 @@ impl Owned {
         Ok(Owned { file, head, inside })
     }
 
-    /// Refuses keys that are unlike those of this filter.
+    /// Refuses keys that differ in form from this filter's.
     fn check(&self, draft: &Draft<'_>) -> Result<()> {
         let Head { normalisation, key_columns, .. } = &self.head;
         let other = |what: String| Err(self.file.other(what));

@@ -1,13 +1,13 @@
-//! A hostile peer against whole runs. Every frame of every operation and both roles is tampered with in every way of
+//! A hostile peer against whole runs. In every operation and both roles, every frame is tampered with in every way of
 //! `tamper.rs`. Our side must end with the right kind of error, in time, without a panic and within a bound on memory.
 //!
-//! An honest run is recorded: what each party sends. Under fixed seeds a party that is run again sends the same
-//! and expects the same, so the peer is a script, its recording with one frame tampered with. Nothing here
-//! knows a message of a protocol but the table of [`EXCEPTIONS`]: a new scenario in [`scenarios`] brings its
-//! messages with it. Runs of several parties are in `several.rs`.
+//! The messages of each party in an honest run are recorded. Under fixed seeds a party that is run again sends and expects the
+//! same messages, so the peer is a script: its recording with one frame tampered with. Only the table of [`EXCEPTIONS`] knows
+//! the messages of protocols: a new scenario in [`scenarios`] brings its messages with it. Runs of several parties are in
+//! `several.rs`.
 //!
-//! The first tier draws cases, so that every message of every protocol meets one tampering and every message all kinds;
-//! the whole tier runs all of them.
+//! The first tier draws cases. It covers every message of every protocol with one tampering, and every message with all kinds;
+//! the whole tier runs all cases.
 
 mod several;
 mod tamper;
@@ -50,37 +50,37 @@ use veilset::vole::{Half, Receiver, Vole, silent::Silent};
 use veilset_core::hazmat;
 use veilset_testing::Draw;
 
-/// All cases at a time together may allocate so much: less than a frame of the length that a header can claim.
+/// The limit on the allocations of all concurrent cases together, below the length of a frame that a header can claim.
 #[global_allocator]
 static MEMORY: Cap<System> = Cap::new(System, 1 << 30);
 
-/// How long our side waits for a frame of a peer that stalls. After that it looks for the peer's last words
-/// for 3 seconds.
+/// How long our side waits for a frame from a peer that stalls. After that it looks for a final message of the peer for 3
+/// seconds.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Within this every run must have come to its end: much, for the sake of a busy machine.
+/// The maximum time of a run, generous because the machine may be busy.
 const IN_TIME: Duration = Duration::from_secs(30);
-/// Cases at a time: most of those that take long do nothing but wait.
+/// Number of concurrent cases: most slow cases do nothing but wait.
 const WORKERS: usize = 48;
 
-/// What a receiver that picks picks from.
+/// The alternatives of a receiver that picks a protocol.
 const ALTERNATIVES: [Choice; 3] = [Choice::of(&DH_PSI), Choice::of(&CM20), Choice::of(&VOLE)];
 
-/// Held by the tests that run many cases, for the sake of their memory and of their time.
+/// Held by the tests that run many cases, to limit their memory and time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 const HEADER: usize = 6;
 const HEARTBEAT: [u8; HEADER] = [0, 0xff, 0, 0, 0, 0];
 const ABORT: u16 = 0xff01;
 
-/// The operations that the peer attacks, as both sides are asked for them: the receiver's request, the sender's.
+/// The requests of the receiver and the sender in an operation that the peer attacks.
 struct Scenario<'a> {
     name: String,
     requests: [Request<'a>; 2],
-    /// The messages that are tampered with; all of them if there are none.
+    /// The messages to tamper with; all of them if empty.
     only: &'static [u16],
 }
 
-/// What requests borrow.
+/// The data that requests borrow.
 struct Data {
     y: ItemSet,
     x: ItemSet,
@@ -102,16 +102,16 @@ impl Data {
     }
 }
 
-/// The same under other terms.
+/// The requests with other terms.
 fn with(requests: [Request<'_>; 2], terms: Terms) -> [Request<'_>; 2] {
     requests.map(|r| Request { terms, ..r })
 }
 
-/// The same with everything that can be asked for.
+/// The requests with every supported option.
 fn everything<'a>(data: &'a Data, requests: [Request<'a>; 2]) -> [Request<'a>; 2] {
     let (uses, terms) = (requests[0].operation.uses, requests[0].terms);
     let terms = match uses.values {
-        // Without a minimum, which would hide what becomes of the sum.
+        // Without a minimum, which would hide changes of the sum.
         true => Terms { modulus: Modulus::Bits128, min_count: 0, ..terms },
         false => Terms { both: uses.both && !terms.reveal_count, ..terms },
     };
@@ -123,7 +123,7 @@ fn everything<'a>(data: &'a Data, requests: [Request<'a>; 2]) -> [Request<'a>; 2
     [Request { sent_columns, ..receiver }, Request { sent_columns, payloads, terms, values, ..sender }]
 }
 
-/// Each operation of each protocol, plain and with everything that can be asked for, and what few of them have.
+/// Each operation of each protocol, plain and with every supported option, and options that few of them have.
 fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
     let Data { y, x, none, values, .. } = data;
     let terms = Terms { max_row: 64, min_count: 2, ..Terms::default() };
@@ -163,13 +163,13 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
         let name = format!("{operation} by {protocol} over {group}");
         all.push(Scenario { name, requests, only: &[0x11, 0x12, 0x16, 0x17, 0x61, 0x62] });
     }
-    // So many items that the VOLE takes its code. What else is sent is as in the small scenarios.
+    // Enough items that the VOLE uses its code. Other messages are as in the small scenarios.
     let many = pair(&INTERSECT, &VOLE, y, x);
     let many = many.map(|r| Request { pad_to: Some(4000), max_peer_items: 4000, ..r });
     let many = Scenario { name: "intersect of many items".into(), requests: many, only: &[0x91, 0x92] };
-    // Three rows fit in a frame, so the rows take several.
+    // Three rows fit in a frame, so the rows take several frames.
     let wide = with(pair(&UNION, &CWPRF, y, x), Terms { max_row: 65_000, ..terms });
-    // Beside the protocols' own messages, those of the job.
+    // The job's messages, in addition to the protocols' own.
     for (operation, protocol) in [(&INTERSECT, &VOLE), (&UNION, &CWPRF)] {
         let requests = with(pair(operation, protocol, y, x), Terms { shards: 3, ..terms });
         all.push(Scenario {
@@ -178,7 +178,8 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
             only: &[0x0c, 0x0d, 0x0e, 0x41],
         });
     }
-    // The fewest bytes are the same on any link, so the receiver picks the same in each run. It has no bytes to measure.
+    // The smallest number of bytes does not depend on the link, so the receiver picks the same in each run. It has no bytes to
+    // measure.
     let picked = pair(&INTERSECT, &CWPRF, y, x).map(|r| {
         let planning = Some(Planning { speeds: Speeds::built_in(1), prefer: Preference::Bytes });
         Request { alternatives: &ALTERNATIVES, planning, ..r }
@@ -188,7 +189,7 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
         requests: picked,
         only: &[0x02, 0x05, 0x06],
     });
-    // First, as they take longest.
+    // First, as these cases take longest.
     all.insert(0, many);
     all.push(scenario("union of wide rows".into(), wide));
     all.push(scenario("intersect, no items here".into(), pair(&INTERSECT, &CWPRF, none, x)));
@@ -196,7 +197,7 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
     all
 }
 
-/// How a run can end for our side. Never in a defect of ours, or as if somebody had stopped it.
+/// How a run can end for our side. It must never end in a defect of ours, or as if it had been stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
     Done,
@@ -223,14 +224,14 @@ impl End {
     }
 }
 
-/// What is done to a frame, by what we can notice of it.
+/// A kind of tampering with a frame, by its noticeable effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// The run goes on as if nothing had been.
+    /// The run goes on as if nothing had happened.
     Harmless,
-    /// The frames are not those that both sides know must come: a wrong tag, length, number or order.
+    /// The frames are not the ones that both sides expect: a wrong tag, length, number or order.
     Structure,
-    /// The peer says that it stops.
+    /// The peer announces that it stops.
     Abort,
     /// The connection ends too early, or nothing comes.
     Silence,
@@ -243,7 +244,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// How the run must end, where there is no exception.
+    /// The permitted ends of the run, without exceptions.
     fn ends(self) -> &'static [End] {
         match self {
             Kind::Harmless => &[Done],
@@ -254,10 +255,10 @@ impl Kind {
     }
 }
 
-/// The tag of a message, what is done to it, how the run may end too, and why.
+/// The tag of a message, the kinds of tampering, the further permitted ends of the run, and the reason.
 type Exception = (u16, &'static [Kind], &'static [End], &'static str);
 
-/// Where a run may end otherwise.
+/// The cases in which a run may end differently.
 const EXCEPTIONS: &[Exception] = {
     use Kind::{Illegal, LowOrder, Structure, Value};
     const POINT: &str = "a point is as random as any other: whose it is, only the honest know";
@@ -336,7 +337,7 @@ fn against(request: &Request, seed: u8, case: &Case) -> (Result<Outcome>, Durati
     ended(vec![(theirs, case.acts.clone())], canceller, run)
 }
 
-/// How our side ends that runs against these scripts, and after which time.
+/// The result of our side against these scripts, and the time it took.
 fn ended(
     scripts: Vec<(Channel, Vec<Act>)>,
     canceller: Canceller,
@@ -347,7 +348,7 @@ fn ended(
         for (channel, acts) in scripts {
             let (sink, mut source) = channel.into_halves();
             let (leave, left) = mpsc::channel();
-            // What we send is taken until the peer leaves or we close.
+            // Our messages are accepted until the peer leaves or we close.
             s.spawn(move || {
                 let mut byte = [0u8; 1 << 10];
                 let soon = || Some(Instant::now() + Duration::from_millis(20));
@@ -375,7 +376,7 @@ fn ended(
     })
 }
 
-/// Says what a script says. `over` is 1 when our side has ended.
+/// Plays a script. `over` is 1 once our side has ended.
 fn play(acts: Vec<Act>, mut sink: Box<dyn Sink>, leave: &mpsc::Sender<()>, over: &AtomicUsize) {
     for act in acts {
         let went = match act {
@@ -398,7 +399,7 @@ fn play(acts: Vec<Act>, mut sink: Box<dyn Sink>, leave: &mpsc::Sender<()>, over:
     }
 }
 
-/// Keeps what is sent.
+/// Records the frames that are sent.
 struct Tap(Box<dyn Sink>, Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Sink for Tap {
@@ -408,7 +409,7 @@ impl Sink for Tap {
     }
 }
 
-/// What the receiver and the sender of an honest run send, and what they learn.
+/// The messages of the receiver and the sender in an honest run, and their results.
 fn record([r, s]: &[Request; 2]) -> ([Vec<Vec<u8>>; 2], [Learned; 2]) {
     let (a, b) = Channel::pair();
     let sent = [(); 2].map(|()| Arc::<Mutex<Vec<Vec<u8>>>>::default());
@@ -427,7 +428,7 @@ fn record([r, s]: &[Request; 2]) -> ([Vec<Vec<u8>>; 2], [Learned; 2]) {
 }
 
 impl Case<'_> {
-    /// How long our side waits. Where nothing is missing, a machine that is busy must not look like a peer that stalls.
+    /// The time that our side waits. If no message is missing, a busy machine must not look like a peer that stalls.
     fn patience(&self) -> Duration {
         if self.kind == Kind::Silence { PATIENCE } else { 2 * IN_TIME }
     }
@@ -439,7 +440,7 @@ impl fmt::Display for Case<'_> {
     }
 }
 
-/// Why the run of a case must not have ended like this, if so.
+/// Checks the end of a case; the error says why it is not permitted.
 fn verdict(
     case: &Case,
     tag: u16,
@@ -467,7 +468,7 @@ fn in_time(time: Duration) -> Result<(), String> {
     if time < IN_TIME { Ok(()) } else { Err(format!("took {time:?}")) }
 }
 
-/// The places of the cases that are run: one for each message, and one for each kind of tampering with it.
+/// The indices of the cases to run: one for each message, and one for each kind of tampering with it.
 fn drawn<M: Ord, K: Ord>(
     parties: &str,
     cases: usize,
@@ -479,7 +480,7 @@ fn drawn<M: Ord, K: Ord>(
     of_messages.into_iter().chain(draw.of_each(1, 0..cases, kind)).collect()
 }
 
-/// Why the cases failed that did. So many at a time as there are workers.
+/// Runs the cases, as many at a time as there are workers, and returns the reasons for failures.
 fn each<T: Sync>(cases: &[T], case: impl Fn(&T) -> Result<(), String> + Sync) -> Vec<String> {
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|s| {
@@ -496,14 +497,14 @@ fn each<T: Sync>(cases: &[T], case: impl Fn(&T) -> Result<(), String> + Sync) ->
     failures.into_inner().unwrap()
 }
 
-/// Of so many cases none may have failed.
+/// Asserts that none of the cases has failed.
 fn none(failures: &[String], cases: usize) {
     let shown = &failures[..failures.len().min(20)];
     assert!(failures.is_empty(), "{} of {cases}:\n{}", failures.len(), shown.join("\n"));
 }
 
-/// A receiver that announces 100 million items, for which the VOLE would take 4 GB, does its part for the first two
-/// million and leaves: our side has held no more than these take, or the cap above had ended it.
+/// A receiver announces 100 million items, for which the VOLE would take 4 GB, does its part for the first two million and
+/// leaves. Our side has held only the memory for these, or the cap above would have ended it.
 #[test]
 fn a_peer_that_announces_much_and_sends_little_does_not_cost_its_announcement() {
     let (mut ours, mut theirs) = Channel::pair();
@@ -523,11 +524,11 @@ fn a_peer_that_announces_much_and_sends_little_does_not_cost_its_announcement() 
     assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
 }
 
-/// The largest set is announced, for which digests would take 4 GB, and none of it comes.
+/// The peer announces the largest set, for which digests would take 4 GB, and sends none of it.
 #[test]
 fn a_peer_that_announces_a_set_and_leaves_does_not_cost_its_announcement() {
     let session = hazmat::session_id([1; 32]);
-    // A server without items has no other message to wait for than the queries.
+    // A server without items waits for no message but the queries.
     let sets = [["x"].iter().collect(), ItemSet::default()];
     let protocols: [&dyn Mqrpmt; 2] = [&CwPrf(Curve25519, GolombTags), &FromPermutedOprf(Ristretto255)];
     for (set, protocol) in sets.iter().flat_map(|set| protocols.map(|protocol| (set, protocol))) {
@@ -541,7 +542,7 @@ fn a_peer_that_announces_a_set_and_leaves_does_not_cost_its_announcement() {
             assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
         }
     }
-    // The same of a first message, queries and responses.
+    // The first message, queries and responses of another protocol.
     let sigma = PermuteThenTest(SigmaDh(Curve25519));
     for server in [true, false] {
         let (mut ours, rng) = (Channel::pair().0, &mut hazmat::seeded(&[2; 32]));
@@ -554,7 +555,7 @@ fn a_peer_that_announces_a_set_and_leaves_does_not_cost_its_announcement() {
     }
 }
 
-/// The same of the columns of the multi-point OPRF, of which there would be 20 GB.
+/// The peer announces the columns of the multi-point OPRF, which would take 20 GB, and leaves.
 #[test]
 fn a_peer_that_announces_columns_and_leaves_does_not_cost_its_announcement() {
     let (mut ours, mut theirs) = Channel::pair();
@@ -575,8 +576,8 @@ fn a_peer_that_announces_columns_and_leaves_does_not_cost_its_announcement() {
     assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
 }
 
-/// The same of tests in bins, for which the points to program would take 40 GB: a sender with the largest set tosses
-/// coins, says that its items fit, and leaves. So does a receiver that announces as much.
+/// The peer announces tests in bins, for which the points to program would take 40 GB. A sender with the largest set tosses
+/// coins, claims that its items fit, and leaves. So does a receiver that announces as much.
 #[test]
 fn a_peer_that_announces_bins_and_leaves_does_not_cost_its_announcement() {
     let (session, item) = (hazmat::session_id([1; 32]), [ItemHash::of_item(b"x")]);
@@ -593,7 +594,7 @@ fn a_peer_that_announces_bins_and_leaves_does_not_cost_its_announcement() {
         };
         match (receives, result) {
             (true, Err(Error::Network(_))) => (),
-            // It comes to the sender instead of sizes.
+            // The sender receives this instead of sizes.
             (false, Err(Error::Peer { fault: Fault::Misbehaved, .. })) => (),
             (_, other) => panic!("{other:?}"),
         }
@@ -615,7 +616,7 @@ fn whatever_the_peer_does_to_a_frame_we_end_as_the_table_says() {
                 if !scenario.only.is_empty() && !scenario.only.contains(&tag(now)) {
                     continue;
                 }
-                // What a scenario has in common with one of the same operation is looked at once.
+                // Frames that a scenario has in common with another one of the same operation are tampered with once.
                 let Request { operation, group, .. } = scenario.requests[0];
                 if !seen.insert((operation.name, group, cheat, at, tag(now), now.len())) {
                     continue;
@@ -633,7 +634,7 @@ fn whatever_the_peer_does_to_a_frame_we_end_as_the_table_says() {
     let drawn = drawn("two parties", made, message, kind);
     let mut cases: Vec<_> =
         cases.into_iter().enumerate().filter(|(i, _)| drawn.contains(i)).map(|(_, c)| c).collect();
-    // Those that wait go first and wait beside the others.
+    // Cases that wait go first, and wait in parallel with the others.
     cases.sort_by_key(|c| c.5.kind != Kind::Silence);
     let failures = each(&cases, |(scenario, us, learned, tag, at, case)| {
         let request = &scenario.requests[*us];
@@ -645,7 +646,7 @@ fn whatever_the_peer_does_to_a_frame_we_end_as_the_table_says() {
     println!("{} of {made} cases, {} frames", cases.len(), seen.len());
     none(&failures, cases.len());
     assert!(made > 4000, "{made}");
-    // A message that no longer exists must not stay in the table.
+    // A message that no longer exists must not remain in the table.
     for (tag, _, _, why) in EXCEPTIONS {
         assert!(tags.contains(tag), "{tag:#x}: {why}");
     }

@@ -1,5 +1,5 @@
-//! A hostile party against whole runs of several. All other parties are scripts, their recordings in an honest run; that
-//! of one of them, the cheat, has one frame tampered with. Whatever is wrong, our side must name the cheat.
+//! A hostile party against whole runs of several. All other parties are scripts, their recordings in an honest run. One of
+//! them, the cheat, has one frame tampered with. Our side must name the cheat whenever something is wrong.
 
 use super::tamper::{Aborts, Act, Case, replay, tag, tamper};
 use super::{
@@ -23,7 +23,7 @@ use veilset_core::hazmat;
 /// The leader, and two others.
 const PARTIES: usize = 3;
 
-/// Where a run of several may end otherwise, in addition to [`EXCEPTIONS`].
+/// The cases in which a run of several may end differently, in addition to [`EXCEPTIONS`].
 const MORE: &[Exception] = {
     use Kind::{Illegal, Value};
     const ANY: &[Kind] = &[Value, Illegal];
@@ -40,20 +40,20 @@ const MORE: &[Exception] = {
     ]
 };
 
-/// Messages from which rows of a union follow, or which of them are replaced. What they decrypt to can be wrong, and
-/// nobody can say whose fault that is: all rows pass all parties.
+/// Messages from which rows of a union are made, or that select the rows to replace. They may decrypt to wrong values, and the
+/// culprit cannot be determined: all rows pass all parties.
 const BY_SOMEBODY: &[u16] = &[0xd0];
 
-/// Messages after which the parties have heard different things of the cheat, so that any of them may be the one that
-/// lies: it says that it was told otherwise than we were.
+/// Messages after which the parties have received different versions from the cheat. Any of them may be the liar, since it
+/// reports a different version from ours.
 const SAID_TO_ALL: &[u16] = &[0x02, 0x03, 0xd9];
 
-/// A fingerprint of nobody's key, with the right check letters.
+/// A fingerprint that belongs to no key, with the right check letters.
 fn fingerprint(party: usize) -> Fingerprint {
     format!("{:0>40}", "zx".to_owned() + &"0".repeat(party + 1)).parse().unwrap()
 }
 
-/// What the requests of a run borrow: for each party the list with its place in it, and its set.
+/// The data that the requests of a run borrow: each party's list with its place in it, and its set.
 struct Parties {
     mes: Vec<Me>,
     sets: Vec<ItemSet>,
@@ -72,12 +72,12 @@ impl Parties {
         let set = |from: usize, n| (from..from + n).map(|i| format!("item {i}").into_bytes()).collect();
         Parties {
             mes: names.iter().map(|name| roster.clone().me(name).unwrap()).collect(),
-            // Of three parties, of two, of one.
+            // Items of three parties, of two, and of one.
             sets: vec![set(0, 3), set(1, 3), set(2, 3)],
         }
     }
 
-    /// What each party is asked for. The last one pads its set.
+    /// The requests of all parties. The last one pads its set.
     fn requests(&self, protocol: &'static Protocol) -> Vec<Request<'_>> {
         let request = |i: usize| {
             let (me, set) = (&self.mes[i], &self.sets[i]);
@@ -133,7 +133,7 @@ fn party(connected: impl Into<Connected>, request: &Request, us: usize) -> Resul
     run(connected, request, &mut hazmat::seeded(&[us as u8; 32]))
 }
 
-/// What the parties of an honest run send, and what they learn.
+/// The messages of the parties in an honest run, and their results.
 fn record(requests: &[Request]) -> (Sent, Vec<Learned>) {
     let tapes = vec![vec![(); PARTIES]; PARTIES];
     let tapes: Vec<Vec<Tape>> =
@@ -154,7 +154,7 @@ fn record(requests: &[Request]) -> (Sent, Vec<Learned>) {
     (tapes.iter().map(|row| row.iter().map(Tape::frames).collect()).collect(), learned)
 }
 
-/// Who is who in a case.
+/// The roles of the parties in a case.
 #[derive(Debug, Clone, Copy)]
 struct Cast {
     us: usize,
@@ -167,12 +167,13 @@ impl Cast {
         pairs.filter(|cast| cast.us != cast.cheat)
     }
 
-    /// The party that is neither.
+    /// The third party, which is honest.
     fn other(self) -> usize {
         PARTIES - self.us - self.cheat
     }
 
-    /// In its last message a party says because of whom it stops: nobody, us, the third one, and one that there is not.
+    /// The final messages of a party, which name the party because of which it stops: none, us, the third one, and one that
+    /// does not exist.
     fn aborts(self) -> Aborts {
         let [us, other] = [self.us, self.other()].map(|party| party as u8 + 1);
         let legal = [[1, 0], [99, 0], [4, us], [5, other], [9, other], [4, 200]];
@@ -207,7 +208,7 @@ fn against(request: &Request, cast: Cast, sent: &Sent, case: &Case) -> (Result<O
     ended(scripts, canceller, || party(ours, request, us))
 }
 
-/// Why the error names the wrong party, if so.
+/// Checks that an error names the right party.
 fn named(cast: Cast, tag: u16, kind: Kind, result: &Result<Outcome>) -> Result<(), String> {
     let cheat = format!("party {}", cast.cheat + 1);
     let right = match result {
@@ -216,7 +217,7 @@ fn named(cast: Cast, tag: u16, kind: Kind, result: &Result<Outcome>) -> Result<(
         Err(error) => {
             let altered = matches!(kind, Kind::Value | Kind::Illegal);
             let somebody = altered && cast.us == 0 && BY_SOMEBODY.contains(&tag);
-            // The hash at the end of an opening that is cut off takes bytes of the next frame.
+            // If an opening is cut off, the hash at its end takes bytes of the next frame.
             let altered = altered || kind == Kind::Structure && tag == 0xd9;
             let told_otherwise = altered && SAID_TO_ALL.contains(&tag);
             error.seat() == Some(seat(cast.cheat))
@@ -230,15 +231,15 @@ fn named(cast: Cast, tag: u16, kind: Kind, result: &Result<Outcome>) -> Result<(
     }
 }
 
-/// Whether to run a case, as runs take long. `first` is whether this message is looked at for the first time, and not only
-/// with other parts of the parties.
+/// Whether to run a case, as runs take long. `first` tells whether no case has this message yet, not even with the parties in
+/// other roles.
 fn matters(tag: u16, kind: Kind, first: bool) -> bool {
     let of_the_run = matches!(tag, ..0x10 | 0xd0..0xe0);
     match kind {
         Kind::Harmless | Kind::Value | Kind::LowOrder => true,
-        // Which frames come when is the same whoever the parties are, except in the steps of all.
+        // The order of frames does not depend on the parties, except in the steps of all.
         Kind::Structure | Kind::Abort | Kind::Silence => first || of_the_run,
-        // What is neither JSON nor an element has nothing illegal.
+        // A message with neither JSON nor elements has no illegal values.
         Kind::Illegal => of_the_run || matches!(tag, 0x31 | 0x32),
     }
 }
@@ -256,15 +257,15 @@ fn whatever_one_of_several_parties_does_to_a_frame_we_name_it() {
             let frames = &sent[cheat][us];
             for (at, now) in frames.iter().enumerate() {
                 tags.insert(tag(now));
-                // What several of them have in common is looked at once. The first of several frames stands for the
-                // others.
+                // Messages that several protocols have in common are tampered with once. The first of several frames stands for
+                // the others.
                 let run = match tag(now) {
                     ..0x10 => "the agreement",
                     0xd0..0xe0 => protocol.name,
                     _ if protocol.computes(&INTERSECT) => protocol.name,
                     _ => "the tests and transfers of the others",
                 };
-                // The leader sees only later that rows are malformed: it must know whose they were.
+                // The leader notices malformed rows only later: it must know which party sent them.
                 let part = |party: usize| if tag(now) == 0x37 { party } else { party.min(1) };
                 let first = !seen.iter().any(|(other, known, ..)| (*other, *known) == (run, tag(now)));
                 if !seen.insert((run, tag(now), part(us), part(cheat))) {

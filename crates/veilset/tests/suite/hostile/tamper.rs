@@ -1,4 +1,4 @@
-//! What a hostile peer does to a frame.
+//! The ways in which a hostile peer tampers with a frame.
 
 use super::{ABORT, HEADER, HEARTBEAT, Kind};
 use std::borrow::Cow;
@@ -6,22 +6,22 @@ use std::collections::BTreeSet;
 use veilset::protocols::groups;
 use veilset_core::hazmat;
 
-/// What the script does next. When it has come to its end, the peer closes its sending half.
+/// One step of the script. At its end, the peer closes its sending half.
 #[derive(Clone)]
 pub(crate) enum Act<'a> {
-    /// Sends this: of all cases together, only what was tampered with is held.
+    /// Sends this frame. Only the tampered bytes are held in memory, to save space over all cases.
     Send(Cow<'a, [u8]>),
-    /// Sends this, and then so often the other.
+    /// Sends the first bytes, then the others this many times.
     Repeat(Vec<u8>, &'static [u8], usize),
-    /// Says nothing more, but stays.
+    /// Sends nothing more, but stays.
     Stall,
-    /// Says only that it is alive.
+    /// Sends only heartbeats.
     Live,
     /// Closes both halves.
     Leave,
 }
 
-/// Abscissae on Curve25519 and encodings of ristretto255 that must not be taken.
+/// Abscissae on Curve25519 and encodings of ristretto255 that must be refused.
 const ELEMENTS: [(&str, [u8; 32]); 8] = {
     /// p + low, or low itself; little-endian.
     const fn number(low: u8, and_p: bool) -> [u8; 32] {
@@ -60,7 +60,7 @@ const ORDER_8: [&str; 2] = [
     "5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
 ];
 
-/// Coordinates that points of P-256 must not have, big-endian. Abscissa 0 and 5 are of points.
+/// Coordinates that points of P-256 must not have, big-endian. Abscissae 0 and 5 belong to points.
 const P256: [(&str, &str); 5] = [
     ("1, of the twist", "0000000000000000000000000000000000000000000000000000000000000001"),
     ("4, of the twist", "0000000000000000000000000000000000000000000000000000000000000004"),
@@ -73,7 +73,7 @@ fn hex(hex: &str) -> [u8; 32] {
     std::array::from_fn(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
 }
 
-/// The elements that must not be taken, in a group that is not the protocol's first one, or else in that.
+/// The elements that must be refused, in the given group, or else in the protocol's first one.
 fn elements(group: Option<&str>) -> Vec<(&'static str, [u8; 32], Kind)> {
     match group {
         Some(groups::P256 | groups::P256_COMPRESSED) => {
@@ -81,7 +81,7 @@ fn elements(group: Option<&str>) -> Vec<(&'static str, [u8; 32], Kind)> {
         }
         other => {
             let elements = ELEMENTS.map(|(name, element)| (name, element, Kind::Illegal));
-            // Encodings of ristretto255 like any other.
+            // They are valid encodings of ristretto255.
             let kind = if other == Some(groups::RISTRETTO255) { Kind::Value } else { Kind::LowOrder };
             let order_8 = ORDER_8.map(|number| ("of order 8", hex(number), kind));
             elements.into_iter().chain(order_8).collect()
@@ -89,7 +89,7 @@ fn elements(group: Option<&str>) -> Vec<(&'static str, [u8; 32], Kind)> {
     }
 }
 
-/// Bytes of an element, if elements are ciphertexts.
+/// Length of an element in bytes, if elements are ciphertexts.
 const ELEMENT: usize = 64;
 
 pub(crate) fn tag(frame: &[u8]) -> u16 {
@@ -107,21 +107,20 @@ pub(crate) struct Case<'a> {
     pub(crate) acts: Vec<Act<'a>>,
 }
 
-/// How a party says that it stops: what such a message can hold, and what it cannot.
+/// The bodies of an abort message: legal ones and illegal ones.
 pub(crate) struct Aborts {
     pub(crate) legal: Vec<Vec<u8>>,
     pub(crate) others: Vec<Vec<u8>>,
 }
 
 impl Aborts {
-    /// In a run of two. Reasons that this version knows, and one that it does not.
+    /// The bodies in a run of two: reasons that this version knows, and one that it does not.
     pub(crate) fn of_two() -> Aborts {
         Aborts { legal: vec![vec![1], vec![4], vec![99]], others: vec![vec![], vec![4, 0]] }
     }
 }
 
-/// Everything that a hostile peer does to the frame at a position of what it sends, in this group, if it is not the
-/// protocol's first.
+/// Every way of tampering with the frame at a position of the peer's messages, in this group, or else in the protocol's first.
 pub(crate) fn tamper<'a>(
     frames: &'a [Vec<u8>],
     at: usize,
@@ -137,7 +136,7 @@ pub(crate) fn tamper<'a>(
         |frames: &[Vec<u8>]| frames.iter().map(|frame| Act::Send(frame.clone().into())).collect::<Vec<_>>();
     let itself = || Act::Send(now[..].into());
     let mut cases = Vec::new();
-    // The acts take the place of the frame; the rest follows.
+    // The acts take the place of the frame; the rest follows unchanged.
     let mut go_on = |name: &str, kind, now: Vec<Act<'a>>| {
         cases.push(Case { name: name.into(), kind, acts: [acts(before), now, acts(after)].concat() });
     };
@@ -218,7 +217,7 @@ pub(crate) fn tamper<'a>(
     };
     let half = || Act::Send(now[..HEADER + n / 2].into());
     let cut = [vec![Act::Send(now[..now.len() - 1].into())], acts(after)].concat();
-    // The next frame's first byte takes the place of the one that is missing.
+    // The next frame's first byte takes the place of the missing one.
     end("shorter than its header says", if after.is_empty() { Kind::Silence } else { Kind::Structure }, cut);
     end("left before it", Kind::Silence, vec![Act::Leave]);
     end("closed before it", Kind::Silence, vec![]);
@@ -242,13 +241,13 @@ pub(crate) fn tamper<'a>(
     cases
 }
 
-/// Frames of the same length that were sent elsewhere in place of the one at a position, and its elements in another
-/// order: what a party does that sends on what it got, or sends it twice.
+/// Replaces a frame by frames of the same length that were sent elsewhere, and reorders its elements. A party that forwards the
+/// messages it received, or sends one twice, does this.
 pub(crate) fn replay<'a>(frames: &'a [Vec<u8>], at: usize, elsewhere: &[&[Vec<u8>]]) -> Vec<Case<'a>> {
     let now = &frames[at];
     let same = |other: &&Vec<u8>| other[..HEADER] == now[..HEADER] && *other != now;
     let mut bodies = Vec::new();
-    // One of each place is enough.
+    // One from each place is enough.
     for (i, there) in elsewhere.iter().enumerate() {
         bodies
             .extend(there.iter().find(same).map(|other| (format!("replayed from place {i}"), other.clone())));
@@ -273,7 +272,7 @@ pub(crate) fn replay<'a>(frames: &'a [Vec<u8>], at: usize, elsewhere: &[&[Vec<u8
     bodies.into_iter().filter(|(_, frame)| frame != now).map(case).collect()
 }
 
-/// Objects that are not the one that was sent.
+/// Objects that differ from the one that was sent.
 fn json(fields: &serde_json::Map<String, serde_json::Value>) -> Vec<(String, Vec<u8>)> {
     let text = serde_json::to_string(fields).unwrap();
     let mut objects = vec![
