@@ -141,7 +141,7 @@ fn what_no_protocol_can_do_without_is_named() {
         nothing(&acceptable(operation, &terms, group, None), operation, Some(assume)).to_string()
     };
     let plain = Terms::default();
-    // Each protocol needs lpn, one by itself and the others for the identifiers.
+    // Each protocol assumes lpn, either by itself or for its identifiers.
     let id = said(&operations::ID, plain, None, &[Assumption::Ddh]);
     assert!(id.contains("by dh, poprf, osn, krtw19, krtw19-plain on lpn."), "{id}");
     let id = said(&operations::ID, plain, None, &[]);

@@ -20,7 +20,7 @@ fn canonical<T: Wire>(bytes: &[u8]) -> Option<T> {
     Some(element)
 }
 
-/// Points of the group commute under multiplication, and products are points.
+/// Multiplications of a point by two keys commute, and the products are points.
 fn commutes<G: Group>(data: &[u8]) {
     let [a, b] = [1, 2].map(|seed| G::Key::random(&mut seeded(&[seed; 32])));
     let each = data.chunks(G::Point::SIZE).filter_map(canonical::<G::Point>);

@@ -113,8 +113,8 @@ impl Options {
         self
     }
 
-    /// Accepts small sets from a peer that learns something about our rows: it may announce fewer than 10 keys. With so few it
-    /// learns about each of them.
+    /// Accepts small sets from a peer that learns something about our rows: it may announce fewer than 10 keys. So small a set
+    /// amounts to asking about each of its keys.
     pub fn allow_small(mut self) -> Self {
         self.allow_small = true;
         self

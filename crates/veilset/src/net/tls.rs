@@ -8,10 +8,11 @@
 //! **What each step proves.**
 //!
 //! 1. Until our side's handshake ends, nothing is proven. The key exchange alone gives keys shared with an unknown party, and
-//!    an alert may even be plaintext. So any third party can cause a failure here, and the connecting side keeps trying. Only
-//!    an unexpected key ends the connecting side's run. It proves nothing, as anyone can present a public key, but it usually
-//!    means a wrong `--peer`. An impostor in the listener's place can prevent the run in any case. A listener that does not
-//!    serve the [`Label`] in the first message leaves here, with the alert `unrecognized_name`, before it shows its key.
+//!    an alert may even be plaintext. So anyone can cause a failure here, and the connecting side keeps trying. There is one
+//!    exception: an unexpected key ends the connecting side's run. It proves nothing, as anyone can present a public key, but
+//!    it usually means a wrong `--peer`. An impostor in the listener's place can prevent the run in any case. A listener that
+//!    does not serve the [`Label`] in the first message leaves here, with the alert `unrecognized_name`, before it shows its
+//!    key.
 //! 2. The connecting side's handshake ends when it has checked three things: the listener's key against the fingerprint, the
 //!    listener's signature over all messages so far, and its Finished. All later data is the listener's. Our own key is on its
 //!    way, and has not been checked yet.
@@ -502,7 +503,7 @@ impl Secured {
             (None, rustls::Connection::Client(tls)) if *e == UNKNOWN && tls.is_handshaking() => {
                 Failure::NotServed(pinned.label.clone())
             }
-            // Before the end of the handshake, any third party can send an alert.
+            // Before the end of the handshake, anyone can send an alert.
             _ if matches!(e, rustls::Error::AlertReceived(_)) => {
                 Failure::Tls(format!("{e}, and nothing was proven"))
             }
