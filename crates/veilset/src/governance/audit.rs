@@ -72,7 +72,7 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Run {
-    /// The operation: intersect, union, count or sum.
+    /// The operation's name, for instance `intersect`.
     pub operation: String,
     /// The protocol that computes it.
     pub protocol: String,
@@ -316,9 +316,9 @@ fn digest_under(key: &Secret<[u8; 32]>, set: Set<'_>, values: &[i128], threads: 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct History {
-    /// The number of earlier runs that started.
+    /// The number of earlier runs with a common party that started.
     pub runs: usize,
-    /// The last earlier run, compared with the proposed one.
+    /// The last run with a common party, compared with the proposed one.
     pub last: Option<Earlier>,
     /// Whether an earlier run had the same set of ours, and the same other parties with sets of the same sizes. If the proposed
     /// run has values, and earlier ones also had some, one of them must also have had the same values.

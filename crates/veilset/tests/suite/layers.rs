@@ -353,7 +353,7 @@ fn has_test(source: &str, name: &str) -> bool {
     after.split("#[test]").skip(1).any(declares)
 }
 
-/// The list of departures from the papers proves each with existing tests in existing files.
+/// The list of departures from the papers supports each with tests that exist, in files that exist.
 #[test]
 fn the_corrections_name_files_and_tests_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
