@@ -37,7 +37,6 @@ use veilset_app::make::{Made, MakePlan, make};
 use veilset_app::options::Wanted;
 use veilset_app::plan::PartyPlan;
 use veilset_app::words::as_options;
-use veilset_kernels::memory;
 
 /// Runs the program on this process's arguments, and returns its exit code.
 pub fn main() -> ExitCode {
@@ -55,7 +54,7 @@ pub fn end_of(program: &str, run: impl FnOnce() -> Result<()>) -> ExitCode {
     // A panic has printed its message; what remains is to exit with the right code.
     let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         if is_for_want_of_a_thread(&*panic) {
-            memory::exit("no thread can be started");
+            veilset_memory::exit("no thread can be started");
         }
         Err(Error::Bug("a panic".into()))
     });

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
-use veilset_kernels::memory::{self, SystemOrExit};
+use veilset_memory::SystemOrExit;
 
 /// If memory runs out, the program ends with a message and an exit code of its own.
 #[global_allocator]
@@ -11,7 +11,7 @@ static ALLOCATOR: SystemOrExit = SystemOrExit;
 fn main() -> ExitCode {
     #[cfg(feature = "demo")]
     with_larger_stacks();
-    memory::return_large_blocks();
+    veilset_memory::return_large_blocks();
     veilset_cli::main()
 }
 

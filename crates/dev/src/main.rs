@@ -2,13 +2,13 @@
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
-use veilset_kernels::memory::{self, SystemOrExit};
+use veilset_memory::SystemOrExit;
 
 /// As in the program that is measured.
 #[global_allocator]
 static ALLOCATOR: SystemOrExit = SystemOrExit;
 
 fn main() -> ExitCode {
-    memory::return_large_blocks();
+    veilset_memory::return_large_blocks();
     veilset_dev::main()
 }

@@ -13,12 +13,11 @@
 //! * [`hash`]: BLAKE3 of many short messages.
 //! * [`polynomial`]: interpolation and evaluation of polynomials over GF(2^64), GF(2^72) and GF(2^80), in batches.
 //! * [`transpose`]: transposition of a 128-column bit matrix, for oblivious-transfer extension.
-//! * [`memory`]: termination of a program that runs out of memory. Not a kernel, but it needs `unsafe` too.
 //! * [`Backend`]: the code path that runs, and its selection in tests.
 //!
 //! Every function works on slices on the calling thread; callers split their batches over threads. Each kernel, or
-//! its field, has a `portable` module as its specification, and paths for x86-64 that are tested against it. This is
-//! the only crate of the workspace with `unsafe` code.
+//! its field, has a `portable` module as its specification, and paths for x86-64 that are tested against it. The `unsafe`
+//! code of the workspace is here, apart from an allocator (veilset-memory) and Arrow's C interface in Python.
 //!
 //! The features `p256` and `paillier`, which are on by default, link aws-lc. Without them only Rust is compiled.
 //!
@@ -48,7 +47,6 @@ mod field;
 pub mod gf128;
 pub mod gf64;
 pub mod hash;
-pub mod memory;
 #[cfg(test)]
 mod oracle;
 #[cfg(feature = "p256")]

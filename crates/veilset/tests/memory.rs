@@ -18,7 +18,7 @@ use veilset::protocols::{self, Choice, Protocol};
 use veilset::session::confirm;
 use veilset::threads::Threads;
 use veilset_core::hazmat;
-use veilset_kernels::memory::Counting;
+use veilset_memory::Counting;
 use veilset_testing::Draw;
 
 #[global_allocator]

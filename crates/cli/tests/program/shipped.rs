@@ -33,11 +33,18 @@ fn what_is_handed_out_has_nothing_that_is_for_tests_and_developers() {
 fn what_is_built_without_a_choice_is_what_is_handed_out() {
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
     let words = ["metadata", "--locked", "--offline", "--no-deps", "--format-version", "1"];
-    let ran = Command::new(cargo).args(words).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).output().unwrap();
+    let ran = Command::new(cargo)
+        .args(words)
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .output()
+        .unwrap();
     let metadata: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
     let members = metadata["workspace_default_members"].as_array().unwrap();
     let has = |name: &str| members.iter().any(|id| id.as_str().unwrap().contains(name));
-    assert!(has("crates/cli") && has("crates/python") && !has("crates/dev") && !has("testing"), "{members:?}");
+    assert!(
+        has("crates/cli") && has("crates/python") && !has("crates/dev") && !has("testing"),
+        "{members:?}"
+    );
 }
 
 #[test]

@@ -9,7 +9,6 @@
 //! faults), and that it is not at infinity.
 
 use super::Point;
-use crate::memory;
 use aws_lc_sys::{
     BIGNUM, BN_CTX, BN_CTX_free, BN_CTX_new, BN_bin2bn, BN_clear_free, EC_GROUP, EC_POINT,
     EC_POINT_clear_free, EC_POINT_mul, EC_POINT_new, EC_POINT_oct2point, EC_POINT_point2oct, EC_group_p256,
@@ -47,7 +46,7 @@ impl Scalar {
             }
         };
         if all.context.is_null() || all.scalar.is_null() || all.point.is_null() || all.multiple.is_null() {
-            memory::exit("a scalar of P-256 cannot be had");
+            veilset_memory::exit("a scalar of P-256 cannot be had");
         }
         all
     }
@@ -69,7 +68,7 @@ impl Scalar {
             let done =
                 EC_POINT_mul(self.group, self.multiple, null(), self.point, self.scalar, self.context) == 1;
             if !done {
-                memory::exit("a multiple in P-256 cannot be had");
+                veilset_memory::exit("a multiple in P-256 cannot be had");
             }
             let form = point_conversion_form_t::POINT_CONVERSION_UNCOMPRESSED;
             EC_POINT_point2oct(self.group, self.multiple, form, bytes.as_mut_ptr(), LENGTH, self.context)

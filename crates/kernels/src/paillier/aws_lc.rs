@@ -5,7 +5,6 @@
 //! have the width of the modulus. `BN_mod_exp_mont_consttime` reads all words of an exponent, in windows at fixed
 //! positions, and all of its table for each. Freed memory is wiped, including a context's.
 
-use crate::memory;
 use aws_lc_sys::{
     BIGNUM, BN_CTX, BN_CTX_free, BN_CTX_new, BN_MONT_CTX, BN_MONT_CTX_free, BN_MONT_CTX_new_consttime,
     BN_bn2le_padded, BN_clear_bit, BN_clear_free, BN_cmp, BN_exp, BN_from_montgomery, BN_gcd, BN_is_one,
@@ -20,7 +19,7 @@ use zeroize::Zeroizing;
 /// Ends the process on failure: with the arguments used in this file, the library fails only if memory runs out.
 fn require(done: bool) {
     if !done {
-        memory::exit("a number for Paillier's encryption cannot be had");
+        veilset_memory::exit("a number for Paillier's encryption cannot be had");
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Rust aborts by default. SIGABRT gives the user no reason and may leave a core dump with the data in it, and stable
 //! Rust has no hook for it. So this module wraps the system's allocator with a message and an exit code for failures.
-//! It is in this crate because an allocator is `unsafe`.
+//! It is a crate of its own because an allocator is `unsafe`.
 //!
 //! The process ends within the allocation. It does not unwind, and runs no destructor or exit handler, as each could
 //! need memory, or a lock that this thread holds. So files must not depend on destructors.
