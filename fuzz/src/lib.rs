@@ -23,7 +23,7 @@ use veilset::operations::sum::Modulus;
 use veilset::operations::{Learned, Operation, Role, Rows, Terms};
 use veilset::protocols::{self, Protocol};
 use veilset::session::run::{Request, run};
-use veilset::stored::Set;
+use veilset::sharded::set::Set;
 use veilset_core::hazmat;
 
 #[global_allocator]

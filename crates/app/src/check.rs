@@ -21,7 +21,7 @@ const FIXED_FOR_SEVERAL: [&str; 4] = ["output", "sent_columns", "malicious_sende
 
 /// The agreement, in words.
 pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String {
-    let me = plan.job.parties.as_ref();
+    let me = plan.spec.parties.as_ref();
     let Checked { proposal, their_milliseconds, .. } = checked;
     let Estimate { sent, received, rounds, memory, work, .. } = *estimate;
     let our_milliseconds = work.as_millis() as u64;

@@ -6,7 +6,7 @@ use crate::plan::{identity_path, keyed, threads};
 use std::path::{Path, PathBuf};
 use veilset::artefact::filter::{self, About, Draft, Size};
 use veilset::error::{Error, Result};
-use veilset::job::{InputTable, Keys, Watch};
+use veilset::party::{InputTable, Keys, Watch};
 use veilset::paths::{Paths, Use};
 use veilset::protocols::groups;
 use veilset::rng::Prng;

@@ -12,9 +12,9 @@ use veilset::channel::{Canceller, Observer};
 use veilset::error::{Error, Result};
 use veilset::governance::gate::{Gate, Setup, permits_filter};
 use veilset::governance::review::Review;
-use veilset::job::{self, Data, InFolder, Job, Phase, Ran, Watch};
 use veilset::net::{Connected, Identity, Protection, assemble, establish};
 use veilset::operations::{Role, Shape};
+use veilset::party::{self, Data, InFolder, PartySpec, Phase, Ran, Watch};
 use veilset::protocols::Choice;
 use veilset::rng::Prng;
 use veilset::session::Proposal;
@@ -86,8 +86,8 @@ impl PartyPlan {
     /// # Errors
     /// [`Error::Usage`], [`Error::Output`] and [`Error::Refused`].
     pub fn begin(&mut self, purpose: Purpose) -> Result<()> {
-        self.job.threads = start_threads(self.threads)?;
-        self.job.check_output()?;
+        self.spec.threads = start_threads(self.threads)?;
+        self.spec.check_output()?;
         match (purpose, &self.checked) {
             // What somebody may have reviewed is not replaced, whatever is forced.
             (Purpose::Check, Some(path)) if path.symlink_metadata().is_ok() => {
@@ -101,12 +101,12 @@ impl PartyPlan {
                 let review = Review::load(path)?;
                 self.warnings.extend(review.warning().map(String::from));
                 let checked = review.choice()?;
-                review.permits_columns(path, &self.job.reviewed_columns())?;
+                review.permits_columns(path, &self.spec.reviewed_columns())?;
                 // A filter brings its group along. The gate compares it.
-                let of_filter = self.job.filter.is_some() && self.job.group.is_none();
+                let of_filter = self.spec.filter.is_some() && self.spec.group.is_none();
                 let same =
                     |choice: Choice| choice == checked || of_filter && choice.protocol == checked.protocol;
-                self.job.restrict(&|choice| match same(choice) {
+                self.spec.restrict(&|choice| match same(choice) {
                     true => Ok(()),
                     false => Err(Error::refused(format!(
                         "the run was checked by {checked} ({CHECKED}, {}), which its options or the policy do not allow now. \
@@ -119,20 +119,20 @@ impl PartyPlan {
             (Purpose::Run, None) => {}
         }
         self.spare_filters()?;
-        Destination::check(self.report.as_deref(), self.job.force)
+        Destination::check(self.report.as_deref(), self.spec.force)
     }
 
     /// Allows no protocol by which we would answer to a filter of the peer more often than the policy has it, if there is
     /// another one.
     fn spare_filters(&mut self) -> Result<()> {
-        let PartyPlan { job, policy, audit_log, others, notes, .. } = self;
-        let operation = job.operation;
-        let answers = job.parties.is_none() && (job.role == Role::Sender || job.terms.both);
-        if !answers || job.candidates().len() == 1 {
+        let PartyPlan { spec, policy, audit_log, others, notes, .. } = self;
+        let operation = spec.operation;
+        let answers = spec.parties.is_none() && (spec.role == Role::Sender || spec.terms.both);
+        if !answers || spec.candidates().len() == 1 {
             return Ok(());
         }
         let left_out = RefCell::new(notes);
-        job.restrict(&|choice| match choice.protocol.offer(operation) {
+        spec.restrict(&|choice| match choice.protocol.offer(operation) {
             Some(offer) if offer.filters => permits_filter(policy, audit_log.as_deref(), others.peer())
                 .inspect_err(|why| left_out.borrow_mut().push(format!("{choice} is left out: {why}"))),
             _ => Ok(()),
@@ -184,11 +184,11 @@ pub struct Ready<'a> {
 /// Those of our side, and of `then`.
 pub fn ready<T>(
     plan: &PartyPlan,
-    load: impl for<'j> FnOnce(&'j Job, &Watch<'_>) -> Result<Data<'j>>,
+    load: impl for<'j> FnOnce(&'j PartySpec, &Watch<'_>) -> Result<Data<'j>>,
     front: &dyn Front,
     then: impl FnOnce(Ready<'_>) -> Result<T>,
 ) -> Result<T> {
-    let job = &plan.job;
+    let spec = &plan.spec;
     plan.warnings.iter().for_each(|warning| front.warn(warning));
     plan.notes.iter().for_each(|note| front.say(note));
     if let Some(wrong) = wrong_clock(SystemTime::now()) {
@@ -211,7 +211,7 @@ pub fn ready<T>(
         go_on(&*stop)
     };
     let watch = Watch { read: &read, begins: &|phase| front.phase(Some(phase)) };
-    let data = load(job, &watch)?;
+    let data = load(spec, &watch)?;
     let mut rng = Prng::from_os()?;
     let prepared = data.prepare(identity.as_deref(), &watch, &mut rng)?;
     let kept = data.keep(identity.as_deref(), plan.others.peer(), &mut rng)?;
@@ -220,7 +220,7 @@ pub fn ready<T>(
         None => prepared,
     };
     front.phase(None);
-    let repeated = match (job.shape(), job.source.duplicates(job.has_values())) {
+    let repeated = match (spec.shape(), spec.source.duplicates(spec.has_values())) {
         (Shape::Identifiers, _) => "with the identifier of the first",
         (_, Duplicates::Add) => "added to the first",
         (_, Duplicates::All) => "kept with it",
@@ -236,7 +236,7 @@ pub fn ready<T>(
         policy: &plan.policy,
         audit_log: plan.audit_log.as_deref(),
         identity: identity.as_deref(),
-        prepared: job.prepared.is_some(),
+        prepared: spec.prepared.is_some(),
         allow_small: plan.allow_small,
         checked: plan.review.as_ref().zip(plan.checked.as_deref()),
         warn: &warn,
@@ -260,18 +260,18 @@ impl Ready<'_> {
     /// # Errors
     /// [`Error::Output`].
     pub fn files(&self) -> Result<Files> {
-        let job = &self.plan.job;
+        let spec = &self.plan.spec;
         let watched = |output: Destination| {
             let stop = self.front.stop();
             output.watched(move || go_on(&*stop))
         };
         // Not watched: once the result exists, a request to stop must not make the run look stopped.
-        let report = |path| Destination::create("report", Some(path), job.force);
-        let output = if job.in_memory { None } else { job.create_output()? };
+        let report = |path| Destination::create("report", Some(path), spec.force);
+        let output = if spec.in_memory { None } else { spec.create_output()? };
         Ok(Files {
             output: output.map(watched),
-            ids: job.create_ids()?.map(watched),
-            map: job.create_map()?.map(watched),
+            ids: spec.create_ids()?.map(watched),
+            map: spec.create_map()?.map(watched),
             report: self.plan.report.as_deref().map(report).transpose()?,
         })
     }
@@ -282,17 +282,17 @@ impl Ready<'_> {
     /// Those of the connection and of [`job::run`].
     pub fn run(mut self) -> Result<Ran> {
         let mut connected = self.connect().map_err(|error| going_on(self.kept, error))?;
-        let (job, front) = (&self.plan.job, self.front);
+        let (spec, front) = (&self.plan.spec, self.front);
         front.begins(connected.canceller());
         if let Connected::Peer(connection) = &mut connected
             && let Some(observer) = front.observer()
         {
             connection.channel.observe(observer);
         }
-        if let Some(me) = &job.parties {
+        if let Some(me) = &spec.parties {
             front.together(me.others().count());
         }
-        let ran = job::run(connected, self.prepared, Some(&mut self.gate), &mut self.rng);
+        let ran = party::run(connected, self.prepared, Some(&mut self.gate), &mut self.rng);
         front.ends(ran.is_ok());
         if let (Err(Error::Cancelled), Some(kept)) = (&ran, self.kept)
             && kept.has_begun()
@@ -313,7 +313,7 @@ impl Ready<'_> {
         let file = path.map(|path| Destination::create("check", Some(path), false)).transpose()?;
         let connected = self.connect()?;
         self.front.begins(connected.canceller());
-        let half = self.plan.job.prepared.is_some();
+        let half = self.plan.spec.prepared.is_some();
         let (speeds, ours) = (self.speeds(), OnceCell::new());
         let milliseconds = |proposal: &Proposal| {
             let estimate = Estimate::of(proposal, half, &speeds)?;
@@ -323,7 +323,7 @@ impl Ready<'_> {
         let ours = ours.into_inner().ok_or_else(|| Error::Bug("a check without an estimate".into()))?;
         if let Some(mut file) = file {
             let our = self.identity.as_ref().map(|identity| identity.fingerprint());
-            let line = Review::of(our, self.plan.job.reviewed_columns(), &checked.proposal).to_line()?;
+            let line = Review::of(our, self.plan.spec.reviewed_columns(), &checked.proposal).to_line()?;
             writeln!(file.writer(), "{line}").map_err(|e| file.unwritable(&e))?;
             file.commit()?;
         }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use veilset::artefact::filter::About;
 use veilset::channel::Unit;
 use veilset::error::{Error, Result};
-use veilset::job::{InputTable, Keys, Watch};
 use veilset::net::Identity;
+use veilset::party::{InputTable, Keys, Watch};
 use veilset::table::Table;
 use veilset::threads::Threads;
 

@@ -16,10 +16,10 @@ use veilset::channel::Timeouts;
 use veilset::error::{Error, Result, Seat};
 use veilset::governance::policy::{Intent, Policy};
 use veilset::governance::review::Review;
-use veilset::job::{InputTable, Job};
 use veilset::net::{Endpoint, Fingerprint, Identity, Me};
 use veilset::operations::sum::Modulus;
 use veilset::operations::{self, Operation, Role, Terms};
+use veilset::party::{InputTable, PartySpec};
 use veilset::paths::{Paths, Use, open_regular};
 use veilset::places::Folder;
 use veilset::planner::{self, Choices, Preference};
@@ -40,7 +40,7 @@ use veilset::trusted::{self, Whose};
 #[derive(Debug)]
 pub struct PartyPlan {
     /// What it computes.
-    pub job: Job,
+    pub spec: PartySpec,
     /// Where its report goes, if it is wanted.
     pub report: Option<PathBuf>,
     /// Whether nothing but errors is said.
@@ -76,18 +76,18 @@ impl PartyPlan {
     pub fn of(wanted: Wanted, in_memory: bool) -> Result<PartyPlan> {
         let Wanted::Operation(a) = wanted else { return Err(no_operation()) };
         let mut plan = operation(*a)?;
-        plan.job.in_memory = in_memory && plan.job.output.is_none();
-        let job = &plan.job;
-        job.check()?;
-        job.paths()?.and(std::mem::take(&mut plan.own)).check()?;
+        plan.spec.in_memory = in_memory && plan.spec.output.is_none();
+        let spec = &plan.spec;
+        spec.check()?;
+        spec.paths()?.and(std::mem::take(&mut plan.own)).check()?;
         plan.policy.permits(&Intent {
-            operation: job.operation,
-            role: job.role,
-            min_count: job.terms.min_count,
-            send_columns: if job.role == Role::Sender { &job.sent_columns } else { &[] },
-            both: job.terms.both,
-            reveal_count: job.terms.reveal_count,
-            malicious_sender: job.terms.malicious_sender,
+            operation: spec.operation,
+            role: spec.role,
+            min_count: spec.terms.min_count,
+            send_columns: if spec.role == Role::Sender { &spec.sent_columns } else { &[] },
+            both: spec.terms.both,
+            reveal_count: spec.terms.reveal_count,
+            malicious_sender: spec.terms.malicious_sender,
         })?;
         Ok(plan)
     }
@@ -159,29 +159,29 @@ fn operation(a: OperationArgs) -> Result<PartyPlan> {
     plan.warnings.append(&mut warnings);
     if let Some(a) = a.ids {
         a.ids.as_deref().map_or(Ok(()), check_output_name)?;
-        (plan.job.ids, plan.job.id_column) = (a.ids, a.id_column);
+        (plan.spec.ids, plan.spec.id_column) = (a.ids, a.id_column);
     }
     if let Some(a) = a.shares {
         a.map.as_deref().map_or(Ok(()), check_output_name)?;
-        shares(&mut plan.job, a);
+        shares(&mut plan.spec, a);
     }
     if let Some(a) = a.rows {
-        rows(&mut plan.job, a)?;
+        rows(&mut plan.spec, a)?;
     }
     if let Some(a) = a.values {
         values(&mut plan, a);
     }
     if let Some(a) = a.job {
-        plan.job.terms.shards = a.shards.unwrap_or(0);
-        (plan.job.folder, plan.job.resume) = (a.job, a.resume);
+        plan.spec.terms.shards = a.shards.unwrap_or(0);
+        (plan.spec.folder, plan.spec.resume) = (a.job, a.resume);
     }
     accept(&mut plan, &accepted)?;
     Ok(plan)
 }
 
-fn rows(job: &mut Job, a: RowArgs) -> Result<()> {
+fn rows(spec: &mut PartySpec, a: RowArgs) -> Result<()> {
     let wrong = |what: String| Err(Error::usage(what));
-    match job.role {
+    match spec.role {
         Role::Receiver if !a.send_columns.is_empty() => {
             return wrong(format!(
                 "{SEND_COLUMNS} is for the sender. The receiver names the columns that it gets, by the \
@@ -193,35 +193,37 @@ fn rows(job: &mut Job, a: RowArgs) -> Result<()> {
                 "{RECEIVE_COLUMNS} is for the receiver. The sender names the columns that it sends with {SEND_COLUMNS}"
             ));
         }
-        Role::Sender => job.sent_columns = a.send_columns.into_iter().flat_map(|columns| columns.0).collect(),
+        Role::Sender => {
+            spec.sent_columns = a.send_columns.into_iter().flat_map(|columns| columns.0).collect()
+        }
         Role::Receiver => {
             let received = a.receive_columns.into_iter().flat_map(|columns| columns.0);
-            (job.sent_columns, job.received_as) = received.unzip();
+            (spec.sent_columns, spec.received_as) = received.unzip();
         }
     }
-    job.terms.max_row = a.max_row as usize;
+    spec.terms.max_row = a.max_row as usize;
     Ok(())
 }
 
-fn shares(job: &mut Job, a: ShareArgs) {
+fn shares(spec: &mut PartySpec, a: ShareArgs) {
     let ShareArgs { values, scale, map, max_row } = a;
-    (job.values, job.value_scale, job.map) = (values, scale, map);
-    job.terms.max_row = max_row as usize;
+    (spec.values, spec.value_scale, spec.map) = (values, scale, map);
+    spec.terms.max_row = max_row as usize;
 }
 
 fn values(plan: &mut PartyPlan, a: ValueArgs) {
-    let job = &mut plan.job;
-    job.values = a.values;
-    job.value_scale = a.scale;
-    job.terms.modulus = if a.modulus == "128" { Modulus::Bits128 } else { Modulus::Bits64 };
-    job.terms.min_count = a.min_count;
+    let spec = &mut plan.spec;
+    spec.values = a.values;
+    spec.value_scale = a.scale;
+    spec.terms.modulus = if a.modulus == "128" { Modulus::Bits128 } else { Modulus::Bits64 };
+    spec.terms.min_count = a.min_count;
 }
 
 /// What a worker does with a piece of a table: the other side, the files and the policy are for those who agree.
 #[derive(Debug)]
 pub struct WorkerPlan {
     /// What it computes.
-    pub job: Job,
+    pub spec: PartySpec,
     /// How long it waits.
     pub timeouts: Timeouts,
 }
@@ -236,25 +238,25 @@ impl WorkerPlan {
         source.read.format = Some(Format::Arrow);
         source.pad_to = a.pad_to;
         compared(&mut source, a.compared)?;
-        let mut job = Job::new(operation, a.role, source);
+        let mut spec = PartySpec::new(operation, a.role, source);
         if let Some(sent) = sent {
-            rows(&mut job, sent)?;
+            rows(&mut spec, sent)?;
         }
-        job.terms.both = both.is_some_and(|a| a.both);
-        job.terms.shards = a.shards.unwrap_or(0);
-        job.max_peer_items = a.max_peer_items;
+        spec.terms.both = both.is_some_and(|a| a.both);
+        spec.terms.shards = a.shards.unwrap_or(0);
+        spec.max_peer_items = a.max_peer_items;
         // Its ticket has the protocol that was agreed on. This one is only able to.
-        let terms = Terms { payload: !job.sent_columns.is_empty(), ..job.terms };
+        let terms = Terms { payload: !spec.sent_columns.is_empty(), ..spec.terms };
         let able = planner::acceptable(operation, &terms, a.group, None);
-        job.protocol = a
+        spec.protocol = a
             .protocol
             .and_then(Wish::named)
             .or(able.first().map(|choice| choice.protocol))
-            .unwrap_or(job.protocol);
-        job.group = a.group;
-        job.check()?;
-        job.threads = start_threads(threads(a.threads))?;
-        Ok(WorkerPlan { job, timeouts: Timeouts { connect: a.connect_timeout, ..Timeouts::default() } })
+            .unwrap_or(spec.protocol);
+        spec.group = a.group;
+        spec.check()?;
+        spec.threads = start_threads(threads(a.threads))?;
+        Ok(WorkerPlan { spec, timeouts: Timeouts { connect: a.connect_timeout, ..Timeouts::default() } })
     }
 }
 
@@ -280,40 +282,40 @@ impl Accepted {
 
 /// Allows what is acceptable, if one of several is to be picked; otherwise refuses a protocol that is not.
 fn accept(plan: &mut PartyPlan, Accepted { assume, picks, prepared }: &Accepted) -> Result<()> {
-    let PartyPlan { job, policy, threads, notes, .. } = plan;
+    let PartyPlan { spec, policy, threads, notes, .. } = plan;
     let allowed = (!assume.is_empty()).then_some(&assume[..]);
     let Some(prefer) = *picks else {
-        let choice = Choice { protocol: job.protocol, group: job.group.unwrap_or(job.protocol.group()) };
-        return match choice.beyond(job.operation, allowed) {
+        let choice = Choice { protocol: spec.protocol, group: spec.group.unwrap_or(spec.protocol.group()) };
+        return match choice.beyond(spec.operation, allowed) {
             Some(one) => Err(Error::usage(format!(
                 "{} by {} rests on {one}, which {ASSUME} leaves out. Add it, or use {PROTOCOL} auto",
-                job.operation, job.protocol
+                spec.operation, spec.protocol
             ))),
-            None => policy.permits_choice(job.operation, choice),
+            None => policy.permits_choice(spec.operation, choice),
         };
     };
-    let acceptable = |allowed| planner::acceptable(job.operation, &job.terms, job.group, allowed);
+    let acceptable = |allowed| planner::acceptable(spec.operation, &spec.terms, spec.group, allowed);
     let mut all = acceptable(allowed);
     if *prepared {
-        all.retain(|choice| choice.protocol.offer(job.operation).is_some_and(|offer| offer.prepares));
+        all.retain(|choice| choice.protocol.offer(spec.operation).is_some_and(|offer| offer.prepares));
         if all.is_empty() {
             return Err(Error::usage(format!(
                 "no protocol that is allowed computes {} from a prepared half. Omit {PREPARED}",
-                job.operation
+                spec.operation
             )));
         }
         // A half is of one group.
         let group = all.first().map(|choice| choice.group);
         all.retain(|choice| Some(choice.group) == group);
     }
-    let terms = Terms { payload: !job.sent_columns.is_empty(), ..job.terms };
-    let permits = |choice| policy.permits_choice(job.operation, choice);
-    let all = planner::pickable(all, job.operation, &terms, &permits)?;
-    let all = all.ok_or_else(|| planner::nothing(&acceptable(None), job.operation, allowed))?;
+    let terms = Terms { payload: !spec.sent_columns.is_empty(), ..spec.terms };
+    let permits = |choice| policy.permits_choice(spec.operation, choice);
+    let all = planner::pickable(all, spec.operation, &terms, &permits)?;
+    let all = all.ok_or_else(|| planner::nothing(&acceptable(None), spec.operation, allowed))?;
     let Choices { first, others } = all;
-    (job.protocol, job.group, job.alternatives) = (first.protocol, Some(first.group), others);
+    (spec.protocol, spec.group, spec.alternatives) = (first.protocol, Some(first.group), others);
     let speeds = speeds(None, *threads, &mut |note| notes.push(note.into()));
-    job.planning = Some(Planning { speeds, prefer });
+    spec.planning = Some(Planning { speeds, prefer });
     Ok(())
 }
 
@@ -339,15 +341,15 @@ fn common(
         }
     };
     let has_values = operation.uses.has_values(role, &terms);
-    let mut job = Job::new(operation, role, source(a.input, has_values)?);
-    job.parties = me.clone();
-    job.protocol = protocol;
-    job.group = a.group.or(a.cipher);
-    job.terms.malicious_sender = terms.malicious_sender;
-    job.terms.reveal_count = terms.reveal_count;
-    job.terms.both = terms.both;
-    let result_shape = job.shape();
-    let has_result = job.has_result();
+    let mut spec = PartySpec::new(operation, role, source(a.input, has_values)?);
+    spec.parties = me.clone();
+    spec.protocol = protocol;
+    spec.group = a.group.or(a.cipher);
+    spec.terms.malicious_sender = terms.malicious_sender;
+    spec.terms.reveal_count = terms.reveal_count;
+    spec.terms.both = terms.both;
+    let result_shape = spec.shape();
+    let has_result = spec.has_result();
     let given = [
         (OUTPUT.marked(), output.output.is_some()),
         (OUTPUT_FORMAT.marked(), output.output_format.is_some()),
@@ -415,15 +417,15 @@ fn common(
         .with(CHECKED.marked(), Use::Written, a.checked.as_deref())
         .with(REPORT.marked(), Use::Written, a.report.as_deref())
         .with(AUDIT_LOG.marked(), Use::Written, audit_log.as_deref());
-    job.prepared = a.prepared.zip(ledger);
-    job.filter = a.filter;
-    job.max_peer_items = a.max_peer_items;
-    job.output = Some(result).filter(|path| path.as_os_str() != "-");
-    job.output_format = output.output_format;
-    job.for_spreadsheets = output.for_spreadsheets;
-    job.force = a.force;
+    spec.prepared = a.prepared.zip(ledger);
+    spec.filter = a.filter;
+    spec.max_peer_items = a.max_peer_items;
+    spec.output = Some(result).filter(|path| path.as_os_str() != "-");
+    spec.output_format = output.output_format;
+    spec.for_spreadsheets = output.for_spreadsheets;
+    spec.force = a.force;
     Ok(PartyPlan {
-        job,
+        spec,
         report: a.report,
         quiet: a.quiet,
         threads: threads(a.threads),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use veilset::artefact::{self, Basis, Ledger};
 use veilset::error::{Error, Result};
 use veilset::hashed::Dummies;
-use veilset::job::{InputTable, Watch};
+use veilset::party::{InputTable, Watch};
 use veilset::paths::Use;
 use veilset::rng::Prng;
 use veilset::spelling::{IDENTITY, OUTPUT, PREPARED, PREPARED_LEDGER};

@@ -9,8 +9,8 @@ use known::{Known, Regions};
 use maud::{Markup, html};
 use std::path::Path;
 use veilset::error::Result;
-use veilset::job;
 use veilset::net::Fingerprint;
+use veilset::party;
 use veilset::session::Party;
 use veilset::session::report::Report;
 use veilset::table::Destination;
@@ -23,7 +23,7 @@ use veilset::table::Destination;
 pub(crate) fn write(report: &Report, path: &Path, mut file: Destination) -> Result<()> {
     let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
     if extension.is_none_or(|extension| extension != "html" && extension != "htm") {
-        return job::write_report(report, file);
+        return party::write_report(report, file);
     }
     file.writer().write_all(as_page(report).as_bytes()).map_err(|e| file.unwritable(&e))?;
     file.commit()

@@ -1,8 +1,8 @@
 //! What a run says to its user, in words that all front ends share.
 
 use veilset::error::Error;
-use veilset::job::{Facts, Phase};
 use veilset::net::Me;
+use veilset::party::{Facts, Phase};
 use veilset::spelling::{Named, spell};
 use veilset::table::Profile;
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
 use veilset::item::{ItemSet, decode_key};
-use veilset::job::{self, Data, InputTable, Job, Watch};
 use veilset::net::{Connection, Endpoint, Identity, Listener, Protection, establish};
 use veilset::operations::{self, Learned, Operation, Role};
+use veilset::party::{self, Data, InputTable, PartySpec, Watch};
 use veilset::rng::Prng;
 use veilset::session::report::Report;
 use veilset::table::{ReadOptions, Table};
@@ -42,16 +42,16 @@ impl Party {
         role: Role,
         connection: Connection,
     ) -> Result<(Report, Vec<String>)> {
-        let mut job = Job::new(operation, role, InputTable::new(self.name, [self.key]));
-        if job.has_values() {
-            job.values = self.values.map(Into::into);
+        let mut spec = PartySpec::new(operation, role, InputTable::new(self.name, [self.key]));
+        if spec.has_values() {
+            spec.values = self.values.map(Into::into);
         }
-        job.value_scale = SCALE;
-        job.check()?;
-        let data = Data::of(&job, self.table()?, &Watch::NONE)?;
+        spec.value_scale = SCALE;
+        spec.check()?;
+        let data = Data::of(&spec, self.table()?, &Watch::NONE)?;
         let mut rng = Prng::from_os()?;
         let prepared = data.prepare(None, &Watch::NONE, &mut rng)?;
-        let ran = job::run(connection, prepared, None, &mut rng)?;
+        let ran = party::run(connection, prepared, None, &mut rng)?;
         Ok((ran.report, keys(&ran.outcome.learned, data.keys().map(|keys| &keys.keyed.set))))
     }
 

@@ -29,7 +29,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use terminal::Terminal;
 use veilset::error::{Error, Result};
-use veilset::job::InputTable;
+use veilset::party::InputTable;
 use veilset_app::config::{self, FromFile};
 use veilset_app::exit_code;
 use veilset_app::front::Purpose;

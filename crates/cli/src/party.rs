@@ -5,7 +5,7 @@ use crate::print;
 use crate::terminal::Terminal;
 use std::io::Write;
 use veilset::error::{Error, Result};
-use veilset::job::{Job, Ran};
+use veilset::party::{PartySpec, Ran};
 use veilset_app::check_text;
 use veilset_app::front::{Files, Purpose, Ready, going_on, ready};
 use veilset_app::plan::PartyPlan;
@@ -13,7 +13,7 @@ use veilset_app::words::{about, as_options};
 
 /// Carries out the plan.
 pub fn run(plan: PartyPlan, purpose: Purpose) -> Result<()> {
-    let me = plan.job.parties.clone();
+    let me = plan.spec.parties.clone();
     carry_out(plan, purpose).inspect_err(|error| {
         for about in me.iter().flat_map(|me| about(me, error)) {
             let _ = writeln!(std::io::stderr(), "{about}");
@@ -25,9 +25,9 @@ fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     // First of all: from here on a signal ends the program gracefully.
     let interrupt = Interrupt::install(plan.quiet)?;
     plan.begin(purpose)?;
-    let job = &plan.job;
-    let terminal = Terminal::new(plan.quiet, Some(&job.source), &interrupt);
-    ready(&plan, Job::load, &terminal, |party| {
+    let spec = &plan.spec;
+    let terminal = Terminal::new(plan.quiet, Some(&spec.source), &interrupt);
+    ready(&plan, PartySpec::load, &terminal, |party| {
         // Before anybody else hears from us.
         let files = party.files()?;
         match purpose {
@@ -43,13 +43,13 @@ fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
 /// Runs, and writes the result.
 fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
     let (plan, data, kept) = (party.plan, party.data, party.kept);
-    let job = &plan.job;
+    let spec = &plan.spec;
     let say = sayer(plan.quiet);
     let Ran { outcome, mut report, logged, .. } = party.run()?;
     let there = || match (&plan.report, &logged) {
-        (None, Ok(())) => interrupt.done(0, done(job)),
+        (None, Ok(())) => interrupt.done(0, done(spec)),
         _ => {
-            interrupt.done(7, format!("{}, but its report or its line in the log may be missing", done(job)))
+            interrupt.done(7, format!("{}, but its report or its line in the log may be missing", done(spec)))
         }
     };
     // The time that this takes depends on the result, so it happens after the peer has left.
@@ -74,20 +74,20 @@ fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
     data.complete(&mut report);
     let reported = plan.write_report(&report, files.report);
     if reported.is_ok() && logged.is_ok() {
-        interrupt.done(0, done(job));
+        interrupt.done(0, done(spec));
     }
     say(report.marked_text().trim_end());
-    if let Some(path) = job.output.as_deref().filter(|_| job.has_result()) {
+    if let Some(path) = spec.output.as_deref().filter(|_| spec.has_result()) {
         say(&format!("  The result is in {}.", path.display()));
     }
-    if let Some(path) = &job.map {
+    if let Some(path) = &spec.map {
         say(&format!("  Which share belongs to which of our rows is in {}.", path.display()));
     }
-    if let Some(path) = &job.ids {
+    if let Some(path) = &spec.ids {
         say(&format!("  The list of all identifiers is in {}.", path.display()));
     }
-    let cleared = match (kept, &job.folder) {
-        (Some(kept), _) if job.has_result() => kept.leftover().delete().map(|left| {
+    let cleared = match (kept, &spec.folder) {
+        (Some(kept), _) if spec.has_result() => kept.leftover().delete().map(|left| {
             left.iter().for_each(|left| say(&format!("  {left}.")));
         }),
         (Some(_), Some(folder)) => {
@@ -101,17 +101,17 @@ fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
     };
     // A failure after the result was written must not look as if there were no result.
     [reported, logged, cleared].into_iter().collect::<Result<()>>().map_err(|e| match e {
-        Error::Output(what) => Error::output(format!("{}, but {}", done(job), what.marked())),
+        Error::Output(what) => Error::output(format!("{}, but {}", done(spec), what.marked())),
         e => {
-            let _ = writeln!(std::io::stderr(), "veilset: {}", done(job));
+            let _ = writeln!(std::io::stderr(), "veilset: {}", done(spec));
             e
         }
     })
 }
 
 /// The message that the run is done, and where its result is.
-fn done(job: &Job) -> String {
-    match (job.has_result(), &job.output) {
+fn done(spec: &PartySpec) -> String {
+    match (spec.has_result(), &spec.output) {
         (false, _) => "the run is done".into(),
         (true, None) => "the run is done and its result written to standard output".into(),
         (true, Some(path)) => format!("the run is done and its result is in {}", path.display()),

@@ -6,7 +6,7 @@ use crate::progress::{Life, Progress};
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use veilset::channel::{Canceller, Observer};
-use veilset::job::{InputTable, Phase};
+use veilset::party::{InputTable, Phase};
 use veilset_app::front::Front;
 use veilset_app::words::{as_options, of_phase};
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use veilset::channel::{Canceller, Observer, Unit};
 use veilset::course::{Course, Left};
-use veilset::job::Phase;
+use veilset::party::Phase;
 use veilset_app::front::Front;
 
 /// How long a run that was asked to stop may take: alone, when it ends at its next step; and

@@ -16,13 +16,13 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use veilset::artefact::filter;
-use veilset::artefact::job;
 use veilset::error::{Error, Result};
 use veilset::guarded::guarded;
-use veilset::job::{Data, InFolder, InputTable, Job, Phase, Watch};
+use veilset::party::{Data, InFolder, InputTable, PartySpec, Phase, Watch};
 use veilset::session::Proposal;
 use veilset::session::estimate::{Estimate, would_learn};
 use veilset::session::run::Checked;
+use veilset::sharded::folder;
 use veilset::table::{Batches, Table};
 use veilset_app::config::{Value, command};
 use veilset_app::front::{Files, Front, Purpose, Ready, going_on, ready};
@@ -63,7 +63,7 @@ pub(crate) struct Ran {
     frame: Option<Batches>,
     ids: Option<Batches>,
     map: Option<Batches>,
-    leftover: Option<job::Leftover>,
+    leftover: Option<folder::Leftover>,
 }
 
 /// What was agreed, and what it would cost.
@@ -111,13 +111,13 @@ impl Agreement {
 
 /// What a complete job leaves. It is deleted when Python has the result.
 #[pyclass(module = "veilset._native")]
-pub(crate) struct Leftover(Option<job::Leftover>);
+pub(crate) struct Leftover(Option<folder::Leftover>);
 
 #[pymethods]
 impl Leftover {
     /// Deletes it. Returns what is left, because the job did not make it.
     fn delete(&mut self, py: Python<'_>) -> PyResult<Option<String>> {
-        let deleted = self.0.take().map_or(Ok(None), job::Leftover::delete);
+        let deleted = self.0.take().map_or(Ok(None), folder::Leftover::delete);
         deleted.map_err(|e| exception(py, &e, &[]))
     }
 }
@@ -185,7 +185,7 @@ impl Run {
         let frame = frame.map(batches).transpose()?;
         Run::start(frame.is_some(), move |link| {
             carry_out(&mut plan, load(frame, link), link, check).map_err(|error| {
-                let about = plan.job.parties.iter().flat_map(|me| about(me, &error)).collect();
+                let about = plan.spec.parties.iter().flat_map(|me| about(me, &error)).collect();
                 Box::new(Failed { error, about })
             })
         })
@@ -296,13 +296,13 @@ impl Run {
 fn load(
     frame: Option<Stream>,
     link: &Link<Ended>,
-) -> impl for<'j> FnOnce(&'j Job, &Watch<'_>) -> Result<Data<'j>> {
-    move |job, watch| match frame {
+) -> impl for<'j> FnOnce(&'j PartySpec, &Watch<'_>) -> Result<Data<'j>> {
+    move |spec, watch| match frame {
         Some(_) => {
-            let table = read(frame, link)(&job.source, job.columns().as_deref(), watch)?;
-            Data::of(job, table, watch)
+            let table = read(frame, link)(&spec.source, spec.columns().as_deref(), watch)?;
+            Data::of(spec, table, watch)
         }
-        None => job.load(watch),
+        None => spec.load(watch),
     }
 }
 
@@ -343,7 +343,7 @@ pub(crate) const NEXT: &str = "What its library says of that is not shown, becau
 /// Carries out the plan, or only checks it.
 pub(crate) fn carry_out(
     plan: &mut PartyPlan,
-    load: impl for<'j> FnOnce(&'j Job, &Watch<'_>) -> Result<Data<'j>>,
+    load: impl for<'j> FnOnce(&'j PartySpec, &Watch<'_>) -> Result<Data<'j>>,
     link: &Link<Ended>,
     check: bool,
 ) -> Result<Done> {
@@ -363,7 +363,7 @@ pub(crate) fn carry_out(
 /// Runs, and writes or keeps the result.
 fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
     let (plan, data, kept) = (party.plan, party.data, party.kept);
-    let job = &plan.job;
+    let spec = &plan.spec;
     let ran = party.run()?;
     let (outcome, mut report) = (ran.outcome, ran.report);
     let (mut frame, mut all_ids, mut row_map) = (None, None, None);
@@ -380,7 +380,7 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
                 data.write_ids(&outcome, &mut ids)?;
                 ids.commit()?;
             }
-            None if job.has_identifiers() => all_ids = Some(data.ids(&outcome)?),
+            None if spec.has_identifiers() => all_ids = Some(data.ids(&outcome)?),
             None => {}
         }
         match files.map {
@@ -388,7 +388,7 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
                 data.write_map(&outcome, &mut map)?;
                 map.commit()?;
             }
-            None if job.shares_ours() => row_map = Some(data.map(&outcome)?),
+            None if spec.shares_ours() => row_map = Some(data.map(&outcome)?),
             None => {}
         }
         Ok(())
@@ -398,7 +398,7 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
     let (json, text) = (report.to_json()?, as_python(report.marked_text().trim_end()));
     // The result is there; what is missing beside it is no reason to lose it.
     let reported = plan.write_report(&report, files.report);
-    let leftover = kept.filter(|_| job.has_result()).map(InFolder::leftover);
+    let leftover = kept.filter(|_| spec.has_result()).map(InFolder::leftover);
     for failed in [reported, ran.logged].into_iter().filter_map(Result::err) {
         link.warn(&format!("the run is done, but {}", failed.marked()));
     }

@@ -13,13 +13,15 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use veilset::error::{Error, Result};
 use veilset::item::ItemSet;
-use veilset::job::spread::{self, Elsewhere};
-use veilset::job::{Data, Job, Watch};
 use veilset::net::{Endpoint, Identity, Label};
+use veilset::party::{Data, PartySpec, Watch};
 use veilset::secret::Secret;
-use veilset::session::workers::{Lane, Ticket};
+use veilset::sharded::disk::{Part, Source};
+use veilset::sharded::elsewhere::{self, Elsewhere};
+use veilset::sharded::engine::{Kept, Lanes, RemoteSet, Workers};
+use veilset::sharded::set::Sum;
+use veilset::sharded::workers::{Lane, Ticket};
 use veilset::spelling::PROXY;
-use veilset::stored::{Kept, Lanes, Part, Source, Spread, Sum, Workers};
 use veilset::table::Profile;
 use veilset_app::config::worker;
 use veilset_app::plan::WorkerPlan;
@@ -97,7 +99,7 @@ pub(crate) fn piece_shards<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let key = Secret::new(key.try_into().map_err(|_| PyValueError::new_err("no key"))?);
     let (hashes, []) = hashes.as_chunks::<HASH>() else { return Err(PyValueError::new_err("no hashes")) };
-    let shards = py.detach(|| spread::shards_of(&key, number, hashes));
+    let shards = py.detach(|| elsewhere::shards_of(&key, number, hashes));
     let shards: Vec<u8> = shards.iter().flat_map(|shard| shard.to_le_bytes()).collect();
     Ok(PyBytes::new(py, &shards))
 }
@@ -120,7 +122,7 @@ pub(crate) fn label(py: Python<'_>, lane: u16, route: &str) -> PyResult<String> 
 pub(crate) fn digest_keys(py: Python<'_>, identity: Option<PathBuf>) -> PyResult<Bound<'_, PyBytes>> {
     let load = || Identity::load(&identity.map_or_else(Identity::default_path, Ok)?);
     let identity = load().map_err(|e: Error| exception(py, &e, &[]))?;
-    let keys = spread::keys(&identity);
+    let keys = elsewhere::keys(&identity);
     PyBytes::new_with(py, keys.len() * HASH, |bytes| {
         bytes.chunks_mut(HASH).zip(&keys).for_each(|(bytes, key)| bytes.copy_from_slice(&**key));
         Ok(())
@@ -143,10 +145,10 @@ pub(crate) fn run_lane(
     let (ticket, endpoint) = lane().map_err(|e: Error| exception(py, &e, &[]))?;
     let hands = Hands { plan: &plan, hands: &hands, raised: Mutex::new(None) };
     let ran = py.detach(|| {
-        let (nothing, compared) = (ItemSet::default(), plan.job.compared());
+        let (nothing, compared) = (ItemSet::default(), plan.spec.compared());
         let keep = |shard: u32, learned: &[u8]| hands.keep(shard, learned);
         Lane {
-            request: plan.job.request(&nothing, &compared),
+            request: plan.spec.request(&nothing, &compared),
             source: &hands,
             keep: &keep,
             endpoint: &endpoint,
@@ -232,8 +234,8 @@ fn begun(py: Python<'_>, operation: &str, options: &Bound<'_, PyDict>) -> PyResu
 
 fn data_of(plan: &WorkerPlan, rows: Stream) -> Result<Data<'_>> {
     let link = Link::<()>::new();
-    let table = read(Some(rows), &link)(&plan.job.source, plan.job.columns().as_deref(), &Watch::NONE)?;
-    Data::of(&plan.job, table, &Watch::NONE)
+    let table = read(Some(rows), &link)(&plan.spec.source, plan.spec.columns().as_deref(), &Watch::NONE)?;
+    Data::of(&plan.spec, table, &Watch::NONE)
 }
 
 /// Does something with the data of a piece.
@@ -273,14 +275,14 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    fn spread(&self, crew: Py<PyAny>, link: Link<Ended>) -> PyResult<Spread> {
+    fn spread(&self, crew: Py<PyAny>, link: Link<Ended>) -> PyResult<RemoteSet> {
         let number = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).unwrap_or_default();
         let numbers: Vec<u64> = self.sums.chunks(8).map(number).collect();
         let sums =
             numbers.chunks(4).map(|sum| Sum::try_from(sum).map_err(|_| PyValueError::new_err("no sums")));
         let sums = sums.collect::<PyResult<Vec<Sum>>>()?;
         let sums = keys_of(&self.keys)?.into_iter().zip(sums).collect();
-        Ok(Spread { items: self.items, sums, workers: Box::new(Crew { crew, link }) })
+        Ok(RemoteSet { items: self.items, sums, workers: Box::new(Crew { crew, link }) })
     }
 }
 
@@ -303,11 +305,11 @@ pub(crate) fn agree(
 
 /// What makes the data of a job of a table that lies with workers.
 fn elsewhere(
-    spread: Spread,
+    spread: RemoteSet,
     rows: [u64; 3],
     profile: Profile,
-) -> impl for<'j> FnOnce(&'j Job, &Watch<'_>) -> Result<Data<'j>> {
-    move |job, _| Data::elsewhere(job, Elsewhere::new(job, spread, rows, profile))
+) -> impl for<'j> FnOnce(&'j PartySpec, &Watch<'_>) -> Result<Data<'j>> {
+    move |spec, _| Data::elsewhere(spec, Elsewhere::new(spec, spread, rows, profile))
 }
 
 /// The workers, as an engine has them: an object with `cut`, `lanes`, `run` and `result`.

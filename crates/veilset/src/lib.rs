@@ -80,9 +80,10 @@
 //! - [`artefact`]: results computed before connecting to the peer, in sealed files with a ledger of their uses;
 //! - [`governance`]: whether a run is allowed, and its audit log: [`governance::gate`] with [`governance::policy`] and
 //!   [`governance::audit`];
-//! - [`job`]: one side of a run, from its table to its result;
+//! - [`party`]: one side of a run, from its table to its result;
 //! - [`table`]: reads item sets, values and payloads from CSV, Parquet, Arrow and lists, and writes results back;
-//! - [`stored`], [`places`], [`trusted`], [`guarded`], [`paths`]: sets and files on disk;
+//! - [`sharded`]: runs in shards, sets on disk and with workers;
+//! - [`places`], [`trusted`], [`guarded`], [`paths`]: files on disk;
 //! - the whole of the crate `veilset-core`, under the same names: [`operations`], [`protocols`] and their building blocks.
 #![forbid(unsafe_code)]
 
@@ -128,9 +129,9 @@ pub mod governance;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod guarded;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod job;
-#[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod net;
+#[cfg_attr(not(feature = "unstable"), doc(hidden))]
+pub mod party;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod paths;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
@@ -140,9 +141,9 @@ pub mod planner;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod session;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod speed;
+pub mod sharded;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
-pub mod stored;
+pub mod speed;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod table;
 #[cfg(test)]

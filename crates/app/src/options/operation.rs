@@ -6,10 +6,10 @@ use crate::columns::{Columns, Received};
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Error, FromArgMatches, Subcommand};
 use std::path::PathBuf;
-use veilset::job::ID_COLUMN;
 use veilset::operations::{self, Operation, Role, Rows, Shape, Terms, Uses};
+use veilset::party::ID_COLUMN;
 use veilset::protocols;
-use veilset::session::shards::MAX_SHARDS;
+use veilset::sharded::run::MAX_SHARDS;
 
 /// An operation and its options. Options that it does not use are absent.
 #[derive(Debug)]

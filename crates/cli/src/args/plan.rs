@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use veilset::operations::{Operation, Role, Terms};
 use veilset::planner::{Preference, Prices};
 use veilset::protocols::{Assumption, groups};
-use veilset::session::shards::MAX_SHARDS;
+use veilset::sharded::run::MAX_SHARDS;
 use veilset_app::options::{Net, group, items, one_operation, preference, role, several};
 
 #[derive(Debug, Args)]

@@ -4,9 +4,9 @@ use super::{TIMEOUTS, cause, keys};
 use crate::print;
 use std::sync::Arc;
 use veilset::error::Result;
-use veilset::job::{self, Data, InputTable, Job, Watch};
 use veilset::net::{Connection, Identity, Me, Roster};
 use veilset::operations::{self, Operation, Role};
+use veilset::party::{self, Data, InputTable, PartySpec, Watch};
 use veilset::protocols;
 use veilset::rng::Prng;
 use veilset::session::report::Report;
@@ -77,12 +77,12 @@ fn party(
 ) -> Result<(Report, Vec<String>)> {
     let name = me.own().name().to_string();
     let list = hospitals.iter().find(|(other, _)| *other == name).map_or("", |(_, list)| list);
-    let job = Job::new(operation, Role::Sender, InputTable::new(&name, [KEY])).among(me);
-    job.check()?;
+    let spec = PartySpec::new(operation, Role::Sender, InputTable::new(&name, [KEY])).among(me);
+    spec.check()?;
     let table = Table::from_reader(&name, list.as_bytes(), &ReadOptions::default(), None)?;
-    let data = Data::of(&job, table, &Watch::NONE)?;
+    let data = Data::of(&spec, table, &Watch::NONE)?;
     let mut rng = Prng::from_os()?;
     let prepared = data.prepare(None, &Watch::NONE, &mut rng)?;
-    let ran = job::run(connections, prepared, None, &mut rng)?;
+    let ran = party::run(connections, prepared, None, &mut rng)?;
     Ok((ran.report, keys(&ran.outcome.learned, data.keys().map(|keys| &keys.keyed.set))))
 }

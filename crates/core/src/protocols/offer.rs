@@ -29,7 +29,7 @@ pub struct Offer {
     pub prepares: bool,
     /// Whether the receiver's filter can be made in advance, for many runs (`veilset::artefact::filter`).
     pub filters: bool,
-    /// Whether it can run in shards whose results show no more than the result of one run (`veilset::session::shards`). If
+    /// Whether it can run in shards whose results show no more than the result of one run (`veilset::sharded::run`). If
     /// so, its error follows from [`Terms::exponent`], and it hides which of the sender's rows are dummies. A key-value store
     /// that had to be encoded again shows only in time, with probability 2^-40 per shard.
     pub shards: bool,

@@ -4,8 +4,8 @@ use super::case::{Side, Terms, decimal};
 use super::cells::Rows;
 use std::collections::BTreeSet;
 use veilset::item::{ItemSet, Items, encode_key};
-use veilset::job::ID_COLUMN;
 use veilset::operations::{self, Inputs, Learned, Role, Shape};
+use veilset::party::ID_COLUMN;
 
 /// The result that a party should have in the end.
 pub enum Expected {

@@ -21,8 +21,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use veilset::channel::{Canceller, Channel, Observer, Timeouts, WireCount};
 use veilset::error::{Error, Result};
-use veilset::job::{self, InputTable, Job, Phase, Watch};
 use veilset::net::{Connected, Connection, Endpoint, Identity, Listener, Protection, establish};
+use veilset::party::{self, InputTable, PartySpec, Phase, Watch};
 use veilset::rng::Prng;
 use veilset::threads;
 use veilset_app::front::Front;
@@ -155,7 +155,7 @@ fn typed(words: &[String]) -> String {
 /// Runs both parties, and compares what they have in the end with what they should have. Returns what they picked, if they
 /// named no protocol; or what is wrong.
 fn of_two(case: &Case, people: &People, over_tls: bool) -> Result<String, String> {
-    let [receiver, sender] = case.words.each_ref().map(|words| job(words).map_err(|e| e.to_string()));
+    let [receiver, sender] = case.words.each_ref().map(|words| spec(words).map_err(|e| e.to_string()));
     let (receiver, sender) = (receiver?, sender?);
     let connections = match over_tls {
         true => connections_over_tls([&people.identities[0], &people.identities[1]]),
@@ -169,11 +169,11 @@ fn of_two(case: &Case, people: &People, over_tls: bool) -> Result<String, String
         }
     };
     let [ours, theirs] = connections.map_err(|e| e.to_string())?;
-    let side = |who: usize, job, connection: Connection| {
+    let side = |who: usize, spec, connection: Connection| {
         if let Some(words) = &case.prepare[who] {
             make(&MakePlan::of(command(words)?)?, InputTable::table, &Silent)?;
         }
-        party(job, connection, Some(&people.identities[who]))
+        party(spec, connection, Some(&people.identities[who]))
     };
     let results = std::thread::scope(|s| {
         let parties =
@@ -210,34 +210,34 @@ fn command(words: &[String]) -> Result<Wanted> {
 }
 
 /// A party's job, parsed as if it had been typed.
-fn job(words: &[String]) -> Result<Job> {
-    PartyPlan::of(command(words)?, false).map(|plan| plan.job)
+fn spec(words: &[String]) -> Result<PartySpec> {
+    PartyPlan::of(command(words)?, false).map(|plan| plan.spec)
 }
 
 /// Runs one party in full. Returns the paths of what it wrote.
-fn party(job: Job, connected: impl Into<Connected>, identity: Option<&Identity>) -> Result<Files> {
+fn party(spec: PartySpec, connected: impl Into<Connected>, identity: Option<&Identity>) -> Result<Files> {
     let mut rng = Prng::from_os()?;
-    let data = job.load(&Watch::NONE)?;
+    let data = spec.load(&Watch::NONE)?;
     let prepared = data.prepare(identity, &Watch::NONE, &mut rng)?;
-    let (output, ids, map) = (job.create_output()?, job.create_ids()?, job.create_map()?);
-    let ran = job::run(connected, prepared, None, &mut rng)?;
+    let (output, ids, map) = (spec.create_output()?, spec.create_ids()?, spec.create_map()?);
+    let ran = party::run(connected, prepared, None, &mut rng)?;
     ran.report.to_json()?;
-    let spent = job.prepared.as_ref().map(|(half, _)| ran.report.prepared && !half.exists());
+    let spent = spec.prepared.as_ref().map(|(half, _)| ran.report.prepared && !half.exists());
     let mut files = Files { choice: ran.outcome.choice.to_string(), spent, ..Files::default() };
     if let Some(mut output) = output {
         data.write(&ran.outcome, &mut output)?;
         output.commit()?;
-        files.result.clone_from(&job.output);
+        files.result.clone_from(&spec.output);
     }
     if let Some(mut ids) = ids {
         data.write_ids(&ran.outcome, &mut ids)?;
         ids.commit()?;
-        files.ids.clone_from(&job.ids);
+        files.ids.clone_from(&spec.ids);
     }
     if let Some(mut map) = map {
         data.write_map(&ran.outcome, &mut map)?;
         map.commit()?;
-        files.map.clone_from(&job.map);
+        files.map.clone_from(&spec.map);
     }
     Ok(files)
 }

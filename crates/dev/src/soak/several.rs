@@ -2,7 +2,7 @@
 //! computation.
 
 use super::cells::{self, Rows};
-use super::{Expected, Files, MOST_PARTIES, Names, People, TIMEOUTS, compare, job, party};
+use super::{Expected, Files, MOST_PARTIES, Names, People, TIMEOUTS, compare, party, spec};
 use std::collections::BTreeSet;
 use std::path::Path;
 use veilset::error::{Error, Result};
@@ -133,13 +133,13 @@ impl Case {
 
     /// Runs all parties. Returns what is wrong.
     pub fn run(&mut self, people: &People) -> Result<(), String> {
-        let jobs = self.words.iter().map(|words| job(words)).collect::<Result<Vec<_>>>();
+        let jobs = self.words.iter().map(|words| spec(words)).collect::<Result<Vec<_>>>();
         let jobs = jobs.map_err(|e| e.to_string())?;
         let listeners = std::mem::take(&mut self.listeners);
         let results = together(&self.roster, &people.identities, listeners, TIMEOUTS, |me, connections| {
             let at = usize::from(me.own().number().get()) - 1;
-            let job = jobs.get(at).ok_or_else(|| Error::Bug("a party without a job".into()))?;
-            party(job.clone(), connections, None)
+            let spec = jobs.get(at).ok_or_else(|| Error::Bug("a party without a job".into()))?;
+            party(spec.clone(), connections, None)
         });
         let failed = results.iter().zip(1..).filter_map(|(result, number)| match result {
             Ok(_) => None,

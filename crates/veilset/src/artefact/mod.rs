@@ -3,15 +3,13 @@
 //!
 //! `sealed` is the encrypted file format; a file's `Kind` says how many runs may use it. A [`Ledger`] has a line for each use,
 //! and a file with limited uses is not used without it. One run may use the offline half of a session ([`prepare`], [`open`]).
-//! Any number of runs may use an encrypted filter ([`filter`]), without a ledger. A job ([`job`]) keeps its state in such files
+//! Any number of runs may use an encrypted filter ([`filter`]), without a ledger. A run in shards keeps its state in such files
 //! until it is complete.
 
 pub mod filter;
 mod half;
-pub mod job;
-pub mod learned;
 mod ledger;
-mod sealed;
+pub(crate) mod sealed;
 
 pub use half::{Basis, Half, check_size, open, prepare};
 pub use ledger::Ledger;

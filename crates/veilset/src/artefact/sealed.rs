@@ -26,25 +26,25 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// The id of a file or of a ledger.
-pub(super) type Id = [u8; 16];
+pub(crate) type Id = [u8; 16];
 
 /// A kind of file, and how often a file may be used. Different kinds have different names and domains.
 #[derive(Debug)]
-pub(super) struct Kind {
+pub(crate) struct Kind {
     /// The kind's name in messages and in the head of its files: at most [`NAME`] bytes of lowercase letters, spaces and
     /// hyphens.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The command that makes such a file.
-    pub(super) made_by: &'static str,
+    pub(crate) made_by: &'static str,
     /// The advice for a damaged file, unless it is to delete the file and make another.
-    pub(super) damaged: Option<&'static str>,
+    pub(crate) damaged: Option<&'static str>,
     /// The version of the format, head included.
-    pub(super) format: u16,
+    pub(crate) format: u16,
     /// The domain from which the keys of its files are derived.
-    pub(super) domain: &'static str,
+    pub(crate) domain: &'static str,
     /// How many runs may use a file, including runs that fail; the last one destroys it. `None`: any number of runs, none of
     /// which changes it.
-    pub(super) uses: Option<u32>,
+    pub(crate) uses: Option<u32>,
 }
 
 impl Kind {
@@ -56,14 +56,14 @@ impl Kind {
     }
 
     /// The error for a file of this kind that is not as it was sealed.
-    pub(super) fn damaged(&self, path: &Path) -> Error {
+    pub(crate) fn damaged(&self, path: &Path) -> Error {
         let Kind { name, made_by, .. } = self;
         let next = self.damaged.map_or_else(|| format!("Delete it, and run {made_by} again"), str::to_string);
         Error::input(path, format!("the {name} is damaged, or was changed"), next)
     }
 
     /// The advice for a file that cannot be used in this run.
-    pub(super) fn again(&self) -> String {
+    pub(crate) fn again(&self) -> String {
         format!("Run {} again, with the input and options of this run", self.made_by)
     }
 
@@ -85,16 +85,16 @@ fn article(words: &str) -> &'static str {
     if words.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }
 
-pub(super) const MAGIC: &[u8; 8] = b"veilset\x1a";
+pub(crate) const MAGIC: &[u8; 8] = b"veilset\x1a";
 /// Length of the field for a kind's name, in bytes.
 const NAME: usize = 32;
 /// Length of a fingerprint as text.
 const FINGERPRINT: usize = 47;
 /// Length of the head: magic, two versions, the kind's name, id, fingerprint.
-pub(super) const HEAD: usize = 8 + 2 + 2 + NAME + 16 + FINGERPRINT;
+pub(crate) const HEAD: usize = 8 + 2 + 2 + NAME + 16 + FINGERPRINT;
 /// Length of a frame's contents: 256 KiB. Reader and writer each buffer one frame.
-pub(super) const FRAME: usize = 1 << 18;
-pub(super) const TAG: usize = 16;
+pub(crate) const FRAME: usize = 1 << 18;
+pub(crate) const TAG: usize = 16;
 
 /// The key of a file.
 fn file_key(identity: &Identity, kind: &Kind, id: &Id) -> Result<LessSafeKey> {
@@ -112,7 +112,7 @@ fn nonce(frame: u64, last: bool) -> Nonce {
 }
 
 /// Seals the bytes written to it.
-pub(super) struct Writer<'o> {
+pub(crate) struct Writer<'o> {
     to: &'o mut dyn Write,
     kind: &'static Kind,
     key: LessSafeKey,
@@ -123,7 +123,7 @@ pub(super) struct Writer<'o> {
 }
 
 impl<'o> Writer<'o> {
-    pub(super) fn new(
+    pub(crate) fn new(
         to: &'o mut dyn Write,
         kind: &'static Kind,
         identity: &Identity,
@@ -141,7 +141,7 @@ impl<'o> Writer<'o> {
         Ok(Writer { to, kind, key, head, frame: 0, plain: Secrets::zeros(0) })
     }
 
-    pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
+    pub(crate) fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             // A full frame is held back until more data shows that it is not the last.
             if self.plain.len() == FRAME {
@@ -155,7 +155,7 @@ impl<'o> Writer<'o> {
     }
 
     /// Seals the last frame.
-    pub(super) fn end(mut self) -> Result<()> {
+    pub(crate) fn end(mut self) -> Result<()> {
         self.seal(true)
     }
 
@@ -173,10 +173,10 @@ impl<'o> Writer<'o> {
 }
 
 /// An open file, to be read and, when it is used up, overwritten.
-pub(super) struct Opened {
+pub(crate) struct Opened {
     kind: &'static Kind,
     /// The path as given by the user.
-    pub(super) name: PathBuf,
+    pub(crate) name: PathBuf,
     /// The path with all links resolved.
     place: PathBuf,
     file: File,
@@ -184,7 +184,7 @@ pub(super) struct Opened {
 }
 
 /// Reads sealed contents, and refuses anything else.
-pub(super) struct Reader {
+pub(crate) struct Reader {
     of: Opened,
     id: Id,
     key: LessSafeKey,
@@ -206,7 +206,7 @@ impl Reader {
     /// # Errors
     /// [`Error::Input`], naming the file, if it does not exist, is not a sealed file, or is of a different kind,
     /// version or identity.
-    pub(super) fn open(path: &Path, kind: &'static Kind, identity: &Identity) -> Result<Reader> {
+    pub(crate) fn open(path: &Path, kind: &'static Kind, identity: &Identity) -> Result<Reader> {
         Reader::of(path, kind, identity, false)
     }
 
@@ -214,7 +214,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::Input`] in the same cases as [`Reader::open`].
-    pub(super) fn open_part(path: &Path, kind: &'static Kind, identity: &Identity) -> Result<Reader> {
+    pub(crate) fn open_part(path: &Path, kind: &'static Kind, identity: &Identity) -> Result<Reader> {
         Reader::of(path, kind, identity, true)
     }
 
@@ -310,21 +310,21 @@ impl Reader {
     }
 
     /// The error for contents that cannot have been sealed.
-    pub(super) fn damaged(&self) -> Error {
+    pub(crate) fn damaged(&self) -> Error {
         self.of.damaged()
     }
 
     /// The error for contents that this run cannot use.
-    pub(super) fn other(&self, what: String) -> Error {
+    pub(crate) fn other(&self, what: String) -> Error {
         Error::input(&self.of.name, what, self.of.kind.again())
     }
 
-    pub(super) fn id(&self) -> Id {
+    pub(crate) fn id(&self) -> Id {
         self.id
     }
 
     /// Fills `out` with the next bytes.
-    pub(super) fn read(&mut self, mut out: &mut [u8]) -> Result<()> {
+    pub(crate) fn read(&mut self, mut out: &mut [u8]) -> Result<()> {
         while !out.is_empty() {
             if self.at == self.plain.len() {
                 self.next_frame()?;
@@ -338,19 +338,19 @@ impl Reader {
     }
 
     /// Reads the next bytes as an array.
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let mut bytes = [0; N];
         self.read(&mut bytes)?;
         Ok(bytes)
     }
 
     /// Reads the next eight bytes as a number.
-    pub(super) fn number(&mut self) -> Result<u64> {
+    pub(crate) fn number(&mut self) -> Result<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
     /// Reads a text after its length, which must be at most `longest`.
-    pub(super) fn words(&mut self, longest: usize) -> Result<String> {
+    pub(crate) fn words(&mut self, longest: usize) -> Result<String> {
         let length = u32::from_le_bytes(self.array()?) as usize;
         if length > longest {
             return Err(self.damaged());
@@ -361,12 +361,12 @@ impl Reader {
     }
 
     /// Number of bytes left in the contents of an incomplete file.
-    pub(super) fn left(&self) -> u64 {
+    pub(crate) fn left(&self) -> u64 {
         (self.frames - self.frame) * FRAME as u64 + (self.plain.len() - self.at) as u64
     }
 
     /// Returns the last bytes of the contents, independently of the position.
-    pub(super) fn tail<const N: usize>(&mut self) -> Result<[u8; N]> {
+    pub(crate) fn tail<const N: usize>(&mut self) -> Result<[u8; N]> {
         let mut end = Secrets::zeros(0);
         for frame in self.frames.saturating_sub(2)..self.frames {
             end.extend(&self.opened(frame)?);
@@ -375,7 +375,7 @@ impl Reader {
     }
 
     /// Returns the file if all of it was read.
-    pub(super) fn end(self) -> Result<Opened> {
+    pub(crate) fn end(self) -> Result<Opened> {
         match self.frame == self.frames && self.at == self.plain.len() {
             true => Ok(self.of),
             false => Err(self.of.damaged()),
@@ -416,7 +416,7 @@ impl Opened {
     }
 
     /// Tests in advance, as far as possible, whether [`Opened::destroy`] can succeed.
-    pub(super) fn can_be_destroyed(&self) -> Result<()> {
+    pub(crate) fn can_be_destroyed(&self) -> Result<()> {
         let tried = beside(&self.place).and_then(NamedTempFile::close);
         tried.and_then(|()| sync_parent(&self.place)).map_err(|e| {
             Error::output(format!(
@@ -432,7 +432,7 @@ impl Opened {
 
     /// Overwrites the part that holds the secrets, and deletes the file. If another file has taken its name or its
     /// place, calls `warn` and leaves that file alone.
-    pub(super) fn destroy(mut self, warn: &mut dyn FnMut(&str)) -> Result<()> {
+    pub(crate) fn destroy(mut self, warn: &mut dyn FnMut(&str)) -> Result<()> {
         let overwritten = self.overwrite();
         // Delete the file even if it could not be overwritten.
         let deleted = match overwritten {

@@ -5,8 +5,8 @@ use super::{Keys, Options, Outcome, Peer};
 use crate::error::{Error, Result};
 use crate::governance::gate::{Gate, Setup};
 use crate::governance::policy::Policy;
-use crate::job::{self, Ran};
 use crate::operations::{COUNT, ID, INTERSECT, Learned, Operation, Role, SHARE, SUM, Terms, UNION};
+use crate::party::{self, Ran};
 use crate::planner::{Choices, Preference};
 use crate::rng::Prng;
 use crate::session::Planning;
@@ -300,5 +300,5 @@ fn learn(
     let prepared = request.prepare(&mut rng)?;
     let mut gate = Gate::new(&request, setup)?;
     let connected = peer.meet(options)?;
-    job::run(connected, prepared, Some(&mut gate), &mut rng)
+    party::run(connected, prepared, Some(&mut gate), &mut rng)
 }

@@ -4,7 +4,7 @@ use crate::operations::{Role, SUM, Terms};
 use crate::places::CHECK;
 use crate::rng::Prng;
 use crate::session::Hello;
-use crate::stored::{Distinct, Form};
+use crate::sharded::disk::{Distinct, Form};
 use crate::testing::{self, hello, party, proposal};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc::RecvTimeoutError;

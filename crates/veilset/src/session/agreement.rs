@@ -99,7 +99,7 @@ pub struct Hello {
     pub filter: Option<Facts>,
     /// The job that is resumed: the id of the session that it began in.
     pub job: Option<SessionId>,
-    /// Whether workers run the shards of the job ([`super::workers`]).
+    /// Whether workers run the shards of the job ([`crate::sharded::workers`]).
     pub workers: bool,
     /// How fast our side computes, if the receiver is to plan with it ([`crate::planner`]).
     pub speeds: Option<Speeds>,

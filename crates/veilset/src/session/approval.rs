@@ -2,13 +2,13 @@
 //! sizes; nothing else about the data has been sent.
 
 use super::party::number;
-use super::shards::bound;
 use super::{Hello, Parties, Term};
 use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
 use crate::operations::cost::Deal;
 use crate::operations::{Announced, Role};
 use crate::protocols::{Choice, Protocol};
+use crate::sharded::run::bound;
 use crate::spelling::setting;
 
 /// What both sides agreed on, for our side to allow or refuse.

@@ -13,10 +13,8 @@ pub mod report;
 mod request;
 pub mod run;
 mod several;
-pub mod shards;
-mod stages;
+pub(crate) mod stages;
 mod words;
-pub mod workers;
 
 pub use crate::operations::confirm;
 pub use agreement::{Agreement, Hello, Term, agree, introduce};

@@ -6,9 +6,8 @@ use super::Term;
 use super::agreement::{go, meet, predict, tell_size};
 use super::choosing::choose;
 use super::request::Ours;
-use super::shards::{self, Begun, InMemory, Job, Keep};
 use super::stages::{AGREEING, CONFIRMING, OPENING, SETUP};
-use super::{Approval, Hello, Parties, Party, Proposal, confirm, several, workers};
+use super::{Approval, Hello, Parties, Party, Proposal, confirm, several};
 use crate::artefact::filter::Facts;
 use crate::channel::{Account, MessageBytes, Network, StageTime};
 use crate::context::Context;
@@ -21,6 +20,8 @@ use crate::params::{MAX_SET, SMALL_SET};
 use crate::planner::{self, Prices, Setting};
 use crate::protocols::{self, Choice, Protocol};
 use crate::rng::Prng;
+use crate::sharded::run::{self as shards, Begun, InMemory, Keep, ShardedRun};
+use crate::sharded::workers;
 use crate::speed::Speeds;
 use crate::spelling::{ALLOW_SMALL, CAPACITY, FILTER, FOR, MAX_PEER_ITEMS, PAD_TO};
 use std::sync::Mutex;
@@ -135,7 +136,7 @@ fn run_of_two(
     };
     // Workers have connections of their own.
     let course =
-        if let Ours::Spread(_) = set { Course::default() } else { expected(&proposal, &request, runs) };
+        if let Ours::Remote(_) = set { Course::default() } else { expected(&proposal, &request, runs) };
     connection.channel.begins(stages * runs, &course);
     account.begin(SETUP);
     let theirs = proposal.parties.peer().announced;
@@ -144,10 +145,10 @@ fn run_of_two(
     }
     let seat = proposal.parties.peer().seat;
     let wrong = Mutex::default();
-    let job = Job { request: &request, proposal: &proposal, keep, wrong: &wrong };
+    let job = ShardedRun { request: &request, proposal: &proposal, keep, wrong: &wrong };
     let computed = match &set {
-        Ours::Stored(set) => job.run(set, connection, rng),
-        Ours::Spread(set) => workers::run(&job, set, connection, rng),
+        Ours::Disk(set) => job.run(set, connection, rng),
+        Ours::Remote(set) => workers::run(&job, set, connection, rng),
         Ours::Whole(set) => {
             let task = request.task(&proposal, set, filter.as_ref());
             let mut cx = Context {
@@ -257,7 +258,7 @@ fn check_of_two(
 }
 
 /// Closes the connection, after telling the peer if something went wrong.
-pub(super) fn finish<T>(mut connection: Connection, result: Result<T>) -> Result<T> {
+pub(crate) fn finish<T>(mut connection: Connection, result: Result<T>) -> Result<T> {
     let result = result.map_err(|error| {
         let error = connection.channel.explain(error).by(connection.seat);
         connection.channel.abort(&error);

@@ -1,18 +1,18 @@
 //! The stages of a run in addition to those that its protocol announces. Reports name them.
 
 /// Hellos and sizes, until all allow the run.
-pub(super) const AGREEING: &str = "agreeing";
+pub(crate) const AGREEING: &str = "agreeing";
 /// What the protocol does before the first stage that it announces.
-pub(super) const SETUP: &str = "setup";
+pub(crate) const SETUP: &str = "setup";
 /// In a run of several, all of the protocol: its steps with one party go on during those with another.
-pub(super) const COMPUTING: &str = "computing";
+pub(crate) const COMPUTING: &str = "computing";
 /// In a job in shards: our set is cut.
-pub(super) const CUTTING: &str = "cutting";
+pub(crate) const CUTTING: &str = "cutting";
 /// Between two shards of a job.
-pub(super) const BETWEEN: &str = "waiting for the next shard";
+pub(crate) const BETWEEN: &str = "waiting for the next shard";
 /// All that workers do.
-pub(super) const WORKERS: &str = "workers";
+pub(crate) const WORKERS: &str = "workers";
 /// All confirm that they are done, and leave.
-pub(super) const CONFIRMING: &str = "confirming";
+pub(crate) const CONFIRMING: &str = "confirming";
 /// The result is opened.
-pub(super) const OPENING: &str = "opening the result";
+pub(crate) const OPENING: &str = "opening the result";

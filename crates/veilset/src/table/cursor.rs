@@ -19,7 +19,7 @@ pub(super) struct Cursor<'t> {
 
 enum Cells<'t> {
     /// They are in the table, all of a row in sequence.
-    Stored { rows: &'t Rows, row: Vec<Option<&'t [u8]>> },
+    DiskSet { rows: &'t Rows, row: Vec<Option<&'t [u8]>> },
     /// They are rendered.
     Rendered { batches: &'t Batches, open: Option<Open<'t>>, text: Vec<u8>, cells: Vec<Option<Range<usize>>> },
 }
@@ -35,7 +35,7 @@ impl Table {
     /// A cursor over the cells of these columns.
     pub(super) fn cursor(&self, columns: impl IntoIterator<Item = usize>) -> Cursor<'_> {
         let cells = match &self.store {
-            Store::Rows(rows) => Cells::Stored { rows, row: Vec::new() },
+            Store::Rows(rows) => Cells::DiskSet { rows, row: Vec::new() },
             Store::Batches(batches) => {
                 Cells::Rendered { batches, open: None, text: Vec::new(), cells: Vec::new() }
             }
@@ -55,7 +55,7 @@ impl Cursor<'_> {
     /// Goes to an existing row.
     pub(super) fn at(&mut self, at: usize) -> &Self {
         match &mut self.cells {
-            Cells::Stored { rows, row } => {
+            Cells::DiskSet { rows, row } => {
                 row.clear();
                 row.extend(rows.row(at).take(self.needed));
             }
@@ -90,7 +90,7 @@ impl Cursor<'_> {
     /// The cell in one of the columns.
     pub(super) fn cell(&self, at: usize) -> Option<&[u8]> {
         match &self.cells {
-            Cells::Stored { row, .. } => row.get(*self.columns.get(at)?).copied().flatten(),
+            Cells::DiskSet { row, .. } => row.get(*self.columns.get(at)?).copied().flatten(),
             Cells::Rendered { text, cells, .. } => cells.get(at)?.clone().map(|range| &text[range]),
         }
     }

@@ -10,8 +10,8 @@ use crate::spelling::{
 
 use crate::operations::{self, Role, Rows, Terms, share, sum};
 use crate::protocols::{self, Choice, Offer, Protocol};
-use crate::session::shards;
-use crate::stored::Set;
+use crate::sharded::run as shards;
+use crate::sharded::set::Set;
 
 impl Request<'_> {
     /// Makes all checks that need no contact with the peer.
@@ -184,7 +184,7 @@ impl Request<'_> {
         let Terms { payload, max_row, .. } = terms;
         let set = match self.set {
             Set::Memory(set) => set,
-            Set::Disk(_) | Set::Spread(_) if terms.shards == 0 => {
+            Set::Disk(_) | Set::Remote(_) if terms.shards == 0 => {
                 return Err(Error::Bug("a set that is not in memory, for a run in one piece".into()));
             }
             Set::Disk(stored) if stored.form() != self.form() => {
@@ -194,7 +194,7 @@ impl Request<'_> {
                 return Err(Error::Bug("a set on disk that is not padded as it is announced".into()));
             }
             // Each row was checked when it was written, or is by a worker.
-            Set::Disk(_) | Set::Spread(_) => return Ok(()),
+            Set::Disk(_) | Set::Remote(_) => return Ok(()),
         };
         let keys_travel = self.operation.uses.items_in_rows(self.role, &terms);
         if self.sends_payloads() && self.payloads.len() != set.len() {

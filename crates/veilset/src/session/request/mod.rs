@@ -6,7 +6,6 @@ mod prepared;
 pub(super) use prepared::Ours;
 pub use prepared::Prepared;
 
-use super::shards;
 use super::{Hello, Planning, Proposal};
 use crate::artefact::Basis;
 use crate::artefact::filter;
@@ -17,7 +16,9 @@ use crate::net::Me;
 use crate::operations::{Announced, Operation, Role, Rows, Task, Terms, Uses};
 use crate::params::{MAX_SET, SMALL_SET};
 use crate::protocols::{self, Choice, Protocol};
-use crate::stored::{Form, Set};
+use crate::sharded::disk::Form;
+use crate::sharded::run as shards;
+use crate::sharded::set::Set;
 use crate::threads::Threads;
 
 /// A request: what to compute, and our data.
@@ -107,7 +108,7 @@ impl<'a> Request<'a> {
     }
 
     /// Whether our items have payloads.
-    pub(super) fn sends_payloads(&self) -> bool {
+    pub(crate) fn sends_payloads(&self) -> bool {
         self.role == Role::Sender && !self.sent_columns.is_empty()
     }
 
@@ -230,7 +231,7 @@ impl<'a> Request<'a> {
             list: self.parties.map(|me| me.roster().digest()),
             filter: None,
             job: None,
-            workers: matches!(self.set, Set::Spread(_)),
+            workers: matches!(self.set, Set::Remote(_)),
             speeds: self.planning.filter(|_| self.parties.is_none()).map(|planning| planning.speeds),
         }
     }

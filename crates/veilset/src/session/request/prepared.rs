@@ -9,9 +9,11 @@ use crate::net::Identity;
 use crate::operations::Role;
 use crate::rng::Prng;
 use crate::session::Hello;
-use crate::session::shards::{Begun, Keep};
+use crate::sharded::disk::{DiskSet, Distinct};
+use crate::sharded::engine::RemoteSet;
+use crate::sharded::run::{Begun, Keep};
+use crate::sharded::set::Set;
 use crate::spelling::{ENCODING, KEY, NORMALIZE, setting};
-use crate::stored::{Distinct, Set, Spread, Stored};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,12 +28,12 @@ impl<'a> Request<'a> {
         self.check()?;
         let set = match (self.terms.shards, self.set) {
             (0, _) => Ours::Whole(self.basis()?.hashed(rng)),
-            (_, Set::Disk(stored)) => Ours::Stored(stored.clone()),
-            (_, Set::Spread(spread)) => Ours::Spread(spread),
+            (_, Set::Disk(stored)) => Ours::Disk(stored.clone()),
+            (_, Set::Remote(spread)) => Ours::Remote(spread),
             (_, Set::Memory(set)) => {
                 let folder = std::env::temp_dir();
                 let distinct = Distinct::of(set, self.payloads, (&folder, self.form()))?;
-                Ours::Stored(distinct.padded(self.announced(), rng)?.into())
+                Ours::Disk(distinct.padded(self.announced(), rng)?.into())
             }
         };
         Ok(Prepared { request: *self, set, half: None, filter: None, keep: None })
@@ -107,16 +109,16 @@ pub(in crate::session) enum Ours<'a> {
     /// For a run in one piece.
     Whole(Hashed<'a>),
     /// For a job in shards.
-    Stored(Arc<Stored>),
+    Disk(Arc<DiskSet>),
     /// For a job in shards that workers run.
-    Spread(&'a Spread),
+    Remote(&'a RemoteSet),
 }
 
 impl<'a> Ours<'a> {
     pub(in crate::session) fn whole(self) -> Result<Hashed<'a>> {
         match self {
             Ours::Whole(set) => Ok(set),
-            Ours::Stored(_) | Ours::Spread(_) => {
+            Ours::Disk(_) | Ours::Remote(_) => {
                 Err(Error::Bug("a set that is to be cut, for a run in one piece".into()))
             }
         }

@@ -1,7 +1,7 @@
 //! A job whose shards are run by workers: two parties agree, and then many machines of each compute.
 //!
 //! ```text
-//! both    the key of the shards is drawn, as in a job on one machine (super::shards)
+//! both    the key of the shards is drawn, as in a job on one machine (sharded::run)
 //! both  kept   the shards whose results are kept
 //!       then in rounds, until both sides have all results:
 //! both  lanes  how many workers are there, and which lanes they can run
@@ -16,7 +16,7 @@
 //! came over the connection of those who agreed. So an identity never leaves its machine, a key that was stolen is of no use
 //! after the round, and no other worker is accepted, whoever signed its key.
 //!
-//! *What workers show* is what a job on one machine shows ([`super::shards`]): the same sessions, of the same sizes. The number of
+//! *What workers show* is what a job on one machine shows ([`crate::sharded::run`]): the same sessions, of the same sizes. The number of
 //! workers, which shard each of them runs, and which did not end, are seen by the peer; they follow from the announced sizes and from
 //! what breaks.
 //!
@@ -28,10 +28,6 @@
 //! which nothing was gained end the job, which can be resumed. No shard is begun more than 5 times, in one run or several: a
 //! peer that says that it lacks a result which it has may have another set each time.
 
-use super::shards::{self, Job, Keep, Key, Open, bound, fits, leaving, locked, tell_kept};
-use super::stages::{CONFIRMING, WORKERS};
-use super::{Hello, Party, Proposal, confirm};
-use crate::artefact::learned;
 use crate::channel::{Canceller, Channel, Message, Timeouts};
 use crate::error::{Error, Result, Seat};
 use crate::hash::{Domain, ItemHash, SessionId};
@@ -41,8 +37,15 @@ use crate::protocols::Choice;
 use crate::rng::Prng;
 use crate::secret::Secret;
 use crate::session::run::Request;
+use crate::session::stages::{CONFIRMING, WORKERS};
+use crate::session::{Hello, Party, Proposal, confirm};
+use crate::sharded::disk::{Part, Source};
+use crate::sharded::engine::{Lanes, RemoteSet};
+use crate::sharded::learned;
+use crate::sharded::run::{
+    self as shards, Keep, Key, Open, ShardedRun, bound, fits, leaving, locked, tell_kept,
+};
 use crate::spelling::INSECURE_PLAINTEXT;
-use crate::stored::{Lanes, Part, Source, Spread};
 use crate::threads;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -211,7 +214,7 @@ impl Lane<'_> {
                 .into(),
         };
         let (keep, wrong) = (HandOver(self.keep), Mutex::default());
-        let job = Job { request, proposal: &proposal, keep: &keep, wrong: &wrong };
+        let job = ShardedRun { request, proposal: &proposal, keep: &keep, wrong: &wrong };
         let size = bound(ours.size, ticket.number);
         let began = Instant::now();
         let mut left = began;
@@ -348,9 +351,9 @@ impl Keep for HandOver<'_> {
 
 /// Has workers run all shards that one side or the other lacks, confirms the end, and leaves. Returns what all of them show
 /// together.
-pub(super) fn run<'s>(
-    job: &'s Job<'_>,
-    spread: &'s Spread,
+pub(crate) fn run<'s>(
+    job: &'s ShardedRun<'_>,
+    spread: &'s RemoteSet,
     connection: crate::net::Connection,
     rng: &mut Prng,
 ) -> Result<(Sealed<'s, Learned>, Confirmed)> {
@@ -406,8 +409,8 @@ fn grown(before: &[bool], now: &[bool]) -> Result<bool> {
 
 /// A round of a job.
 struct Round<'a> {
-    job: &'a Job<'a>,
-    spread: &'a Spread,
+    job: &'a ShardedRun<'a>,
+    spread: &'a RemoteSet,
     key: &'a Key,
     number: u32,
 }

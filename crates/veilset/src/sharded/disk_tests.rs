@@ -1,5 +1,7 @@
 use super::*;
+use crate::sharded::set::Set;
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 const ROWS: Form = Form { items: true, row: Some(40) };
 
@@ -23,7 +25,7 @@ fn push(draft: &mut Draft, positions: &[u32]) {
 type Found = BTreeMap<u32, ([u8; 32], Vec<u8>, Vec<u8>)>;
 
 /// What is in the parts.
-fn found(set: &Stored, number: u32) -> Found {
+fn found(set: &DiskSet, number: u32) -> Found {
     let of = |item: &ItemHash| u32::from(item.as_bytes()[0]) % number;
     let parts = |items: &[ItemHash], out: &mut [u32]| {
         out.iter_mut().zip(items).for_each(|(out, item)| *out = of(item));
@@ -293,7 +295,7 @@ fn a_set_of_which_a_bit_is_changed_is_of_no_use_at_any_step() {
     };
     let distinct = || draft().distinct(Threads::global()).unwrap().0;
     let stored = || distinct().padded(300, &mut Prng::from_seed(&[1; 32])).unwrap();
-    let cut = |set: &Stored| set.cut(Threads::global(), 1, |_, of| of.fill(0));
+    let cut = |set: &DiskSet| set.cut(Threads::global(), 1, |_, of| of.fill(0));
     let refused = |what: &str, done: Result<()>| {
         let told = matches!(&done, Err(Error::Output(m)) if m.contains("other bytes than were written"));
         assert!(told, "{what}: {done:?}");

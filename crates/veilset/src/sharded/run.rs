@@ -30,9 +30,6 @@
 //! would see in whether the job goes on which of its rows were read. A union's new items must belong to their shard, and there
 //! cannot be more of them, or more matches, than the peer announced items.
 
-use super::stages::{BETWEEN, CONFIRMING, CUTTING, SETUP};
-use super::{Party, Proposal, confirm};
-use crate::artefact::job::Attempts;
 use crate::channel::{Channel, Message};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -48,8 +45,11 @@ use crate::protocols::{self, Choice, Protocol};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use crate::session::run::{Request, finish};
+use crate::session::stages::{BETWEEN, CONFIRMING, CUTTING, SETUP};
+use crate::session::{Party, Proposal, confirm};
+use crate::sharded::disk::{DiskSet, Source};
+use crate::sharded::folder::Attempts;
 use crate::spelling::{MAX_PEER_ITEMS, PAD_TO, PROTOCOL, SHARDS};
-use crate::stored::{self, Source, Stored};
 use crate::threads;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
@@ -83,7 +83,7 @@ impl Key {
     }
 
     /// The shards of these items.
-    pub(super) fn shards(&self, items: &[ItemHash], number: u32, out: &mut [u32]) {
+    pub(crate) fn shards(&self, items: &[ItemHash], number: u32, out: &mut [u32]) {
         let mut hashes = Secrets::zeros(items.len());
         Domain::under(&self.0).hash_all(items.iter().map(|item| &item[..]), &mut hashes);
         for (out, [a, b, c, d, e, f, g, h, ..]) in out.iter_mut().zip(hashes.iter().copied()) {
@@ -137,7 +137,7 @@ pub struct Begun {
 
 impl Begun {
     /// Refuses a peer that is not the one that the job began with, or whose set is not.
-    pub(super) fn check(&self, peer: &Party) -> Result<()> {
+    pub(crate) fn check(&self, peer: &Party) -> Result<()> {
         if self.peer != peer.fingerprint {
             return Err(Error::Refused("the job began with another peer. Begin a new job".into()));
         }
@@ -205,7 +205,7 @@ impl Keep for InMemory {
 }
 
 /// A job that both sides have allowed.
-pub(super) struct Job<'a> {
+pub(crate) struct ShardedRun<'a> {
     /// Our side of it.
     pub request: &'a Request<'a>,
     /// What was agreed on.
@@ -216,12 +216,12 @@ pub(super) struct Job<'a> {
     pub wrong: &'a Mutex<Option<Error>>,
 }
 
-impl Job<'_> {
+impl ShardedRun<'_> {
     /// Runs all shards of this set that one side or the other lacks, confirms the end, and leaves. Returns what all of them show
-    /// together. If it fails, [`Job::wrong`] may say what matters more, and what the peer must not know.
-    pub(super) fn run(
+    /// together. If it fails, [`ShardedRun::wrong`] may say what matters more, and what the peer must not know.
+    pub(crate) fn run(
         &self,
-        set: &Stored,
+        set: &DiskSet,
         connection: Connection,
         rng: &mut Prng,
     ) -> Result<(Sealed<'_, Learned>, Confirmed)> {
@@ -240,7 +240,7 @@ impl Job<'_> {
     }
 
     /// Draws the key, if the job begins here. Returns it, and the shards whose results are kept.
-    pub(super) fn begin(&self, channel: &mut Channel, rng: &mut Prng) -> Result<(Key, Vec<bool>)> {
+    pub(crate) fn begin(&self, channel: &mut Channel, rng: &mut Prng) -> Result<(Key, Vec<bool>)> {
         let kept = vec![false; self.number() as usize];
         match self.keep.begun() {
             Some(begun) => {
@@ -256,7 +256,7 @@ impl Job<'_> {
     }
 
     /// What all shards show together, to be opened when the peer has left. `each` sees the result of each.
-    pub(super) fn whole<'s>(
+    pub(crate) fn whole<'s>(
         &'s self,
         each: impl Fn(u32, &Learned) -> Result<()> + Send + 's,
     ) -> Sealed<'s, Learned> {
@@ -271,12 +271,12 @@ impl Job<'_> {
         })
     }
 
-    pub(super) fn number(&self) -> u32 {
+    pub(crate) fn number(&self) -> u32 {
         self.proposal.hello.terms.shards
     }
 
     /// Runs these shards, confirms the end, and leaves: then `left` is called.
-    pub(super) fn run_all(
+    pub(crate) fn run_all(
         &self,
         (source, key): (&dyn Source, &Key),
         size: usize,
@@ -348,18 +348,18 @@ impl Job<'_> {
 }
 
 /// A connection that may have been closed already.
-pub(super) struct Open(Option<Connection>);
+pub(crate) struct Open(Option<Connection>);
 
 impl Open {
     /// Its channel, for which there is only one use at a time.
-    pub(super) fn channel(&mut self) -> Result<&mut Channel> {
+    pub(crate) fn channel(&mut self) -> Result<&mut Channel> {
         let connection =
             self.0.as_mut().ok_or_else(|| Error::Bug("a job whose connection is closed".into()))?;
         Ok(&mut connection.channel)
     }
 
     /// Closes it: the peer does not see what comes after.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         if let Some(connection) = self.0.take() {
             connection.channel.close();
         }
@@ -367,7 +367,7 @@ impl Open {
 }
 
 /// Does something over a connection, and closes it, after telling the peer if something went wrong.
-pub(super) fn leaving<T>(connection: Connection, work: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
+pub(crate) fn leaving<T>(connection: Connection, work: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
     let mut open = Open(Some(connection));
     let done = work(&mut open);
     match open.0 {
@@ -377,7 +377,7 @@ pub(super) fn leaving<T>(connection: Connection, work: impl FnOnce(&mut Open) ->
 }
 
 /// Refuses a shard that is larger than it may be.
-pub(super) fn fits(items: usize, size: usize) -> Result<()> {
+pub(crate) fn fits(items: usize, size: usize) -> Result<()> {
     match items <= size {
         true => Ok(()),
         false => Err(Error::Refused(
@@ -388,7 +388,7 @@ pub(super) fn fits(items: usize, size: usize) -> Result<()> {
     }
 }
 
-pub(super) fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -397,7 +397,7 @@ fn joined(thread: ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
 }
 
 /// Exchanges which results are kept. Returns which shards both sides have.
-pub(super) fn tell_kept(channel: &mut Channel, ours: &[bool]) -> Result<Vec<bool>> {
+pub(crate) fn tell_kept(channel: &mut Channel, ours: &[bool]) -> Result<Vec<bool>> {
     let bytes: Vec<u8> = ours.iter().map(|&kept| kept.into()).collect();
     channel.tx.send_bytes(KEPT, &bytes)?;
     let theirs = channel.rx.recv_bytes(KEPT, ours.len())?;
@@ -427,13 +427,18 @@ struct Part {
 }
 
 impl Part {
-    fn new(job: &Job<'_>, (source, shard): (&dyn Source, u32), size: usize, dummies: &Prng) -> Result<Part> {
+    fn new(
+        job: &ShardedRun<'_>,
+        (source, shard): (&dyn Source, u32),
+        size: usize,
+        dummies: &Prng,
+    ) -> Result<Part> {
         let Request { operation, role, threads, .. } = *job.request;
         let session = session_of(&job.proposal.session_id, shard);
         let theirs = job.proposal.parties.peer().announced.size;
         let theirs = Announced { size: bound(theirs, job.number()), padded: true };
         let rng = &mut dummies.fork(u64::from(shard));
-        let stored::Part { positions, hashes, items, payloads } = source.part(shard)?;
+        let crate::sharded::disk::Part { positions, hashes, items, payloads } = source.part(shard)?;
         let kind = operation.dummies(role);
         let mut set = threads.run(|| Hashed::part(items, &hashes, kind, size, rng));
         if role == Role::Receiver {
@@ -445,7 +450,7 @@ impl Part {
 
     fn run(
         &self,
-        job: &Job<'_>,
+        job: &ShardedRun<'_>,
         ch: &mut Channel,
         rng: &mut Prng,
     ) -> Result<(Sealed<'_, Learned>, Confirmed)> {
@@ -539,7 +544,7 @@ fn merged(parts: impl Iterator<Item = Result<Learned>>, [ours, theirs]: [usize; 
 }
 
 /// Refuses a peer whose shards have more items and dummies in all than we accept.
-pub(super) fn check_peer(peer: &Party, request: &Request) -> Result<()> {
+pub(crate) fn check_peer(peer: &Party, request: &Request) -> Result<()> {
     let (number, announced) = (request.terms.shards, peer.announced.size);
     let all = if number == 0 { 0 } else { number as usize * bound(announced, number) };
     match all <= request.max_peer_items {
@@ -553,7 +558,7 @@ pub(super) fn check_peer(peer: &Party, request: &Request) -> Result<()> {
 }
 
 /// Refuses what cannot be cut into shards.
-pub(super) fn check(number: u32, operation: &Operation, protocol: &Protocol) -> Result<()> {
+pub(crate) fn check(number: u32, operation: &Operation, protocol: &Protocol) -> Result<()> {
     let wrong = |what: String| Err(Error::usage(what));
     if !(2..=MAX_SHARDS).contains(&number) {
         return wrong(format!("{} is not possible. Use 2 to {MAX_SHARDS}, or omit it", SHARDS.with(number)));
@@ -577,5 +582,5 @@ pub(super) fn check(number: u32, operation: &Operation, protocol: &Protocol) -> 
 }
 
 #[cfg(test)]
-#[path = "shards_tests.rs"]
+#[path = "run_tests.rs"]
 mod tests;

@@ -33,21 +33,27 @@ impl Side {
     }
 
     /// A job on a file that this creates.
-    fn job(&self, operation: &'static Operation, role: Role, (name, key): (&str, &str), text: &str) -> Job {
+    fn spec(
+        &self,
+        operation: &'static Operation,
+        role: Role,
+        (name, key): (&str, &str),
+        text: &str,
+    ) -> PartySpec {
         std::fs::write(self.path(name), text).unwrap();
-        let mut job = Job::new(operation, role, InputTable::new(self.path(name), [key]));
-        job.output = Some(self.path(&format!("{role}.result.csv")));
-        job
+        let mut spec = PartySpec::new(operation, role, InputTable::new(self.path(name), [key]));
+        spec.output = Some(self.path(&format!("{role}.result.csv")));
+        spec
     }
 
     /// The jobs of both parties on the tables above.
-    fn jobs(&self, operation: &'static Operation) -> [Job; 2] {
-        let ours = self.job(operation, Role::Receiver, ("ours.csv", "key"), OURS);
-        let mut theirs = self.job(operation, Role::Sender, ("theirs.csv", "mail"), THEIRS);
+    fn jobs(&self, operation: &'static Operation) -> [PartySpec; 2] {
+        let ours = self.spec(operation, Role::Receiver, ("ours.csv", "key"), OURS);
+        let mut theirs = self.spec(operation, Role::Sender, ("theirs.csv", "mail"), THEIRS);
         theirs.values = theirs.has_values().then(|| "cost".into());
-        [ours, theirs].map(|mut job| {
-            job.value_scale = 2;
-            job
+        [ours, theirs].map(|mut spec| {
+            spec.value_scale = 2;
+            spec
         })
     }
 
@@ -84,15 +90,15 @@ fn identities() -> [Arc<Identity>; 2] {
 
 /// A party's whole job: its report, and its result if it has one.
 fn carry_out(
-    job: &Job,
+    spec: &PartySpec,
     connection: Connection,
     identity: Option<&Identity>,
 ) -> Result<(Report, Option<String>)> {
-    job.check()?;
-    let data = job.load(&Watch::NONE)?;
+    spec.check()?;
+    let data = spec.load(&Watch::NONE)?;
     let mut rng = Prng::from_os()?;
     let prepared = data.prepare(identity, &Watch::NONE, &mut rng)?;
-    let output = job.create_output()?;
+    let output = spec.create_output()?;
     let ran = run(connection, prepared, None, &mut rng)?;
     ran.logged?;
     let mut report = ran.report;
@@ -100,13 +106,13 @@ fn carry_out(
     let Some(mut output) = output else { return Ok((report, None)) };
     data.write(&ran.outcome, &mut output)?;
     output.commit()?;
-    Ok((report, Some(std::fs::read_to_string(job.output.as_deref().unwrap()).unwrap())))
+    Ok((report, Some(std::fs::read_to_string(spec.output.as_deref().unwrap()).unwrap())))
 }
 
 type Came = Result<(Report, Option<String>)>;
 
 /// Carries out both parties' jobs.
-fn both([receiver, sender]: [&Job; 2], [here, there]: [Connection; 2]) -> [Came; 2] {
+fn both([receiver, sender]: [&PartySpec; 2], [here, there]: [Connection; 2]) -> [Came; 2] {
     std::thread::scope(|s| {
         let there = s.spawn(move || carry_out(sender, there, None));
         [carry_out(receiver, here, None), there.join().unwrap()]
@@ -114,7 +120,7 @@ fn both([receiver, sender]: [&Job; 2], [here, there]: [Connection; 2]) -> [Came;
 }
 
 /// Their results. The lines after the header are sorted, since their order does not matter here.
-fn results(jobs: [&Job; 2], connections: [Connection; 2]) -> [Option<Vec<String>>; 2] {
+fn results(jobs: [&PartySpec; 2], connections: [Connection; 2]) -> [Option<Vec<String>>; 2] {
     both(jobs, connections).map(|came| {
         came.unwrap().1.map(|text| {
             let mut lines: Vec<String> = text.lines().map(Into::into).collect();
@@ -148,9 +154,9 @@ fn each_operation_on_csv_gives_the_rows_of_the_plain_computation() {
     ];
     for (operation, for_both, receivers, senders) in cases {
         let side = Side::new();
-        let jobs = side.jobs(operation).map(|mut job| {
-            job.terms.both = for_both;
-            job
+        let jobs = side.jobs(operation).map(|mut spec| {
+            spec.terms.both = for_both;
+            spec
         });
         let [here, there] = results(jobs.each_ref(), over_tls(&identities));
         assert_eq!(here, receivers, "{operation}, for both: {for_both}");
@@ -163,7 +169,7 @@ fn each_operation_on_lists_gives_the_lines_of_the_plain_computation() {
     for (job_is, operation) in [&INTERSECT, &UNION, &COUNT].into_iter().enumerate() {
         let side = Side::new();
         let (ours, theirs) = ("b\na\n\"c\"\nd,e\n", "d,e\nx\na\n");
-        let list = |role, name, text| side.job(operation, role, (name, "item"), text);
+        let list = |role, name, text| side.spec(operation, role, (name, "item"), text);
         let mut receiver = list(Role::Receiver, "ours.txt", ours);
         receiver.output = Some(side.path(if operation == &COUNT { "r.csv" } else { "r.txt" }));
         let sender = list(Role::Sender, "theirs.txt", theirs);
@@ -204,8 +210,8 @@ fn columns_travel_and_the_report_says_what_was_left_out_and_padded() {
 fn all_rows_of_a_key_that_matches_are_in_the_result_with_its_columns_if_so_asked() {
     let side = Side::new();
     let text = "key,n\nk2,1\nzz,2\nk2,3\nk3,4\nk2,5\n";
-    let mut receiver = side.job(&INTERSECT, Role::Receiver, ("again.csv", "key"), text);
-    let mut sender = side.job(&INTERSECT, Role::Sender, ("theirs.csv", "mail"), THEIRS);
+    let mut receiver = side.spec(&INTERSECT, Role::Receiver, ("again.csv", "key"), text);
+    let mut sender = side.spec(&INTERSECT, Role::Sender, ("theirs.csv", "mail"), THEIRS);
     sender.sent_columns = vec!["note".into()];
     (receiver.sent_columns, receiver.received_as) =
         (sender.sent_columns.clone(), sender.sent_columns.clone());
@@ -235,23 +241,26 @@ fn all_rows_of_a_key_that_matches_are_in_the_result_with_its_columns_if_so_asked
     // It is for rows that match.
     for (operation, role) in [(&INTERSECT, Role::Sender), (&COUNT, Role::Receiver), (&UNION, Role::Receiver)]
     {
-        let mut job = side.job(operation, role, ("again.csv", "key"), text);
-        job.source.duplicates = Some(Duplicates::All);
-        assert!(job.check().unwrap_err().to_string().contains("`duplicates=all`"));
+        let mut spec = side.spec(operation, role, ("again.csv", "key"), text);
+        spec.source.duplicates = Some(Duplicates::All);
+        assert!(spec.check().unwrap_err().to_string().contains("`duplicates=all`"));
     }
 }
 
 #[test]
 fn what_is_asked_for_is_what_the_job_says() {
     let side = Side::new();
-    let [_, mut job] = side.jobs(&SUM);
-    job.source.pad_to = Some(7);
-    job.max_peer_items = 11;
-    job.terms = Terms { min_count: 3, modulus: Modulus::Bits128, ..job.terms };
-    let data = job.load(&Watch::NONE).unwrap();
+    let [_, mut spec] = side.jobs(&SUM);
+    spec.source.pad_to = Some(7);
+    spec.max_peer_items = 11;
+    spec.terms = Terms { min_count: 3, modulus: Modulus::Bits128, ..spec.terms };
+    let data = spec.load(&Watch::NONE).unwrap();
     let request = data.request();
-    assert_eq!((request.operation, request.role, request.protocol), (job.operation, job.role, job.protocol));
-    assert_eq!((request.pad_to, request.max_peer_items, request.terms), (Some(7), 11, job.terms));
+    assert_eq!(
+        (request.operation, request.role, request.protocol),
+        (spec.operation, spec.role, spec.protocol)
+    );
+    assert_eq!((request.pad_to, request.max_peer_items, request.terms), (Some(7), 11, spec.terms));
     assert_eq!((request.values, request.value_scale), (&[150, 225, -75, 1000][..], 2));
     assert_eq!((request.set.len(), request.key_columns, request.normalisation), (4, 1, "utf8"));
     // The peer's set is larger than we accept.
@@ -266,31 +275,31 @@ fn what_is_asked_for_is_what_the_job_says() {
 fn a_defect_of_the_input_has_a_file_a_row_and_a_column_and_leaves_no_result() {
     let line = |n| Some(Place::Line(n));
     // (the change, where it is)
-    type Change = fn(&mut Job);
+    type Change = fn(&mut PartySpec);
     let cases: [(Change, Option<Place>, Option<&str>); 5] = [
-        (|job| job.source.key = vec!["nokey".into()], line(1), Some("nokey")),
-        (|job| job.source.duplicates = Some(Duplicates::Error), line(5), Some("key")),
-        (|job| job.source.key = vec!["city".into()], line(6), Some("city")),
-        (|job| job.values = Some("city".into()), line(2), Some("city")),
-        (|job| job.source.inputs[0].set_file_name("none.csv"), None, None),
+        (|spec| spec.source.key = vec!["nokey".into()], line(1), Some("nokey")),
+        (|spec| spec.source.duplicates = Some(Duplicates::Error), line(5), Some("key")),
+        (|spec| spec.source.key = vec!["city".into()], line(6), Some("city")),
+        (|spec| spec.values = Some("city".into()), line(2), Some("city")),
+        (|spec| spec.source.inputs[0].set_file_name("none.csv"), None, None),
     ];
     for (i, (change, row, column)) in cases.into_iter().enumerate() {
         let side = Side::new();
-        let [mut job, _] = side.jobs(&INTERSECT);
+        let [mut spec, _] = side.jobs(&INTERSECT);
         if i == 3 {
-            let mut source = job.source;
+            let mut source = spec.source;
             source.duplicates = Some(Duplicates::First);
-            job = Job::new(&SUM, Role::Sender, source);
-            job.output = Some(side.path("result.csv"));
+            spec = PartySpec::new(&SUM, Role::Sender, source);
+            spec.output = Some(side.path("result.csv"));
         }
-        change(&mut job);
+        change(&mut spec);
         let [here, _there] = in_memory();
         let before = side.files();
-        let error = carry_out(&job, here, None).unwrap_err();
+        let error = carry_out(&spec, here, None).unwrap_err();
         let Error::Input(input) = &error else { panic!("{i}: {error:?}") };
         assert_eq!(
             (&input.file, &input.row, input.column.as_deref()),
-            (&job.source.name(), &row, column),
+            (&spec.source.name(), &row, column),
             "{error}"
         );
         assert!(!input.next.is_empty());
@@ -311,68 +320,68 @@ fn a_run_that_fails_leaves_no_result() {
 
 #[test]
 fn what_contradicts_itself_is_refused_before_the_table_is_read() {
-    type Change = fn(&mut Job);
+    type Change = fn(&mut PartySpec);
     let receiver: [(&'static Operation, Change, &str); 7] = [
-        (&SUM, |job| job.values = Some("v".into()), "`values` is for the sender"),
-        (&COUNT, |job| job.source.duplicates = Some(Duplicates::Add), "`duplicates=add`"),
-        (&COUNT, |job| job.sent_columns = vec!["a".into()], "not in count"),
-        (&SUM, |job| job.terms.both = true, "`both` is not for sum"),
-        (&UNION, |job| job.protocol = &VOLE, "`protocol=vole` cannot compute union"),
-        (&COUNT, |job| job.prepared = Some(("half".into(), "ledger".into())), ""),
-        (&INTERSECT, |job| job.sent_columns = vec!["a".into()], "0 names for 1 columns"),
+        (&SUM, |spec| spec.values = Some("v".into()), "`values` is for the sender"),
+        (&COUNT, |spec| spec.source.duplicates = Some(Duplicates::Add), "`duplicates=add`"),
+        (&COUNT, |spec| spec.sent_columns = vec!["a".into()], "not in count"),
+        (&SUM, |spec| spec.terms.both = true, "`both` is not for sum"),
+        (&UNION, |spec| spec.protocol = &VOLE, "`protocol=vole` cannot compute union"),
+        (&COUNT, |spec| spec.prepared = Some(("half".into(), "ledger".into())), ""),
+        (&INTERSECT, |spec| spec.sent_columns = vec!["a".into()], "0 names for 1 columns"),
     ];
     let named = |names: [&str; 2]| names.map(String::from).to_vec();
     for (operation, change, words) in receiver {
-        let mut job = Job::new(operation, Role::Receiver, InputTable::new("none.csv", ["key"]));
-        job.check().unwrap();
-        change(&mut job);
-        match job.check() {
+        let mut spec = PartySpec::new(operation, Role::Receiver, InputTable::new("none.csv", ["key"]));
+        spec.check().unwrap();
+        change(&mut spec);
+        match spec.check() {
             Err(Error::Usage(what)) => assert!(!words.is_empty() && what.contains(words), "{what}"),
             other => assert!(words.is_empty() && other.is_ok(), "{words}: {other:?}"),
         }
     }
-    let sender = Job::new(&SUM, Role::Sender, InputTable::new("none.csv", ["key"]));
+    let sender = PartySpec::new(&SUM, Role::Sender, InputTable::new("none.csv", ["key"]));
     assert!(sender.check().unwrap_err().to_string().contains("`values` is missing"));
-    let mut job = Job::new(&INTERSECT, Role::Receiver, InputTable::new("none.csv", ["key"]));
-    (job.sent_columns, job.received_as) = (named(["a", "a"]), named(["b", "c"]));
-    assert!(job.check().unwrap_err().to_string().contains("\"a\" twice"));
-    (job.sent_columns, job.received_as) = (named(["a", "b"]), named(["c", "c"]));
-    assert!(job.check().unwrap_err().to_string().contains("the name \"c\" in our result"));
-    job.received_as = named(["c", "d"]);
-    job.check().unwrap();
-    job.output = Some("out.txt".into());
-    assert!(job.check().unwrap_err().to_string().contains("a list has one"));
+    let mut spec = PartySpec::new(&INTERSECT, Role::Receiver, InputTable::new("none.csv", ["key"]));
+    (spec.sent_columns, spec.received_as) = (named(["a", "a"]), named(["b", "c"]));
+    assert!(spec.check().unwrap_err().to_string().contains("\"a\" twice"));
+    (spec.sent_columns, spec.received_as) = (named(["a", "b"]), named(["c", "c"]));
+    assert!(spec.check().unwrap_err().to_string().contains("the name \"c\" in our result"));
+    spec.received_as = named(["c", "d"]);
+    spec.check().unwrap();
+    spec.output = Some("out.txt".into());
+    assert!(spec.check().unwrap_err().to_string().contains("a list has one"));
 }
 
 #[test]
 fn a_column_of_the_sender_is_not_taken_for_ours() {
     let side = Side::new();
-    let [mut job, _] = side.jobs(&INTERSECT);
-    (job.sent_columns, job.received_as) = (vec!["a,b".into()], vec!["city".into()]);
-    let error = job.load(&Watch::NONE).err().unwrap().to_string();
+    let [mut spec, _] = side.jobs(&INTERSECT);
+    (spec.sent_columns, spec.received_as) = (vec!["a,b".into()], vec!["city".into()]);
+    let error = spec.load(&Watch::NONE).err().unwrap().to_string();
     assert!(
         error.contains("would be called \"city\"") && error.contains("`receive_columns=\"a,b\"=NAME"),
         "{error}"
     );
-    let [mut job, _] = side.jobs(&INTERSECT);
-    (job.for_spreadsheets, job.output_format) = (true, Some(Format::Parquet));
-    assert!(matches!(job.load(&Watch::NONE), Err(Error::Usage(_))));
+    let [mut spec, _] = side.jobs(&INTERSECT);
+    (spec.for_spreadsheets, spec.output_format) = (true, Some(Format::Parquet));
+    assert!(matches!(spec.load(&Watch::NONE), Err(Error::Usage(_))));
 }
 
 #[test]
 fn a_job_is_watched_and_ended() {
     let side = Side::new();
-    let [job, _] = side.jobs(&COUNT);
+    let [spec, _] = side.jobs(&COUNT);
     let phases = RefCell::new(Vec::new());
     let begins = |phase| phases.borrow_mut().push(phase);
     let watch = Watch { begins: &begins, ..Watch::NONE };
-    let data = job.load(&watch).unwrap();
+    let data = spec.load(&watch).unwrap();
     data.prepare(None, &watch, &mut Prng::from_os().unwrap()).unwrap();
     assert_eq!(*phases.borrow(), [Phase::Reading, Phase::Sorting, Phase::Preparing]);
     let stop = Watch { read: &|_| Err(Error::Cancelled), ..Watch::NONE };
-    assert_eq!(job.load(&stop).err(), Some(Error::Cancelled));
-    assert_eq!(job.source.load(&stop, &job.threads).err(), Some(Error::Cancelled));
-    assert_eq!(job.source.load(&Watch::NONE, &job.threads).unwrap().keyed.set.len(), 5);
+    assert_eq!(spec.load(&stop).err(), Some(Error::Cancelled));
+    assert_eq!(spec.source.load(&stop, &spec.threads).err(), Some(Error::Cancelled));
+    assert_eq!(spec.source.load(&Watch::NONE, &spec.threads).unwrap().keyed.set.len(), 5);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 use super::*;
 use crate::channel::{Channel, WireCount};
-use crate::job::{InputTable, Watch, run};
 use crate::net::Connection;
 use crate::operations::{INTERSECT, Operation, Role, UNION};
+use crate::party::{InputTable, Watch, run};
 use crate::protocols::{CWPRF, DH_PSI, VOLE};
 use crate::table::{Duplicates, EmptyKeys};
 use crate::testing::Cut;
@@ -25,24 +25,24 @@ impl Side {
     }
 
     /// A job on rows with these keys.
-    fn job(&self, operation: &'static Operation, role: Role, keys: std::ops::Range<usize>) -> Job {
+    fn spec(&self, operation: &'static Operation, role: Role, keys: std::ops::Range<usize>) -> PartySpec {
         let file = self.path(&format!("{role}.csv"));
         let rows: String = keys.map(|i| format!("k{i},{}\n", i * i)).collect();
         std::fs::write(&file, format!("k,n\n{rows}")).unwrap();
-        let mut job = Job::new(operation, role, InputTable::new(file, ["k"]));
-        job.protocol = if operation == &UNION { &CWPRF } else { &VOLE };
-        job.terms.shards = 4;
-        job.folder = Some(self.path(&format!("{role}.job")));
-        job.output = Some(self.path(&format!("{role}.result.csv")));
-        job
+        let mut spec = PartySpec::new(operation, role, InputTable::new(file, ["k"]));
+        spec.protocol = if operation == &UNION { &CWPRF } else { &VOLE };
+        spec.terms.shards = 4;
+        spec.folder = Some(self.path(&format!("{role}.job")));
+        spec.output = Some(self.path(&format!("{role}.result.csv")));
+        spec
     }
 
     /// Carries out one side. Returns its result, if it has one.
-    fn carry_out(&self, job: &Job, connection: Connection) -> Result<Option<String>> {
-        job.check()?;
-        let data = job.load(&Watch::NONE)?;
+    fn carry_out(&self, spec: &PartySpec, connection: Connection) -> Result<Option<String>> {
+        spec.check()?;
+        let data = spec.load(&Watch::NONE)?;
         let mut rng = Prng::from_os()?;
-        let ours = usize::from(job.role == Role::Sender);
+        let ours = usize::from(spec.role == Role::Sender);
         let identity = &self.identities[ours];
         // Channels in memory have no fingerprints.
         let prepared = data.prepare(Some(identity), &Watch::NONE, &mut rng)?;
@@ -51,7 +51,7 @@ impl Side {
             Some(kept) => prepared.keeping(kept),
             None => prepared,
         };
-        let output = job.create_output()?;
+        let output = spec.create_output()?;
         let ran = run(connection, prepared, None, &mut rng)?;
         let Some(mut output) = output else { return Ok(None) };
         data.write(&ran.outcome, &mut output)?;
@@ -59,13 +59,13 @@ impl Side {
         if let Some(kept) = kept {
             kept.leftover().delete()?;
         }
-        Ok(Some(std::fs::read_to_string(job.output.as_deref().unwrap()).unwrap()))
+        Ok(Some(std::fs::read_to_string(spec.output.as_deref().unwrap()).unwrap()))
     }
 
     /// Both sides; the connection breaks when one of them has sent so many frames.
     fn both(
         &self,
-        [receiver, sender]: [&Job; 2],
+        [receiver, sender]: [&PartySpec; 2],
         breaks: Option<(usize, usize)>,
     ) -> [Result<Option<String>>; 2] {
         let (a, b) = Channel::pair();
@@ -82,15 +82,15 @@ impl Side {
         })
     }
 
-    fn jobs(&self, operation: &'static Operation) -> [Job; 2] {
-        [self.job(operation, Role::Receiver, 0..120), self.job(operation, Role::Sender, 60..170)]
+    fn jobs(&self, operation: &'static Operation) -> [PartySpec; 2] {
+        [self.spec(operation, Role::Receiver, 0..120), self.spec(operation, Role::Sender, 60..170)]
     }
 }
 
-fn resumed(jobs: &[Job; 2]) -> [Job; 2] {
-    jobs.clone().map(|mut job| {
-        job.resume = true;
-        job
+fn resumed(jobs: &[PartySpec; 2]) -> [PartySpec; 2] {
+    jobs.clone().map(|mut spec| {
+        spec.resume = true;
+        spec
     })
 }
 
@@ -101,11 +101,11 @@ fn a_job_in_a_folder_gives_what_one_run_gives_wherever_it_broke_off() {
         let side = Side::new();
         let jobs = side.jobs(operation);
         let mut plain = jobs.clone();
-        plain.iter_mut().for_each(|job| (job.terms.shards, job.folder, job.force) = (0, None, true));
+        plain.iter_mut().for_each(|spec| (spec.terms.shards, spec.folder, spec.force) = (0, None, true));
         let [expected, _] = side.both([&plain[0], &plain[1]], None).map(|came| came.unwrap());
         // In the order of the rows; a union's new rows are sorted.
         let mut jobs = jobs;
-        jobs.iter_mut().for_each(|job| job.force = true);
+        jobs.iter_mut().for_each(|spec| spec.force = true);
         let (mut broke, mut compared) = (0, 0);
         let places = (0..2).flat_map(|side| [5, 9, 14, 22, 31].map(|after| (side, after)));
         // An early one, a late one, and one of each side in the middle, after both have heard that it began.
@@ -122,7 +122,8 @@ fn a_job_in_a_folder_gives_what_one_run_gives_wherever_it_broke_off() {
                 let going = if begun { resumed(&jobs) } else { jobs.clone() };
                 if !begun || !jobs[1].folder.as_deref().unwrap().join("job").exists() {
                     // One side has not heard that it began: it begins again on both.
-                    jobs.iter().for_each(|job| drop(std::fs::remove_dir_all(job.folder.as_deref().unwrap())));
+                    jobs.iter()
+                        .for_each(|spec| drop(std::fs::remove_dir_all(spec.folder.as_deref().unwrap())));
                     continue;
                 }
                 let [result, _] = side.both([&going[0], &going[1]], None).map(|came| came.unwrap());
@@ -145,24 +146,24 @@ fn a_job_goes_on_as_it_began() {
     let ended = side.both([&jobs[0], &jobs[1]], Some((1, 12)));
     assert!(ended.iter().all(Result::is_err), "{ended:?}");
     let [receiver, _] = resumed(&jobs);
-    let refused = |job: &Job, word: &str| {
+    let refused = |spec: &PartySpec, word: &str| {
         // Nobody is there.
         let here = Channel::pair().0;
-        let came = side.carry_out(job, Connection::unprotected(here, WireCount::default()));
+        let came = side.carry_out(spec, Connection::unprotected(here, WireCount::default()));
         assert!(matches!(&came, Err(Error::Usage(m)) if m.contains(word)), "{word}: {came:?}");
     };
-    let with = |change: &dyn Fn(&mut Job)| {
-        let mut job = receiver.clone();
-        change(&mut job);
-        job
+    let with = |change: &dyn Fn(&mut PartySpec)| {
+        let mut spec = receiver.clone();
+        change(&mut spec);
+        spec
     };
-    refused(&with(&|job| job.terms.shards = 5), "`shards`");
-    refused(&with(&|job| job.terms.both = true), "`both`");
-    refused(&with(&|job| job.source.pad_to = Some(500)), "`pad_to`");
-    refused(&with(&|job| job.source.normalise = "trim".parse().unwrap()), "normalisation");
-    refused(&with(&|job| job.protocol = &DH_PSI), "`protocol=vole`");
-    refused(&with(&|job| job.resume = false), "already");
-    let role = with(&|job| job.folder = Some(side.path("sender.job")));
+    refused(&with(&|spec| spec.terms.shards = 5), "`shards`");
+    refused(&with(&|spec| spec.terms.both = true), "`both`");
+    refused(&with(&|spec| spec.source.pad_to = Some(500)), "`pad_to`");
+    refused(&with(&|spec| spec.source.normalise = "trim".parse().unwrap()), "normalisation");
+    refused(&with(&|spec| spec.protocol = &DH_PSI), "`protocol=vole`");
+    refused(&with(&|spec| spec.resume = false), "already");
+    let role = with(&|spec| spec.folder = Some(side.path("sender.job")));
     assert!(matches!(side.both([&role, &jobs[1]], None)[0], Err(Error::Input(_))), "another identity");
     // The same rows in another order, and one key more.
     let text = std::fs::read_to_string(&receiver.source.inputs[0]).unwrap();
@@ -182,7 +183,7 @@ fn a_job_goes_on_as_it_began() {
 fn a_sender_goes_on_with_the_cells_that_it_began_to_send() {
     let side = Side::new();
     let mut jobs = side.jobs(&INTERSECT);
-    jobs.iter_mut().for_each(|job| job.sent_columns = vec!["n".into()]);
+    jobs.iter_mut().for_each(|spec| spec.sent_columns = vec!["n".into()]);
     jobs[0].received_as = vec!["theirs".into()];
     let ended = side.both([&jobs[0], &jobs[1]], Some((1, 12)));
     assert!(ended.iter().all(Result::is_err), "{ended:?}");
@@ -201,26 +202,26 @@ fn a_sender_goes_on_with_the_cells_that_it_began_to_send() {
 #[test]
 fn what_contradicts_itself_is_refused() {
     let side = Side::new();
-    let [job, _] = side.jobs(&INTERSECT);
-    let refused = |change: &dyn Fn(&mut Job), word: &str| {
-        let mut job = job.clone();
-        change(&mut job);
-        let came = job.check();
+    let [spec, _] = side.jobs(&INTERSECT);
+    let refused = |change: &dyn Fn(&mut PartySpec), word: &str| {
+        let mut spec = spec.clone();
+        change(&mut spec);
+        let came = spec.check();
         assert!(matches!(&came, Err(Error::Usage(m)) if m.contains(word)), "{word}: {came:?}");
     };
-    assert_eq!(job.check(), Ok(()));
-    refused(&|job| job.terms.shards = 0, "`shards`");
-    refused(&|job| (job.resume, job.folder) = (true, None), "`job`");
-    refused(&|job| job.filter = Some(side.path("filter")), "`filter`");
-    refused(&|job| job.prepared = Some((side.path("half"), side.path("ledger"))), "`prepared`");
+    assert_eq!(spec.check(), Ok(()));
+    refused(&|spec| spec.terms.shards = 0, "`shards`");
+    refused(&|spec| (spec.resume, spec.folder) = (true, None), "`job`");
+    refused(&|spec| spec.filter = Some(side.path("filter")), "`filter`");
+    refused(&|spec| spec.prepared = Some((side.path("half"), side.path("ledger"))), "`prepared`");
     // Without a folder there is nothing to encrypt.
-    let mut in_memory = job.clone();
+    let mut in_memory = spec.clone();
     in_memory.folder = None;
     assert_eq!(in_memory.check(), Ok(()));
     let data = in_memory.load(&Watch::NONE).unwrap();
     let mut rng = Prng::from_os().unwrap();
     assert!(data.keep(None, None, &mut rng).unwrap().is_none());
-    let data = job.load(&Watch::NONE).unwrap();
+    let data = spec.load(&Watch::NONE).unwrap();
     assert!(matches!(data.keep(None, None, &mut rng), Err(Error::Usage(m)) if m.contains("identity")));
 }
 
@@ -276,28 +277,28 @@ fn a_job_gives_what_one_run_gives_for_tables_of_all_kinds() {
                 continue;
             }
             let mut jobs = side.jobs(operation);
-            for (job, (first, n)) in jobs.iter_mut().zip([(0, 60), (20, 50)]) {
-                std::fs::write(&job.source.inputs[0], rows(first, n, seed + first as u8)).unwrap();
-                (job.folder, job.force, job.terms.both) = (None, true, both);
-                job.source.empty_keys = EmptyKeys::Skip;
-                job.source.pad_to = pad_to;
-                job.sent_columns = if sent { vec!["note".into()] } else { vec![] };
+            for (spec, (first, n)) in jobs.iter_mut().zip([(0, 60), (20, 50)]) {
+                std::fs::write(&spec.source.inputs[0], rows(first, n, seed + first as u8)).unwrap();
+                (spec.folder, spec.force, spec.terms.both) = (None, true, both);
+                spec.source.empty_keys = EmptyKeys::Skip;
+                spec.source.pad_to = pad_to;
+                spec.sent_columns = if sent { vec!["note".into()] } else { vec![] };
             }
             if all {
                 jobs[0].source.duplicates = Some(duplicates);
             }
             jobs[0].received_as = if sent { vec!["theirs".into()] } else { vec![] };
             let mut plain = jobs.clone();
-            plain.iter_mut().for_each(|job| job.terms.shards = 0);
+            plain.iter_mut().for_each(|spec| spec.terms.shards = 0);
             let expected = side.both([&plain[0], &plain[1]], None).map(|came| came.unwrap());
             let result = side.both([&jobs[0], &jobs[1]], None).map(|came| came.unwrap());
             assert_eq!(result, expected, "{operation} {all} {sent} {both}");
-            let facts = |job: &Job| {
-                let data = job.load(&Watch::NONE).unwrap();
-                assert_eq!(data.keys().is_some(), job.terms.shards == 0);
+            let facts = |spec: &PartySpec| {
+                let data = spec.load(&Watch::NONE).unwrap();
+                assert_eq!(data.keys().is_some(), spec.terms.shards == 0);
                 format!("{:?}", data.facts())
             };
-            assert!(jobs.iter().zip(&plain).all(|(job, plain)| facts(job) == facts(plain)));
+            assert!(jobs.iter().zip(&plain).all(|(spec, plain)| facts(spec) == facts(plain)));
         }
     }
 }
@@ -305,7 +306,7 @@ fn a_job_gives_what_one_run_gives_for_tables_of_all_kinds() {
 #[test]
 fn what_is_wrong_with_a_table_is_said_as_in_one_run() {
     let side = Side::new();
-    let [job, _] = side.jobs(&INTERSECT);
+    let [spec, _] = side.jobs(&INTERSECT);
     let many: String = (0..20).map(|i| format!("k{i},{i}\n")).collect();
     let cases = [
         format!("k,n\n{many}k3,again\n{many}"),
@@ -316,32 +317,32 @@ fn what_is_wrong_with_a_table_is_said_as_in_one_run() {
         "".into(),
     ];
     for text in cases {
-        std::fs::write(&job.source.inputs[0], &text).unwrap();
+        std::fs::write(&spec.source.inputs[0], &text).unwrap();
         let error = |shards| {
-            let mut job = job.clone();
-            job.terms.shards = shards;
-            job.source.duplicates = Some(Duplicates::Error);
-            job.load(&Watch::NONE).err().map(|error| error.to_string())
+            let mut spec = spec.clone();
+            spec.terms.shards = shards;
+            spec.source.duplicates = Some(Duplicates::Error);
+            spec.load(&Watch::NONE).err().map(|error| error.to_string())
         };
         assert_eq!(error(4), error(0), "{text}");
         assert!(error(4).is_some(), "{text}");
     }
     // A folder for the set that is not there.
-    let mut job = job;
-    job.folder = Some(side.path("missing").join("folder"));
-    std::fs::write(&job.source.inputs[0], "k,n\n").unwrap();
-    assert!(matches!(job.load(&Watch::NONE).err(), Some(Error::Output(m)) if m.contains("missing")));
+    let mut spec = spec;
+    spec.folder = Some(side.path("missing").join("folder"));
+    std::fs::write(&spec.source.inputs[0], "k,n\n").unwrap();
+    assert!(matches!(spec.load(&Watch::NONE).err(), Some(Error::Output(m)) if m.contains("missing")));
 }
 
 #[test]
 fn a_file_that_has_changed_gives_no_result() {
     let side = Side::new();
-    let [job, _] = side.jobs(&INTERSECT);
-    let text = std::fs::read_to_string(&job.source.inputs[0]).unwrap();
-    let data = job.load(&Watch::NONE).unwrap();
+    let [spec, _] = side.jobs(&INTERSECT);
+    let text = std::fs::read_to_string(&spec.source.inputs[0]).unwrap();
+    let data = spec.load(&Watch::NONE).unwrap();
     let prepared = data.prepare(None, &Watch::NONE, &mut Prng::from_os().unwrap()).unwrap();
     let outcome = |text: &str| {
-        let mut sender = job.clone();
+        let mut sender = spec.clone();
         (sender.role, sender.folder, sender.output) = (Role::Sender, None, None);
         sender.source.inputs = vec![side.path("same.csv")];
         std::fs::write(&sender.source.inputs[0], text).unwrap();
@@ -354,8 +355,8 @@ fn a_file_that_has_changed_gives_no_result() {
     };
     let outcome = outcome(&text);
     let written = |text: &str| {
-        std::fs::write(&job.source.inputs[0], text).unwrap();
-        let mut output = job.create_output().unwrap().unwrap();
+        std::fs::write(&spec.source.inputs[0], text).unwrap();
+        let mut output = spec.create_output().unwrap().unwrap();
         data.write(&outcome, &mut output)
     };
     for changed in [format!("{text}more,1\n"), text.replacen("k0,0\n", "", 1)] {
@@ -365,6 +366,6 @@ fn a_file_that_has_changed_gives_no_result() {
             "{error}"
         );
     }
-    std::fs::remove_file(&job.source.inputs[0]).unwrap();
-    assert!(data.write(&outcome, &mut job.create_output().unwrap().unwrap()).is_err());
+    std::fs::remove_file(&spec.source.inputs[0]).unwrap();
+    assert!(data.write(&outcome, &mut spec.create_output().unwrap().unwrap()).is_err());
 }

@@ -2,20 +2,21 @@
 //! the result.
 //!
 //! In memory are a piece of the table, a bit for each row, 8 bytes for each row whose key occurred before, what
-//! [`crate::stored`] says, and the result: 4 bytes for each match, and what the peer sends.
+//! [`crate::sharded::disk`] says, and the result: 4 bytes for each match, and what the peer sends.
 
-use super::data::output_format;
-use super::{Job, Phase, Watch};
 use crate::artefact::check_size;
 use crate::error::{Error, Result};
 use crate::item::Items;
 use crate::operations::Learned;
 use crate::operations::intersect::Matching;
 use crate::params::MAX_SET;
+use crate::party::data::output_format;
+use crate::party::{PartySpec, Phase, Watch};
 use crate::rng::Prng;
 use crate::session::run::Request;
+use crate::sharded::disk::{DiskSet, Draft};
+use crate::sharded::set::Set;
 use crate::spelling::setting;
-use crate::stored::{Draft, Set, Stored};
 use crate::table::{
     Duplicates, Format, Output, PIECE, Profile, SentColumns, Table, To, Wanted, again_error, check_max_row,
     input_files, keyed_set, payloads, unopened, write_keys,
@@ -25,21 +26,21 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 /// A table of which only the set is kept, on disk.
-pub(super) struct OnDisk {
-    pub(super) stored: Arc<Stored>,
+pub(crate) struct OnDisk {
+    pub(crate) stored: Arc<DiskSet>,
     /// The table without its rows.
-    pub(super) head: Table,
+    pub(crate) head: Table,
     /// The positions of its key columns.
-    pub(super) key: Vec<usize>,
-    pub(super) compared: String,
-    pub(super) rows: u32,
-    pub(super) skipped: u64,
-    pub(super) profile: Profile,
-    pub(super) output_format: Format,
+    pub(crate) key: Vec<usize>,
+    pub(crate) compared: String,
+    pub(crate) rows: u32,
+    pub(crate) skipped: u64,
+    pub(crate) profile: Profile,
+    pub(crate) output_format: Format,
     /// The rows that the set's items came from.
     first: Bits,
     /// For each row whose key occurred before, the first row with it, and the row itself; ascending by the latter.
-    pub(super) repeated: Vec<(u32, u32)>,
+    pub(crate) repeated: Vec<(u32, u32)>,
     files: Files,
     /// What was read, piece by piece: it is read again for the result.
     digests: Vec<[u8; 32]>,
@@ -104,9 +105,9 @@ impl Bits {
     }
 }
 
-impl Job {
+impl PartySpec {
     /// Whether our table is read piece by piece, because it is a job in shards and its files can be read twice.
-    pub(super) fn in_pieces(&self) -> bool {
+    pub(crate) fn in_pieces(&self) -> bool {
         let files =
             || input_files(&self.source.inputs).is_ok_and(|files| files.iter().all(|file| file.is_file()));
         self.terms.shards > 0 && files()
@@ -136,27 +137,27 @@ impl Job {
 
 impl OnDisk {
     /// Reads and checks the table.
-    pub(super) fn read(job: &Job, watch: &Watch<'_>) -> Result<OnDisk> {
-        let (source, threads) = (&job.source, &job.threads);
+    pub(crate) fn read(spec: &PartySpec, watch: &Watch<'_>) -> Result<OnDisk> {
+        let (source, threads) = (&spec.source, &spec.threads);
         (watch.begins)(Phase::Reading);
         let none = Default::default();
         let request = Request {
-            sent_columns: &job.sent_columns,
-            terms: job.all_terms(),
-            ..Request::new(job.operation, job.role, Set::Memory(&none))
+            sent_columns: &spec.sent_columns,
+            terms: spec.all_terms(),
+            ..Request::new(spec.operation, spec.role, Set::Memory(&none))
         };
-        let keys_travel = job.operation.uses.items_in_rows(job.role, &job.all_terms());
+        let keys_travel = spec.operation.uses.items_in_rows(spec.role, &spec.all_terms());
         let files = Files::of(&source.inputs)?;
-        let mut draft = Draft::new(&job.scratch(), request.form())?;
+        let mut draft = Draft::new(&spec.scratch(), request.form())?;
         let (mut head, mut key): (Option<(Table, Format)>, _) = (None, Vec::new());
         let (mut rows, mut skipped, mut first, mut repeated) = (0, 0, Bits::default(), Vec::new());
         let mut profile = Profile::default();
         let mut digests = Vec::new();
-        job.pieces(watch.read, &mut |mut piece| {
-            if let (None, Some(path)) = (source.read.delimiter, &job.output) {
+        spec.pieces(watch.read, &mut |mut piece| {
+            if let (None, Some(path)) = (source.read.delimiter, &spec.output) {
                 piece.written_as(path);
             }
-            let format = output_format(job, &piece)?;
+            let format = output_format(spec, &piece)?;
             match &mut head {
                 None => head = Some((piece.without_rows(), format)),
                 Some((head, _)) => head.include(&piece),
@@ -165,11 +166,11 @@ impl OnDisk {
             // Whether there are any in the whole table is known later.
             let (normalise, empty) = (source.normalise, source.empty_keys);
             let keyed = threads.run(|| keyed_set(&piece, &key, normalise, empty, Duplicates::First))?;
-            let sent = match job.sends() {
+            let sent = match spec.sends() {
                 [] => Items::new(),
                 sent => payloads(&piece, &keyed, &piece.columns(sent)?)?,
             };
-            check_max_row(&piece, &keyed, keys_travel, &sent, job.terms.max_row)?;
+            check_max_row(&piece, &keyed, keys_travel, &sent, spec.terms.max_row)?;
             let payload = |i: usize| if sent.is_empty() { &[] } else { sent.get(i) };
             let positions = keyed.rows.iter().map(|row| rows + row);
             draft.push(positions, keyed.set.hashes(), |i| [keyed.set.get(i), payload(i)])?;
@@ -208,7 +209,7 @@ impl OnDisk {
         repeated.extend(again);
         repeated.sort_unstable_by_key(|&(_, again)| again);
         if let (Duplicates::Error, Some(&two)) = (source.duplicates(false), repeated.first()) {
-            return Err(same_key(job, &key, two));
+            return Err(same_key(spec, &key, two));
         }
         let stored = distinct.padded(source.pad_to.unwrap_or(n), &mut Prng::from_os()?)?.into();
         Ok(OnDisk {
@@ -228,15 +229,15 @@ impl OnDisk {
     }
 
     /// Writes the result, whose positions are rows.
-    pub(super) fn write(&self, job: &Job, learned: &Learned, to: To<'_>) -> Result<()> {
+    pub(crate) fn write(&self, spec: &PartySpec, learned: &Learned, to: To<'_>) -> Result<()> {
         let sent = |payloads| {
-            let names = job.received_as.as_slice();
+            let names = spec.received_as.as_slice();
             (!names.is_empty()).then_some(SentColumns { names, payloads })
         };
         match learned {
             Learned::Nothing => Ok(()),
             Learned::Matching(Matching { positions, payloads }) => {
-                let expanded = match job.source.duplicates {
+                let expanded = match spec.source.duplicates {
                     Some(Duplicates::All) => Some(self.with_repeated(positions)),
                     _ => None,
                 };
@@ -249,7 +250,7 @@ impl OnDisk {
                 let sent = sent(payloads);
                 let mut output = Output::of_rows(&self.head, rows.len(), sent, to)?;
                 let mut done = 0;
-                self.again(job, &mut |before, piece| {
+                self.again(spec, &mut |before, piece| {
                     let end = before + piece.rows() as u32;
                     let of = rows[done..].partition_point(|&row| row < end);
                     let here: Vec<usize> =
@@ -264,8 +265,8 @@ impl OnDisk {
             Learned::New(new) => {
                 let theirs = (&new.items, sent(&new.payloads));
                 let mut output = Output::of_union(&self.head, (&self.key, &[]), theirs, to)?;
-                let none = vec![None; job.received_as.len()];
-                self.again(job, &mut |before, piece| {
+                let none = vec![None; spec.received_as.len()];
+                self.again(spec, &mut |before, piece| {
                     let here = (0..piece.rows()).filter(|&row| self.first.get(before + row as u32));
                     output.ours(piece, &here.collect::<Vec<_>>(), &|_| none.clone())
                 })?;
@@ -290,10 +291,10 @@ impl OnDisk {
     }
 
     /// Reads the table again. `each` gets the pieces, and the number of rows before each.
-    fn again(&self, job: &Job, each: &mut dyn FnMut(u32, &Table) -> Result<()>) -> Result<()> {
+    fn again(&self, spec: &PartySpec, each: &mut dyn FnMut(u32, &Table) -> Result<()>) -> Result<()> {
         let changed = |file: &Path| {
             let what = "the file has changed since the run began";
-            let next = match job.folder {
+            let next = match spec.folder {
                 Some(_) => concat!("Put back the file of then, and go on with ", setting!(resume)),
                 None => "Run again, and leave the file as it is until the run is over",
             };
@@ -309,7 +310,7 @@ impl OnDisk {
         };
         same()?;
         let (mut rows, mut digests) = (0, self.digests.iter());
-        let read = job.pieces(&|_| Ok(()), &mut |piece| {
+        let read = spec.pieces(&|_| Ok(()), &mut |piece| {
             if digests.next() != Some(&piece.digest()?) {
                 return other(piece.name());
             }
@@ -333,9 +334,9 @@ fn changed_while_read(file: impl AsRef<Path>) -> Error {
 }
 
 /// The error for two rows with the same key.
-fn same_key(job: &Job, key: &[usize], (first, again): (u32, u32)) -> Error {
+fn same_key(spec: &PartySpec, key: &[usize], (first, again): (u32, u32)) -> Error {
     let (mut before, mut place) = (0, String::new());
-    let looked = job.pieces(&|_| Ok(()), &mut |piece| {
+    let looked = spec.pieces(&|_| Ok(()), &mut |piece| {
         let within =
             |row: u32| row.checked_sub(before).map(|row| row as usize).filter(|row| *row < piece.rows());
         if let Some(row) = within(first) {
@@ -347,7 +348,7 @@ fn same_key(job: &Job, key: &[usize], (first, again): (u32, u32)) -> Error {
         before += piece.rows() as u32;
         Ok(())
     });
-    looked.err().unwrap_or_else(|| changed_while_read(job.source.name()))
+    looked.err().unwrap_or_else(|| changed_while_read(spec.source.name()))
 }
 
 #[cfg(test)]

@@ -8,34 +8,35 @@
 //!    whole table. [`Data::sums`] of each such piece gives the number of its items, and their part of the digests of the whole.
 //! 3. Those who agree run the job with the [sums of all](Spread). When both have drawn the key of the shards, [`shards_of`] says
 //!    to which shard each row belongs.
-//! 4. Each worker gets a ticket, and runs its shards ([`Lane`](crate::session::workers::Lane)), whose items are those of [`Data::part`].
+//! 4. Each worker gets a ticket, and runs its shards ([`Lane`](crate::sharded::workers::Lane)), whose items are those of [`Data::part`].
 //! 5. When the job is complete, [`Data::batches_of`] makes the rows of a shard's result from those of the shard, with key columns of
 //!    the type that [`Data::text_keys_of`] all shards leaves them.
 //!
 //! The order in a shard follows from the hashes, and so do the positions in its result: a job that is resumed may have its
 //! table in other pieces.
 
-use super::data::Input;
-use super::{Data, Facts, Job, Keys};
-use crate::artefact::learned;
 use crate::error::{Error, Result, Seat};
 use crate::governance::audit;
 use crate::hash::ItemHash;
 use crate::net::Identity;
 use crate::operations::Learned;
 use crate::operations::union::rows::New;
+use crate::party::data::Input;
+use crate::party::{Data, Facts, Keys, PartySpec};
 use crate::secret::{Secret, Secrets};
-use crate::session::workers;
+use crate::sharded::disk::{Form, Part};
+use crate::sharded::engine::RemoteSet;
+use crate::sharded::learned;
+use crate::sharded::workers;
 use crate::spelling::{OUTPUT, SHARDS};
-use crate::stored::{self, Form, Part, Spread};
 use crate::table::{Batches, Format, Profile, text_keys};
 
 /// What is known of a table that lies with workers.
 pub struct Elsewhere {
     /// Its set.
-    pub spread: Spread,
+    pub spread: RemoteSet,
     /// How its keys were normalised and encoded.
-    pub(super) compared: String,
+    pub(crate) compared: String,
     /// The number of its rows,
     pub rows: u64,
     /// of those whose key occurred before, and
@@ -55,23 +56,23 @@ pub struct Sums {
     /// What of the keys may cost matches. That of the whole table has the sums of the [counts](Profile::counts).
     pub profile: Profile,
     /// A sum under each of the [`keys`].
-    pub sums: Vec<stored::Sum>,
+    pub sums: Vec<crate::sharded::set::Sum>,
 }
 
 /// The keys of the digests of a set: that of the audit log, and that of a job's folder. They reveal nothing about the identity.
 pub fn keys(identity: &Identity) -> Vec<Secret<[u8; 32]>> {
-    vec![audit::digest_key(identity), super::shards::digest_key(identity)]
+    vec![audit::digest_key(identity), crate::sharded::keep::digest_key(identity)]
 }
 
 impl Elsewhere {
     /// The table of a job, with the sums of all its pieces.
     pub fn new(
-        job: &Job,
-        spread: Spread,
+        spec: &PartySpec,
+        spread: RemoteSet,
         [rows, duplicates, skipped]: [u64; 3],
         profile: Profile,
     ) -> Elsewhere {
-        Elsewhere { spread, compared: job.compared(), rows, duplicates, skipped, profile }
+        Elsewhere { spread, compared: spec.compared(), rows, duplicates, skipped, profile }
     }
 }
 
@@ -80,17 +81,17 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// [`Error::Usage`] for a job that is not cut into shards, or whose result goes to a file.
-    pub fn elsewhere(job: &'a Job, all: Elsewhere) -> Result<Data<'a>> {
-        if job.terms.shards == 0 {
+    pub fn elsewhere(spec: &'a PartySpec, all: Elsewhere) -> Result<Data<'a>> {
+        if spec.terms.shards == 0 {
             return Err(Error::usage(format!(
                 "workers run the shards of a job. Give their number with {SHARDS}"
             )));
         }
-        if !job.in_memory || job.output.is_some() {
+        if !spec.in_memory || spec.output.is_some() {
             return Err(Error::usage(format!("the result of workers goes to no file. Omit {OUTPUT}")));
         }
         let input = Input::Elsewhere(Box::new(all));
-        Ok(Data { job, input, output_format: Format::Arrow })
+        Ok(Data { spec, input, output_format: Format::Arrow })
     }
 
     /// The rows of this piece that have a key, ascending, and the hash of each key.
@@ -122,7 +123,7 @@ impl<'a> Data<'a> {
                 .sum(request.payloads, threads, for_log, |_, hash, _, to| to.extend_from_slice(hash))?,
             // Positions follow from the hashes.
             request.set.sum(request.payloads, threads, for_job, |_, hash, payload, to| {
-                super::shards::message(0, hash, payload, to);
+                crate::sharded::keep::message(0, hash, payload, to);
             })?,
         ];
         Ok(Sums { items, duplicates, profile: profile.cloned().unwrap_or_default(), sums })
@@ -163,7 +164,7 @@ impl<'a> Data<'a> {
     /// # Errors
     /// [`Error::Usage`] for bytes of something else; [`Error::Peer`] for malformed rows of the peer.
     pub fn batches_of(&self, learned: &[u8], as_text: &[usize]) -> Result<Option<Batches>> {
-        if !self.job().shape().has_items() {
+        if !self.spec().shape().has_items() {
             return Ok(None);
         }
         let learned = learned::of_bytes(learned)?.map_err(|error| error.by(Seat::PEER))?;
@@ -185,5 +186,5 @@ pub fn shards_of(key: &[u8; 32], number: u32, hashes: &[[u8; 32]]) -> Vec<u32> {
 }
 
 #[cfg(test)]
-#[path = "spread_tests.rs"]
+#[path = "elsewhere_tests.rs"]
 mod tests;

@@ -3,7 +3,7 @@
 //! It is written once, into 256 buckets by a hash of the item that only this process knows: equal items are in one bucket, so
 //! those that come again are found bucket by bucket ([`Draft::distinct`]). Then each bucket is written again in one piece,
 //! without these and with its share of the dummies ([`Distinct::padded`]). When the key of a job is drawn, each bucket is read
-//! and written ordered by shard ([`Stored::cut`]); what a shard consists of is then read from all buckets ([`Cut::part`]).
+//! and written ordered by shard ([`DiskSet::cut`]); what a shard consists of is then read from all buckets ([`Cut::part`]).
 //!
 //! What is in memory at a time: 64 KiB for each bucket while it is written, one bucket (1/256 of the set) when it is made
 //! distinct, padded or cut, and the parts that are in use. On the disk is the set twice at most.
@@ -17,7 +17,8 @@ use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash};
 use crate::item::{ItemSet, Items};
 use crate::rng::Prng;
-use crate::secret::{Secret, Secrets};
+use crate::secret::Secrets;
+use crate::sharded::set::{BATCH, Sum, add, sum_of};
 use crate::spelling::JOB;
 use crate::threads::Threads;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -25,9 +26,8 @@ use rayon::prelude::*;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use zeroize::Zeroizing;
 
 /// The buckets of a set.
@@ -36,178 +36,8 @@ const BUCKETS: usize = 256;
 const BLOCK: usize = 1 << 16;
 /// The position of a dummy.
 const DUMMY: u32 = u32::MAX;
-/// Items hashed at once.
-const BATCH: usize = 1 << 9;
 /// The bytes of a record without a row: position and hash.
-const BARE: usize = 4 + 32;
-
-/// A set that is to be computed with.
-#[derive(Clone, Copy)]
-pub enum Set<'a> {
-    /// In memory.
-    Memory(&'a ItemSet),
-    /// On disk.
-    Disk(&'a Arc<Stored>),
-    /// With workers.
-    Spread(&'a Spread),
-}
-
-/// A set of which workers have a part each: what is known of the whole.
-pub struct Spread {
-    /// The number of its items.
-    pub items: usize,
-    /// The sums of its items ([`Set::sum`]), with the keys that they are under.
-    pub sums: Vec<(Secret<[u8; 32]>, Sum)>,
-    /// Who has it.
-    pub workers: Box<dyn Workers>,
-}
-
-/// The workers of one side of a job.
-pub trait Workers: Send + Sync {
-    /// Takes the key of the shards, once, when both have drawn it: it says to which shard an item belongs
-    /// ([`shards_of`](crate::session::workers::shards_of)).
-    ///
-    /// # Errors
-    /// Whatever keeps the set from being cut.
-    fn cut(&self, key: &[u8; 32]) -> Result<()>;
-
-    /// How many of them can run shards at the same time, and where.
-    fn lanes(&self) -> Lanes;
-
-    /// Has a worker carry out each of these tickets, all at the same time, and returns when all have ended: for each, what
-    /// went wrong if it did not complete. `keep` takes the result of each shard as it comes.
-    ///
-    /// # Errors
-    /// Those of `keep`; [`Error::Cancelled`].
-    fn run(&self, tickets: &[Secret<Vec<u8>>], keep: &Kept<'_>) -> Result<Vec<Option<String>>>;
-
-    /// Takes the result of a shard when the job is complete, and the other party has left.
-    ///
-    /// # Errors
-    /// Whatever keeps it from being written.
-    fn result(&self, shard: u32, learned: &[u8]) -> Result<()>;
-}
-
-/// How many workers can run shards at the same time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lanes {
-    /// So many.
-    pub at_once: usize,
-    /// The numbers of the lanes that they can run, below [`Lanes::MOST`]: those that have a place where a worker listens. `None`
-    /// for workers that connect to whatever place is there.
-    pub places: Option<Vec<u16>>,
-}
-
-impl Lanes {
-    /// The most lanes of a job.
-    pub const MOST: usize = 1 << 10;
-}
-
-/// Keeps the result of a shard.
-pub type Kept<'k> = dyn Fn(u32, &[u8]) -> Result<()> + Sync + 'k;
-
-impl<'a> From<&'a ItemSet> for Set<'a> {
-    fn from(set: &'a ItemSet) -> Self {
-        Set::Memory(set)
-    }
-}
-
-/// 256 bits, added modulo 2^64 four times: a sum of pseudorandom numbers does not depend on their order.
-pub type Sum = [u64; 4];
-
-/// Adds two sums.
-pub fn add(a: Sum, b: Sum) -> Sum {
-    std::array::from_fn(|at| a[at].wrapping_add(b[at]))
-}
-
-/// The sum of the hashes of these messages: `message` gives that of a number, at least one byte. All have payloads of so many
-/// bytes together.
-fn sum_of(
-    domain: &Domain,
-    numbers: Range<usize>,
-    payloads: usize,
-    message: impl Fn(usize, &mut Vec<u8>),
-) -> Sum {
-    let n = numbers.len();
-    // With room for a position, a hash and a value each: a list that grows leaves copies.
-    let mut messages = Items::with_capacity(n, n * (BARE + 16) + payloads);
-    numbers.for_each(|i| messages.push_with(|to| message(i, to)));
-    let mut hashes = Secrets::<[u8; 32]>::zeros(n);
-    domain.hash_all(messages.iter(), &mut hashes);
-    let number = |hash: &[u8; 32]| -> Sum {
-        std::array::from_fn(|at| u64::from_le_bytes(std::array::from_fn(|i| hash[8 * at + i])))
-    };
-    hashes.iter().map(number).fold([0; 4], add)
-}
-
-impl Set<'_> {
-    /// The number of its items.
-    pub fn len(&self) -> usize {
-        match self {
-            Set::Memory(set) => set.len(),
-            Set::Disk(set) => set.len(),
-            Set::Spread(set) => set.items,
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// A keyed digest of the items in any order. `message` says what of each item is hashed, from its position and hash, and from its
-    /// payload if it has one. `payloads` are those of a set in memory.
-    ///
-    /// # Errors
-    /// [`Error::Output`] if the set cannot be read from the disk.
-    pub fn digest(
-        &self,
-        payloads: &Items,
-        threads: &Threads,
-        key: &[u8; 32],
-        message: impl Fn(u32, &ItemHash, &[u8], &mut Vec<u8>) + Sync,
-    ) -> Result<blake3::Hash> {
-        let mut all = blake3::Hasher::new_keyed(key);
-        all.update(&(self.len() as u64).to_le_bytes());
-        for part in self.sum(payloads, threads, key, message)? {
-            all.update(&part.to_le_bytes());
-        }
-        Ok(all.finalize())
-    }
-
-    /// What [`Set::digest`] is made of: a pseudorandom number for each item, all of them added. The sums of parts are added.
-    ///
-    /// # Errors
-    /// [`Error::Output`] if the set cannot be read from the disk.
-    pub fn sum(
-        &self,
-        payloads: &Items,
-        threads: &Threads,
-        key: &[u8; 32],
-        message: impl Fn(u32, &ItemHash, &[u8], &mut Vec<u8>) + Sync,
-    ) -> Result<Sum> {
-        let domain = &Domain::under(key);
-        let payload = |i: usize| if payloads.is_empty() { &[] } else { payloads.get(i) };
-        match self {
-            Set::Memory(set) => {
-                let batches = (0..set.len().div_ceil(BATCH)).into_par_iter().map(|batch| {
-                    let all = batch * BATCH..set.len().min((batch + 1) * BATCH);
-                    let payloads = all.clone().map(|i| payload(i).len()).sum();
-                    sum_of(domain, all, payloads, |i, to| {
-                        message(i as u32, &set.hashes()[i], payload(i), to);
-                    })
-                });
-                Ok(threads.run(|| batches.reduce(|| [0; 4], add)))
-            }
-            Set::Disk(set) => set.sum(threads, domain, message),
-            Set::Spread(set) => {
-                let sum = set.sums.iter().find(|(under, _)| **under == *key);
-                sum.map(|(_, sum)| *sum)
-                    .ok_or_else(|| Error::Bug("a set with workers, and no such sum".into()))
-            }
-        }
-    }
-}
+pub(super) const BARE: usize = 4 + 32;
 
 /// A part of a file. What authenticates it is not on the disk.
 #[derive(Clone, Copy)]
@@ -511,7 +341,7 @@ impl Distinct {
     ///
     /// # Errors
     /// [`Error::Output`].
-    pub fn padded(self, announced: usize, rng: &mut Prng) -> Result<Stored> {
+    pub fn padded(self, announced: usize, rng: &mut Prng) -> Result<DiskSet> {
         let Distinct { draft: Draft { scratch: from, form, buckets, .. }, again, len } = self;
         let mut scratch = Scratch::create(&from.folder)?;
         let mut dummies = vec![0; BUCKETS];
@@ -531,12 +361,12 @@ impl Distinct {
             let len = all.len();
             pieces.extend(scratch.append(&mut all, [len])?);
         }
-        Ok(Stored { scratch, form, buckets: pieces, len, announced: announced.max(len) })
+        Ok(DiskSet { scratch, form, buckets: pieces, len, announced: announced.max(len) })
     }
 }
 
 /// A set on disk, as it is cut.
-pub struct Stored {
+pub struct DiskSet {
     scratch: Scratch,
     form: Form,
     /// Where each bucket is.
@@ -545,7 +375,7 @@ pub struct Stored {
     announced: usize,
 }
 
-impl Stored {
+impl DiskSet {
     /// The number of its items.
     pub fn len(&self) -> usize {
         self.len
@@ -566,7 +396,7 @@ impl Stored {
         self.form
     }
 
-    fn sum(
+    pub(super) fn sum(
         &self,
         threads: &Threads,
         domain: &Domain,
@@ -720,5 +550,5 @@ impl Source for Cut {
 }
 
 #[cfg(test)]
-#[path = "stored_tests.rs"]
+#[path = "disk_tests.rs"]
 mod tests;

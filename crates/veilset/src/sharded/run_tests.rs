@@ -28,9 +28,9 @@ fn request<'a>(
 }
 
 /// The set as it is cut.
-fn stored(set: &ItemSet) -> Stored {
-    let place = (&*std::env::temp_dir(), stored::Form::default());
-    let distinct = stored::Distinct::of(set, &Items::new(), place).unwrap();
+fn stored(set: &ItemSet) -> DiskSet {
+    let place = (&*std::env::temp_dir(), crate::sharded::disk::Form::default());
+    let distinct = crate::sharded::disk::Distinct::of(set, &Items::new(), place).unwrap();
     distinct.padded(set.len(), &mut Prng::from_seed(&SEEDS[0])).unwrap()
 }
 
@@ -261,7 +261,7 @@ fn items_of_another_shard_and_more_than_were_announced_are_refused() {
     let request = request((&UNION, &CWPRF), Role::Receiver, &y, false);
     let proposal = crate::testing::proposal(request.hello(false), 6, crate::testing::peer(5, false));
     let (set, keep, wrong) = (stored(&y), InMemory::default(), Mutex::default());
-    let job = Job { request: &request, proposal: &proposal, keep: &keep, wrong: &wrong };
+    let job = ShardedRun { request: &request, proposal: &proposal, keep: &keep, wrong: &wrong };
     let cut = set.cut(Threads::global(), SHARDS, |_, of| of.fill(1)).unwrap();
     let part = Part::new(&job, (&cut, 1), 20, &Prng::from_seed(&[1; 32])).unwrap();
     let key = Key::of([3; 32]);
@@ -311,7 +311,7 @@ fn the_dummies_of_shards_are_others_in_each() {
     let request = request((&INTERSECT, &VOLE), Role::Receiver, &y, false);
     let proposal = crate::testing::proposal(request.hello(false), 6, crate::testing::peer(5, false));
     let (set, keep, wrong) = (stored(&y), InMemory::default(), Mutex::default());
-    let job = Job { request: &request, proposal: &proposal, keep: &keep, wrong: &wrong };
+    let job = ShardedRun { request: &request, proposal: &proposal, keep: &keep, wrong: &wrong };
     let cut = set.cut(Threads::global(), SHARDS, |_, of| of.fill(1)).unwrap();
     let dummies = |seed: u8| {
         let rng = Prng::from_seed(&[seed; 32]);
@@ -550,7 +550,7 @@ fn a_set_on_disk_is_padded_as_it_is_announced() {
     let (y, _) = overlapping(6, 0, 0.0);
     let set = stored(&y).into();
     let of_memory = request((&INTERSECT, &VOLE), Role::Receiver, &y, false);
-    let check = |pad_to| Request { set: stored::Set::Disk(&set), pad_to, ..of_memory }.check();
+    let check = |pad_to| Request { set: crate::sharded::set::Set::Disk(&set), pad_to, ..of_memory }.check();
     assert_eq!(check(None), Ok(()));
     assert_eq!(check(Some(6)), Ok(()));
     assert!(matches!(check(Some(7)), Err(Error::Bug(m)) if m.contains("padded")));

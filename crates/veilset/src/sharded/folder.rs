@@ -14,14 +14,14 @@
 //! does not see that we noticed. A peer that leaves once it has its result can ask for the same shard again, with another set.
 //! So a shard is begun [`MOST_ATTEMPTS`] times at most.
 
-use super::learned;
-use super::sealed::{Kind, Reader, Writer};
+use crate::artefact::sealed::{Kind, Reader, Writer};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::net::Identity;
 use crate::operations::Learned;
 use crate::places::{check_of, sync_parent};
 use crate::rng::Prng;
+use crate::sharded::learned;
 use crate::spelling::{JOB, RESUME, setting};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -473,5 +473,5 @@ fn unusable(path: &Path, e: &io::Error) -> Error {
 }
 
 #[cfg(test)]
-#[path = "job_tests.rs"]
+#[path = "folder_tests.rs"]
 mod tests;

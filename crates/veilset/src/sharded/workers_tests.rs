@@ -6,7 +6,8 @@ use crate::operations::{INTERSECT, Operation, Role, Terms, UNION};
 use crate::protocols::{CWPRF, DH_PSI, Protocol, VOLE};
 use crate::session::run::{Outcome, run, run_if};
 use crate::session::stages::{AGREEING, OPENING, SETUP};
-use crate::stored::{Set, Workers};
+use crate::sharded::engine::Workers;
+use crate::sharded::set::Set;
 use crate::testing::overlapping;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -104,7 +105,7 @@ impl Crew {
         (here().map(|i| self.set.get(i)).collect(), payloads)
     }
 
-    fn work(&self, ticket: &Ticket, keep: &crate::stored::Kept<'_>) -> Result<()> {
+    fn work(&self, ticket: &Ticket, keep: &crate::sharded::engine::Kept<'_>) -> Result<()> {
         struct From<'a>(&'a Crew);
         impl Source for From<'_> {
             fn part(&self, part: u32) -> Result<Part> {
@@ -143,7 +144,7 @@ impl Workers for Arc<Crew> {
     fn run(
         &self,
         tickets: &[Secret<Vec<u8>>],
-        keep: &crate::stored::Kept<'_>,
+        keep: &crate::sharded::engine::Kept<'_>,
     ) -> Result<Vec<Option<String>>> {
         let round = self.rounds.fetch_add(1, Ordering::SeqCst);
         locked(&self.given).extend(tickets.iter().map(|ticket| Secret::new(ticket.to_vec())));
@@ -178,9 +179,9 @@ fn coordinate(crews: [&Arc<Crew>; 2]) -> [Result<Outcome>; 2] {
         let security =
             Protection::Tls { identity: identities[own].clone(), peer: identities[1 - own].fingerprint() };
         let connection = establish(&endpoint, &security, QUICK, &|| false, &|_| ()).unwrap();
-        let spread = Spread { items: crew.set.len(), sums: Vec::new(), workers: Box::new(crew.clone()) };
+        let spread = RemoteSet { items: crew.set.len(), sums: Vec::new(), workers: Box::new(crew.clone()) };
         let rng = &mut Prng::from_os().unwrap();
-        let request = crew.request(Set::Spread(&spread));
+        let request = crew.request(Set::Remote(&spread));
         request.prepare(rng).and_then(|prepared| run_if(connection, prepared, &mut (), rng))
     };
     thread::scope(|scope| {
@@ -434,7 +435,7 @@ fn a_worker_can_be_stopped() {
 #[test]
 fn workers_need_tls_and_workers_on_the_other_side() {
     let crews = crews(1).map(Arc::new);
-    let spreads = crews.each_ref().map(|crew| Spread {
+    let spreads = crews.each_ref().map(|crew| RemoteSet {
         items: crew.set.len(),
         sums: Vec::new(),
         workers: Box::new(crew.clone()),
@@ -451,9 +452,9 @@ fn workers_need_tls_and_workers_on_the_other_side() {
             [side(&crews[0], sets[0], ours), there.join().unwrap()]
         })
     };
-    let plain = errors([Set::Spread(&spreads[0]), Set::Spread(&spreads[1])]);
+    let plain = errors([Set::Remote(&spreads[0]), Set::Remote(&spreads[1])]);
     assert!(plain[0].contains("workers need TLS"), "{plain:?}");
-    let different = errors([Set::Spread(&spreads[0]), Set::Memory(&crews[1].set)]);
+    let different = errors([Set::Remote(&spreads[0]), Set::Memory(&crews[1].set)]);
     let words = "ours is a new one, run by workers, the peer's is a new one";
     assert!(different[0].contains(words), "{different:?}");
 }

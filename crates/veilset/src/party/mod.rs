@@ -1,12 +1,12 @@
-//! A job: one side of a run, from the input table to the result.
+//! A party: one side of a run, from the input table to the result.
 //!
-//! A [`Job`] says what to compute on which table, and where the result goes. A front end fills it in (the program does
+//! A [`PartySpec`] says what to compute on which table, and where the result goes. A front end fills it in (the program does
 //! so from its arguments) and takes the following steps in order:
 //!
-//! 1. [`Job::check`] refuses contradictory settings, without looking at the data.
-//! 2. [`Job::load`] reads the table, and makes and checks the keyed set, payloads and values.
+//! 1. [`PartySpec::check`] refuses contradictory settings, without looking at the data.
+//! 2. [`PartySpec::load`] reads the table, and makes and checks the keyed set, payloads and values.
 //! 3. [`Data::prepare`] pads the set, or opens a prepared half.
-//! 4. [`Job::create_output`] opens the destination. Up to here, the peer is not contacted.
+//! 4. [`PartySpec::create_output`] opens the destination. Up to here, the peer is not contacted.
 //! 5. [`run()`] runs over the front end's connection, if the [`Gate`] allows it, and returns the outcome and a report.
 //! 6. [`Data::write`] writes the result, and [`Destination::commit`] then gives the file its name.
 //!
@@ -15,7 +15,7 @@
 //!
 //! ```
 //! use veilset::channel::{Channel, WireCount};
-//! use veilset::job::{self, Job, InputTable, Watch};
+//! use veilset::party::{self, InputTable, PartySpec, Watch};
 //! use veilset::net::Connection;
 //! use veilset::operations::{INTERSECT, Role};
 //! use veilset::rng::Prng;
@@ -25,23 +25,23 @@
 //! # let [ours, theirs, result] = ["ours.csv", "theirs.csv", "result.csv"].map(|name| folder.path().join(name));
 //! # std::fs::write(&ours, "email,city\nann@a.org,Rome\nbob@b.org,Oslo\n")?;
 //! # std::fs::write(&theirs, "mail\nbob@b.org\ncleo@c.org\n")?;
-//! let run = |job: &Job, connection| -> veilset::error::Result<_> {
-//!     job.check()?;
-//!     let data = job.load(&Watch::NONE)?;
+//! let run = |spec: &PartySpec, connection| -> veilset::error::Result<_> {
+//!     spec.check()?;
+//!     let data = spec.load(&Watch::NONE)?;
 //!     let mut rng = Prng::from_os()?;
 //!     let prepared = data.prepare(None, &Watch::NONE, &mut rng)?;
-//!     let output = job.create_output()?;
+//!     let output = spec.create_output()?;
 //!     // A real program passes a gate, which enforces a policy and keeps a log.
-//!     let ran = job::run(connection, prepared, None, &mut rng)?;
+//!     let ran = party::run(connection, prepared, None, &mut rng)?;
 //!     if let Some(mut output) = output {
 //!         data.write(&ran.outcome, &mut output)?;
 //!         output.commit()?;
 //!     }
 //!     Ok(ran.report)
 //! };
-//! let mut receives = Job::new(&INTERSECT, Role::Receiver, InputTable::new(&ours, ["email"]));
+//! let mut receives = PartySpec::new(&INTERSECT, Role::Receiver, InputTable::new(&ours, ["email"]));
 //! receives.output = Some(result.clone());
-//! let sends = Job::new(&INTERSECT, Role::Sender, InputTable::new(&theirs, ["mail"]));
+//! let sends = PartySpec::new(&INTERSECT, Role::Sender, InputTable::new(&theirs, ["mail"]));
 //! // Over a network the connections are made by net::establish.
 //! let (here, there) = Channel::pair();
 //! let [here, there] = [here, there].map(|channel| Connection::unprotected(channel, WireCount::default()));
@@ -56,13 +56,10 @@
 //! # }
 //! ```
 
-mod data;
-mod on_disk;
-mod shards;
-pub mod spread;
+pub(crate) mod data;
 
+pub use crate::sharded::keep::InFolder;
 pub use data::{Data, Facts, Keys};
-pub use shards::InFolder;
 
 use crate::error::{Error, Result};
 use crate::governance::gate::Gate;
@@ -194,7 +191,7 @@ pub const ID_COLUMN: &str = "veilset_id";
 /// What one side computes, on which data.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Job {
+pub struct PartySpec {
     /// The operation to compute.
     pub operation: &'static Operation,
     /// Our role in it. Of several parties, the leader is the receiver, and all others are senders.
@@ -233,10 +230,10 @@ pub struct Job {
     pub prepared: Option<(PathBuf, PathBuf)>,
     /// A filter made in advance: the receiver's own, or for the sender the public part of the receiver's.
     pub filter: Option<PathBuf>,
-    /// For a job in shards (`terms.shards`): the folder that keeps its results until it is complete. Without one they are
-    /// kept in memory, and a job that breaks off has to begin again.
+    /// For a run in shards (`terms.shards`): the folder that keeps its results until it is complete. Without one they are
+    /// kept in memory, and a run that breaks off has to begin again.
     pub folder: Option<PathBuf>,
-    /// Whether the job in that folder goes on where it broke off.
+    /// Whether the run of that folder goes on where it broke off.
     pub resume: bool,
     /// The largest size of the peer's set that we accept.
     pub max_peer_items: usize,
@@ -254,11 +251,11 @@ pub struct Job {
     pub threads: Threads,
 }
 
-impl Job {
-    /// A plain job of two parties: the default protocol, without sent columns, values or a prepared half. Only the receiver
+impl PartySpec {
+    /// A plain run of two parties: the default protocol, without sent columns, values or a prepared half. Only the receiver
     /// gets the result, on standard output. Rows have at most 64 bytes, and any size of the peer's set is accepted.
-    pub fn new(operation: &'static Operation, role: Role, source: InputTable) -> Job {
-        Job {
+    pub fn new(operation: &'static Operation, role: Role, source: InputTable) -> PartySpec {
+        PartySpec {
             operation,
             role,
             parties: None,
@@ -289,12 +286,12 @@ impl Job {
         }
     }
 
-    /// The same as a job of several parties, by the protocol that is for them. The role follows from the list.
+    /// This side in a run of several parties, by the protocol that is for them. The role follows from the list.
     #[must_use]
-    pub fn among(self, parties: Me) -> Job {
+    pub fn among(self, parties: Me) -> PartySpec {
         let role = Role::of_several(parties.leads());
         let protocol = protocols::of_several(self.operation).unwrap_or(self.protocol);
-        Job { role, protocol, parties: Some(parties), ..self }
+        PartySpec { role, protocol, parties: Some(parties), ..self }
     }
 
     /// Refuses contradictory settings, without looking at the data.
@@ -363,7 +360,7 @@ impl Job {
         self.paths()?.check()
     }
 
-    /// The files and folders of the job. A front end adds its own, and checks them all.
+    /// The files and folders of this side. A front end adds its own, and checks them all.
     ///
     /// # Errors
     /// Those of [`InputTable::paths`].
@@ -439,7 +436,7 @@ impl Job {
     }
 
     /// The terms, with what follows from the columns of values and from the parties.
-    fn all_terms(&self) -> Terms {
+    pub(crate) fn all_terms(&self) -> Terms {
         let shared_values = self.operation.uses.shares && self.values.is_some();
         Terms { shared_values, several: self.parties.is_some(), ..self.terms }
     }
@@ -521,7 +518,7 @@ impl Job {
         }
     }
 
-    /// Refuses what [`Job::create_output`] would refuse because of the name alone, without creating a file.
+    /// Refuses what [`PartySpec::create_output`] would refuse because of the name alone, without creating a file.
     ///
     /// # Errors
     /// Those of [`Destination::check`].
@@ -558,7 +555,7 @@ impl Job {
         self.map.as_deref().map(create).transpose()
     }
 
-    /// Reads and checks all data that the job needs. Of a job in shards only the set is kept, on disk: its files are read again
+    /// Reads and checks all data that this side needs. Of a run in shards only the set is kept, on disk: its files are read again
     /// for the result.
     ///
     /// # Errors
@@ -607,10 +604,10 @@ pub enum Phase {
     Preparing,
 }
 
-/// Callbacks that follow a job and may stop it.
+/// Callbacks that follow this side and may stop it.
 #[derive(Clone, Copy)]
 pub struct Watch<'a> {
-    /// Called regularly with the number of bytes of the table read so far. An error from it stops the job.
+    /// Called regularly with the number of bytes of the table read so far. An error from it stops the run.
     pub read: &'a dyn Fn(u64) -> Result<()>,
     /// Called when a phase begins.
     pub begins: &'a dyn Fn(Phase),

@@ -1,8 +1,6 @@
 //! Our side's data: from the file to the request, and from the outcome to the written result.
 
-use super::on_disk::OnDisk;
-use super::spread::Elsewhere;
-use super::{InputTable, Job, Phase, Watch, name};
+use super::{InputTable, PartySpec, Phase, Watch, name};
 use crate::artefact::Ledger;
 use crate::error::{Error, Result, Seat};
 use crate::item::{Items, encode_key};
@@ -15,8 +13,10 @@ use crate::params::MAX_SET;
 use crate::rng::Prng;
 use crate::session::report::{LeftOut, Report, decimal};
 use crate::session::run::{Outcome, Prepared, Request};
+use crate::sharded::elsewhere::Elsewhere;
+use crate::sharded::on_disk::OnDisk;
+use crate::sharded::set::Set;
 use crate::spelling::{FILTER, FOR_SPREADSHEETS, OUTPUT_FORMAT, PREPARED};
-use crate::stored::Set;
 use crate::table::{
     Batches, Destination, Duplicates, Format, Found, KeyedSet, Layout, Note, Profile, SHARE_COLUMNS,
     SentColumns, Table, To, Unread, Wanted, check_max_row, check_names, check_output, check_share_bound,
@@ -94,16 +94,16 @@ impl InputTable {
     }
 }
 
-/// A job's data, checked.
+/// The checked data of one side.
 pub struct Data<'a> {
-    pub(super) job: &'a Job,
-    pub(super) input: Input,
+    pub(crate) spec: &'a PartySpec,
+    pub(crate) input: Input,
     /// The format in which rows of a result are written.
-    pub(super) output_format: Format,
+    pub(crate) output_format: Format,
 }
 
 /// Our table.
-pub(super) enum Input {
+pub(crate) enum Input {
     /// In memory.
     Memory(Box<InMemory>),
     /// To be read again, with the set on disk.
@@ -112,10 +112,10 @@ pub(super) enum Input {
     Elsewhere(Box<Elsewhere>),
 }
 
-pub(super) struct InMemory {
-    pub(super) keys: Keys,
+pub(crate) struct InMemory {
+    pub(crate) keys: Keys,
     values: Zeroizing<Vec<i128>>,
-    pub(super) payloads: Items,
+    pub(crate) payloads: Items,
 }
 
 /// What is known of our table.
@@ -160,52 +160,52 @@ impl<'d> Facts<'d> {
 }
 
 impl<'a> Data<'a> {
-    /// The data of a table that has been read, of which [`Job::columns`] are needed. The job's file is not used.
+    /// The data of a table that has been read, of which [`PartySpec::columns`] are needed. The file that the settings name is not used.
     ///
     /// # Errors
-    /// Those of [`Job::load`].
-    pub fn of(job: &'a Job, mut table: Table, watch: &Watch<'_>) -> Result<Data<'a>> {
-        job.threads.check()?;
+    /// Those of [`PartySpec::load`].
+    pub fn of(spec: &'a PartySpec, mut table: Table, watch: &Watch<'_>) -> Result<Data<'a>> {
+        spec.threads.check()?;
         (watch.begins)(Phase::Sorting);
-        if let (None, Some(path)) = (job.source.read.delimiter, &job.output) {
+        if let (None, Some(path)) = (spec.source.read.delimiter, &spec.output) {
             table.written_as(path);
         }
-        let output_format = output_format(job, &table)?;
-        let keys = job.threads.run(|| job.source.keys(table, job.has_values()))?;
+        let output_format = output_format(spec, &table)?;
+        let keys = spec.threads.run(|| spec.source.keys(table, spec.has_values()))?;
         let Keys { table, keyed, .. } = &keys;
-        let payloads = match job.sends() {
+        let payloads = match spec.sends() {
             [] => Items::new(),
             sent => payloads(table, keyed, &table.columns(sent)?)?,
         };
-        let keys_travel = job.operation.uses.items_in_rows(job.role, &job.all_terms());
-        check_max_row(table, keyed, keys_travel, &payloads, job.terms.max_row)?;
+        let keys_travel = spec.operation.uses.items_in_rows(spec.role, &spec.all_terms());
+        check_max_row(table, keyed, keys_travel, &payloads, spec.terms.max_row)?;
         let mut all = Vec::new();
-        if let Some(name) = &job.values {
+        if let Some(name) = &spec.values {
             for column in table.columns(std::slice::from_ref(name))? {
-                all = values(table, keyed, column, job.value_scale)?;
-                match job.operation.uses.shares {
+                all = values(table, keyed, column, spec.value_scale)?;
+                match spec.operation.uses.shares {
                     true => check_share_bound(table, column, keyed, &all)?,
-                    false => check_sum_bound(table, column, &all, job.terms.modulus)?,
+                    false => check_sum_bound(table, column, &all, spec.terms.modulus)?,
                 }
             }
         }
         let input = Input::Memory(Box::new(InMemory { keys, values: Zeroizing::new(all), payloads }));
-        Ok(Data { job, input, output_format })
+        Ok(Data { spec, input, output_format })
     }
 
-    /// The data of a job whose files are read piece by piece.
-    pub(super) fn in_pieces(job: &'a Job, watch: &Watch<'_>) -> Result<Data<'a>> {
-        let on_disk = OnDisk::read(job, watch)?;
+    /// The data of a run whose files are read piece by piece.
+    pub(crate) fn in_pieces(spec: &'a PartySpec, watch: &Watch<'_>) -> Result<Data<'a>> {
+        let on_disk = OnDisk::read(spec, watch)?;
         let output_format = on_disk.output_format;
-        Ok(Data { job, input: Input::Disk(Box::new(on_disk)), output_format })
+        Ok(Data { spec, input: Input::Disk(Box::new(on_disk)), output_format })
     }
 
-    /// The job that they are for.
-    pub(super) fn job(&self) -> &'a Job {
-        self.job
+    /// The settings that they are for.
+    pub(crate) fn spec(&self) -> &'a PartySpec {
+        self.spec
     }
 
-    /// Our table and its set, if they are in memory: not those of a job in shards that reads files.
+    /// Our table and its set, if they are in memory: not those of a run in shards that reads files.
     pub fn keys(&self) -> Option<&Keys> {
         match &self.input {
             Input::Memory(all) => Some(&all.keys),
@@ -239,21 +239,21 @@ impl<'a> Data<'a> {
         }
     }
 
-    pub(super) fn in_memory(&self) -> Result<&InMemory> {
+    pub(crate) fn in_memory(&self) -> Result<&InMemory> {
         match &self.input {
             Input::Memory(all) => Ok(all),
             _ => Err(Error::Bug("what a table that is not in memory does not have".into())),
         }
     }
 
-    /// The request of the job.
+    /// The request of this side.
     pub fn request(&self) -> Request<'_> {
         let (set, normalisation) = match &self.input {
             Input::Memory(all) => (Set::Memory(&all.keys.keyed.set), &all.keys.compared),
             Input::Disk(all) => (Set::Disk(&all.stored), &all.compared),
-            Input::Elsewhere(all) => (Set::Spread(&all.spread), &all.compared),
+            Input::Elsewhere(all) => (Set::Remote(&all.spread), &all.compared),
         };
-        let request = self.job.request(set, normalisation);
+        let request = self.spec.request(set, normalisation);
         match &self.input {
             Input::Memory(all) => Request { payloads: &all.payloads, values: &all.values, ..request },
             Input::Disk(_) | Input::Elsewhere(_) => request,
@@ -273,7 +273,7 @@ impl<'a> Data<'a> {
         rng: &mut Prng,
     ) -> Result<Prepared<'_>> {
         (watch.begins)(Phase::Preparing);
-        let Job { prepared, filter, .. } = self.job;
+        let PartySpec { prepared, filter, .. } = self.spec;
         match (prepared, filter, identity) {
             (None, None, _) => self.request().prepare(rng),
             (Some((half, ledger)), None, Some(identity)) => {
@@ -295,15 +295,15 @@ impl<'a> Data<'a> {
 
     /// Adds to the report what is known about our table, and where the result is.
     pub fn complete(&self, report: &mut Report) {
-        let job = self.job;
-        report.input = Some(job.source.name());
-        report.output = job.has_result().then(|| job.output.as_deref().map_or_else(|| "-".into(), name));
+        let spec = self.spec;
+        report.input = Some(spec.source.name());
+        report.output = spec.has_result().then(|| spec.output.as_deref().map_or_else(|| "-".into(), name));
         let Facts { duplicates, skipped, .. } = self.facts();
         // All rows with a key have an identifier, or are in the result with the first.
-        let kept = job.shape() == Shape::Identifiers || job.source.duplicates == Some(Duplicates::All);
+        let kept = spec.shape() == Shape::Identifiers || spec.source.duplicates == Some(Duplicates::All);
         let duplicates = if kept { 0 } else { duplicates };
-        report.key_columns.clone_from(&job.source.key);
-        let treated = job.source.duplicates(job.has_values());
+        report.key_columns.clone_from(&spec.source.key);
+        let treated = spec.source.duplicates(spec.has_values());
         report.leave_out(LeftOut { duplicates, skipped }, treated);
     }
 
@@ -318,7 +318,7 @@ impl<'a> Data<'a> {
             }
             None => {
                 let layout =
-                    Layout { for_spreadsheets: self.job.for_spreadsheets, ..self.output_format.into() };
+                    Layout { for_spreadsheets: self.spec.for_spreadsheets, ..self.output_format.into() };
                 let seat = self.seat(outcome);
                 self.write_items(&outcome.learned, &[], To::File(layout, output.writer()))
                     .map_err(|error| error.by(seat))
@@ -331,7 +331,7 @@ impl<'a> Data<'a> {
     /// # Errors
     /// [`Error::Peer`] for malformed rows of the peer.
     pub fn batches(&self, outcome: &Outcome) -> Result<Option<Batches>> {
-        match (&self.input, self.job.shape().has_items()) {
+        match (&self.input, self.spec.shape().has_items()) {
             (Input::Elsewhere(_), _) | (_, false) => Ok(None),
             _ => self.rows_of(&outcome.learned, &[], self.seat(outcome)).map(Some),
         }
@@ -339,7 +339,7 @@ impl<'a> Data<'a> {
 
     /// The rows of a result; malformed ones came from this party. Key columns at these places of the key are text, as in
     /// [`write_union`].
-    pub(super) fn rows_of(&self, learned: &Learned, as_text: &[usize], seat: Seat) -> Result<Batches> {
+    pub(crate) fn rows_of(&self, learned: &Learned, as_text: &[usize], seat: Seat) -> Result<Batches> {
         let mut batches = Batches::default();
         self.write_items(learned, as_text, To::Batches(&mut batches)).map_err(|error| error.by(seat))?;
         Ok(batches)
@@ -347,11 +347,11 @@ impl<'a> Data<'a> {
 
     /// The header and the row of a result that is a line of numbers.
     fn numbers(&self, outcome: &Outcome) -> Option<[String; 2]> {
-        let job = self.job;
+        let spec = self.spec;
         let theirs = outcome.parties.peer().announced;
         let numbers = |header: &str, row: String| Some([header.to_string(), row]);
         match &outcome.learned {
-            Learned::Matches(n) if job.shape() == Shape::MatchesAndUnion && !theirs.padded => {
+            Learned::Matches(n) if spec.shape() == Shape::MatchesAndUnion && !theirs.padded => {
                 let union = (self.facts().items as usize + theirs.size).saturating_sub(*n as usize);
                 numbers("matches,union_size", format!("{n},{union}"))
             }
@@ -359,7 +359,7 @@ impl<'a> Data<'a> {
             // Withheld numbers are empty cells, so that these columns contain nothing but numbers.
             Learned::Sum(sum) => {
                 let row = match sum {
-                    Some(s) => format!("{},{},false", s.matches, decimal(s.sum, job.value_scale)),
+                    Some(s) => format!("{},{},false", s.matches, decimal(s.sum, spec.value_scale)),
                     None => ",,true".into(),
                 };
                 numbers("matches,sum,below_minimum", row)
@@ -370,14 +370,14 @@ impl<'a> Data<'a> {
 
     /// Writes a result of items.
     fn write_items(&self, learned: &Learned, as_text: &[usize], to: To<'_>) -> Result<()> {
-        let job = self.job;
+        let spec = self.spec;
         let Keys { table, columns, keyed, .. } = match &self.input {
-            Input::Disk(all) => return all.write(job, learned, to),
+            Input::Disk(all) => return all.write(spec, learned, to),
             Input::Memory(all) => &all.keys,
             Input::Elsewhere(_) => return Err(Error::Bug("rows that lie with workers".into())),
         };
         let sent = |payloads| {
-            let names = job.received_as.as_slice();
+            let names = spec.received_as.as_slice();
             (!names.is_empty()).then_some(SentColumns { names, payloads })
         };
         match learned {
@@ -386,7 +386,7 @@ impl<'a> Data<'a> {
                 // Ascending, like the positions.
                 let first: Vec<usize> =
                     matching.positions.iter().map(|&i| keyed.rows[i as usize] as usize).collect();
-                if job.source.duplicates != Some(Duplicates::All) {
+                if spec.source.duplicates != Some(Duplicates::All) {
                     return write_rows(table, &first, sent(&matching.payloads), to);
                 }
                 let mut found = vec![None; keyed.set.len()];
@@ -395,7 +395,7 @@ impl<'a> Data<'a> {
                 let all: Vec<(usize, usize)> =
                     all.filter_map(|(row, at)| Some((row as usize, found[at as usize]?))).collect();
                 let mut payloads = Items::new();
-                if !job.received_as.is_empty() {
+                if !spec.received_as.is_empty() {
                     all.iter().for_each(|&(_, i)| payloads.push(matching.payloads.get(i)));
                 }
                 let rows: Vec<usize> = all.iter().map(|&(row, _)| row).collect();
@@ -419,7 +419,7 @@ impl<'a> Data<'a> {
                     });
                 }
                 let rows: Vec<usize> = all_rows.iter().map(|&(row, _)| row as usize).collect();
-                let column = SentColumns { names: job.added(), payloads: &cells };
+                let column = SentColumns { names: spec.added(), payloads: &cells };
                 write_rows(table, &rows, Some(column), to)
             }
         }
@@ -427,7 +427,7 @@ impl<'a> Data<'a> {
 
     /// Malformed rows came from the peer; among several parties nobody can say from whom.
     fn seat(&self, outcome: &Outcome) -> Seat {
-        if self.job.parties.is_some() { Seat::SOMEBODY } else { outcome.parties.peer().seat }
+        if self.spec.parties.is_some() { Seat::SOMEBODY } else { outcome.parties.peer().seat }
     }
 
     /// Writes the list of all identifiers, if there is one: the same on both sides.
@@ -435,7 +435,7 @@ impl<'a> Data<'a> {
     /// # Errors
     /// [`Error::Output`].
     pub fn write_ids(&self, outcome: &Outcome, output: &mut Destination) -> Result<()> {
-        let layout = self.beside(self.job.ids.as_deref(), 1);
+        let layout = self.beside(self.spec.ids.as_deref(), 1);
         self.put_ids(outcome, To::File(layout, output.writer()))
     }
 
@@ -454,7 +454,7 @@ impl<'a> Data<'a> {
             return Err(Error::Bug("a list of identifiers without any".into()));
         };
         let all = identifiers.all.iter().map(|id| [hexadecimal(id)]);
-        write_cells(&self.in_memory()?.keys.table, &[&self.job.id_column], all, to)
+        write_cells(&self.in_memory()?.keys.table, &[&self.spec.id_column], all, to)
     }
 
     /// How a file of this many columns beside the result is written: by its own name.
@@ -462,7 +462,7 @@ impl<'a> Data<'a> {
         let input = self.in_memory().map(|all| all.keys.table.format()).unwrap_or_default();
         let format = Format::of_output(path, input, columns);
         let delimiter = path.and_then(Format::delimiter_of);
-        Layout { format, for_spreadsheets: self.job.for_spreadsheets, delimiter }
+        Layout { format, for_spreadsheets: self.spec.for_spreadsheets, delimiter }
     }
 
     /// Writes the map from share rows to our rows: our keys and values, and the row of their share, in our order.
@@ -471,7 +471,7 @@ impl<'a> Data<'a> {
     /// [`Error::Output`].
     pub fn write_map(&self, outcome: &Outcome, output: &mut Destination) -> Result<()> {
         let columns = self.in_memory()?.keys.table.header().len() + 1;
-        let layout = self.beside(self.job.map.as_deref(), columns);
+        let layout = self.beside(self.spec.map.as_deref(), columns);
         self.put_map(outcome, To::File(layout, output.writer()))
     }
 
@@ -504,8 +504,8 @@ impl<'a> Data<'a> {
     }
 }
 
-impl Job {
-    /// The request of the job for this set, whose keys were normalised like this; without payloads and values.
+impl PartySpec {
+    /// The request of this side for this set, whose keys were normalised like this; without payloads and values.
     pub fn request<'a>(&'a self, set: impl Into<Set<'a>>, normalisation: &'a str) -> Request<'a> {
         Request {
             protocol: self.protocol,
@@ -545,7 +545,7 @@ impl Job {
     }
 
     /// Our columns that are sent.
-    pub(super) fn sends(&self) -> &[String] {
+    pub(crate) fn sends(&self) -> &[String] {
         if self.role == Role::Sender { &self.sent_columns } else { &[] }
     }
 }
@@ -565,25 +565,25 @@ fn written(sharing: Sharing, share: &[u8]) -> String {
 }
 
 /// The format of the result, if it can be written in it.
-pub(super) fn output_format(job: &Job, table: &Table) -> Result<Format> {
-    let added = job.added();
-    let columns = match job.shape() {
+pub(crate) fn output_format(spec: &PartySpec, table: &Table) -> Result<Format> {
+    let added = spec.added();
+    let columns = match spec.shape() {
         Shape::Shares => SHARE_COLUMNS.len(),
         shape if shape.has_rows() => table.header().len() + added.len(),
-        _ => job.source.key.len(),
+        _ => spec.source.key.len(),
     };
-    if job.map.is_some() {
+    if spec.map.is_some() {
         check_names(table, &[SHARE_COLUMNS[0].to_string()])?;
     }
-    let format = job.written_as(table.format(), columns);
-    if job.shape().has_rows() {
-        job.check_names(table.header())?;
+    let format = spec.written_as(table.format(), columns);
+    if spec.shape().has_rows() {
+        spec.check_names(table.header())?;
         check_output(table, added, format)?;
-        if format == Format::Arrow && !job.in_memory {
+        if format == Format::Arrow && !spec.in_memory {
             table.check_arrow_file()?;
         }
     }
-    match job.for_spreadsheets && format != Format::Csv {
+    match spec.for_spreadsheets && format != Format::Csv {
         true => Err(Error::usage(format!(
             "{FOR_SPREADSHEETS} is for CSV, but the result is written as {format}. Omit it, or add \
              {}",

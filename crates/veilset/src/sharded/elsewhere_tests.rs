@@ -1,9 +1,9 @@
 use super::*;
 use crate::item::{Items, encode_key};
-use crate::job::{InputTable, Watch};
 use crate::operations::{INTERSECT, Operation, Role};
+use crate::party::{InputTable, Watch};
 use crate::protocols::VOLE;
-use crate::stored::{Lanes, Workers};
+use crate::sharded::engine::{Lanes, Workers};
 use crate::table::{EmptyKeys, Table};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use std::sync::Arc;
@@ -22,25 +22,26 @@ impl Side {
     }
 
     /// A sender's job of four shards on these rows, in memory as those of a piece are.
-    fn job(&self, name: &str, rows: &[&str]) -> Job {
+    fn spec(&self, name: &str, rows: &[&str]) -> PartySpec {
         let file = self.folder.path().join(name);
         std::fs::write(&file, format!("k,n\n{}\n", rows.join("\n"))).unwrap();
-        let mut job = Job::new(&INTERSECT as &'static Operation, Role::Sender, InputTable::new(file, ["k"]));
-        job.source.empty_keys = EmptyKeys::Skip;
-        job.sent_columns = vec!["n".into()];
-        job.protocol = &VOLE;
-        job.terms.shards = 4;
-        job.in_memory = true;
-        job
+        let mut spec =
+            PartySpec::new(&INTERSECT as &'static Operation, Role::Sender, InputTable::new(file, ["k"]));
+        spec.source.empty_keys = EmptyKeys::Skip;
+        spec.sent_columns = vec!["n".into()];
+        spec.protocol = &VOLE;
+        spec.terms.shards = 4;
+        spec.in_memory = true;
+        spec
     }
 
     fn of<T>(&self, rows: &[&str], then: impl FnOnce(&Data<'_>) -> T) -> T {
-        let job = self.job("rows.csv", rows);
-        let table = job.source.table(None, &Watch::NONE).unwrap();
-        then(&Data::of(&job, table, &Watch::NONE).unwrap())
+        let spec = self.spec("rows.csv", rows);
+        let table = spec.source.table(None, &Watch::NONE).unwrap();
+        then(&Data::of(&spec, table, &Watch::NONE).unwrap())
     }
 
-    fn sums(&self, rows: &[&str]) -> (u64, u64, Vec<stored::Sum>) {
+    fn sums(&self, rows: &[&str]) -> (u64, u64, Vec<crate::sharded::set::Sum>) {
         let Sums { items, duplicates, sums, .. } =
             self.of(rows, |data| data.sums(&keys(&self.identity)).unwrap());
         (items, duplicates, sums)
@@ -58,7 +59,11 @@ impl Workers for Nobody {
         Lanes { at_once: 0, places: None }
     }
 
-    fn run(&self, _: &[Secret<Vec<u8>>], _: &stored::Kept<'_>) -> Result<Vec<Option<String>>> {
+    fn run(
+        &self,
+        _: &[Secret<Vec<u8>>],
+        _: &crate::sharded::engine::Kept<'_>,
+    ) -> Result<Vec<Option<String>>> {
         Ok(Vec::new())
     }
 
@@ -67,8 +72,8 @@ impl Workers for Nobody {
     }
 }
 
-fn spread(sums: Vec<(Secret<[u8; 32]>, stored::Sum)>, items: usize) -> Spread {
-    Spread { items, sums, workers: Box::new(Nobody) }
+fn spread(sums: Vec<(Secret<[u8; 32]>, crate::sharded::set::Sum)>, items: usize) -> RemoteSet {
+    RemoteSet { items, sums, workers: Box::new(Nobody) }
 }
 
 #[test]
@@ -87,7 +92,7 @@ fn the_sums_of_pieces_add_up_to_those_of_the_whole() {
     let (items, duplicates, whole) = side.sums(&ROWS);
     assert_eq!((items, duplicates), (4, 2));
     let pieces = [side.sums(&[ROWS[0], ROWS[3], ROWS[5]]), side.sums(&[ROWS[4], ROWS[6], ROWS[1]])];
-    let added: Vec<_> = (0..2).map(|at| stored::add(pieces[0].2[at], pieces[1].2[at])).collect();
+    let added: Vec<_> = (0..2).map(|at| crate::sharded::set::add(pieces[0].2[at], pieces[1].2[at])).collect();
     assert_eq!(added, whole);
     assert_eq!(pieces.map(|(items, ..)| items), [2, 2]);
 }
@@ -108,9 +113,9 @@ fn the_profiles_of_pieces_add_up_to_that_of_the_whole() {
     }
     assert_eq!(Profile::of_counts(counts), whole);
     // It is what is said of the table of the workers.
-    let job = side.job("profile.csv", &rows);
-    let data =
-        Data::elsewhere(&job, Elsewhere::new(&job, spread(Vec::new(), 6), [7, 1, 0], whole.clone())).unwrap();
+    let spec = side.spec("profile.csv", &rows);
+    let data = Data::elsewhere(&spec, Elsewhere::new(&spec, spread(Vec::new(), 6), [7, 1, 0], whole.clone()))
+        .unwrap();
     assert_eq!(data.facts().profile, Some(&whole));
 }
 
@@ -136,25 +141,27 @@ fn the_digest_of_the_log_is_that_of_one_run() {
         request.set.digest(request.payloads, request.threads, for_log, message).unwrap()
     };
     let whole = side.of(&ROWS, |data| of(&data.request()));
-    let job = side.job("spread.csv", &ROWS);
-    let data = Data::elsewhere(&job, Elsewhere::new(&job, spread, [7, 2, 1], Profile::default())).unwrap();
+    let spec = side.spec("spread.csv", &ROWS);
+    let data = Data::elsewhere(&spec, Elsewhere::new(&spec, spread, [7, 2, 1], Profile::default())).unwrap();
     assert_eq!(of(&data.request()), whole);
 }
 
 #[test]
 fn a_job_without_shards_or_with_a_file_for_its_result_is_refused() {
     let side = Side::new();
-    let refused = |change: &dyn Fn(&mut Job), words: &str| {
-        let mut job = side.job("refused.csv", &ROWS);
-        change(&mut job);
-        let error =
-            Data::elsewhere(&job, Elsewhere::new(&job, spread(Vec::new(), 4), [7, 2, 1], Profile::default()))
-                .err()
-                .unwrap();
+    let refused = |change: &dyn Fn(&mut PartySpec), words: &str| {
+        let mut spec = side.spec("refused.csv", &ROWS);
+        change(&mut spec);
+        let error = Data::elsewhere(
+            &spec,
+            Elsewhere::new(&spec, spread(Vec::new(), 4), [7, 2, 1], Profile::default()),
+        )
+        .err()
+        .unwrap();
         assert!(matches!(&error, Error::Usage(said) if said.contains(words)), "{error}");
     };
-    refused(&|job| job.terms.shards = 0, "`shards`");
-    refused(&|job| job.output = Some("result.csv".into()), "`output`");
+    refused(&|spec| spec.terms.shards = 0, "`shards`");
+    refused(&|spec| spec.output = Some("result.csv".into()), "`output`");
 }
 
 /// A worker's result of a shard that has these keys of the other side.
@@ -170,14 +177,14 @@ fn learned(keys: &[&str]) -> Vec<u8> {
 #[test]
 fn a_column_has_one_type_in_the_whole_result() {
     let side = Side::new();
-    let mut job = side.job("union.csv", &[]);
-    (job.operation, job.role) = (&crate::operations::UNION, Role::Receiver);
-    (job.sent_columns, job.terms.shards) = (Vec::new(), 2);
+    let mut spec = side.spec("union.csv", &[]);
+    (spec.operation, spec.role) = (&crate::operations::UNION, Role::Receiver);
+    (spec.sent_columns, spec.terms.shards) = (Vec::new(), 2);
     let rows =
         RecordBatch::try_from_iter([("k", Arc::new(Int64Array::from(vec![5, 6])) as ArrayRef)]).unwrap();
     let table =
-        Table::from_batches("rows", &rows.schema(), [Ok(rows.clone())], &job.source.read, None).unwrap();
-    let data = Data::of(&job, table, &Watch::NONE).unwrap();
+        Table::from_batches("rows", &rows.schema(), [Ok(rows.clone())], &spec.source.read, None).unwrap();
+    let data = Data::of(&spec, table, &Watch::NONE).unwrap();
     let [numbers, texts] = [learned(&["7", "-1"]), learned(&["8", "a text"])];
     assert_eq!(data.text_keys_of(&numbers).unwrap(), [0; 0]);
     assert_eq!(data.text_keys_of(&texts).unwrap(), [0]);
@@ -185,7 +192,7 @@ fn a_column_has_one_type_in_the_whole_result() {
         let batches = data.batches_of(learned, as_text).unwrap().unwrap();
         let schema = batches.schema().unwrap();
         let rows = batches.batches().iter().cloned().map(Ok);
-        let result = Table::from_batches("result", schema, rows, &job.source.read, None).unwrap();
+        let result = Table::from_batches("result", schema, rows, &spec.source.read, None).unwrap();
         let values = (0..result.rows()).map(|row| String::from_utf8(result.cell(row, 0).to_vec()).unwrap());
         (schema.field(0).data_type().is_integer(), values.collect::<Vec<_>>())
     };

@@ -1,17 +1,17 @@
 //! What keeps a job's results in its folder, and sees to it that a job goes on as it began.
 
-use super::{Data, Job};
-use crate::artefact::job::{Folder, Head, Leftover};
 use crate::error::{Error, Result};
 use crate::hash::{ItemHash, SessionId};
 use crate::net::{Fingerprint, Identity};
 use crate::operations::{Announced, Learned};
+use crate::party::{Data, PartySpec};
 use crate::protocols::Choice;
 use crate::rng::Prng;
 use crate::secret::Secret;
 use crate::session::Proposal;
 use crate::session::run::Request;
-use crate::session::shards::{Begun, Keep, Key};
+use crate::sharded::folder::{Folder, Head, Leftover};
+use crate::sharded::run::{Begun, Keep, Key};
 use crate::spelling::{PAD_TO, PEER, PROTOCOL, ROLE, SHARDS, plain};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -41,7 +41,7 @@ impl Data<'_> {
         peer: Option<Fingerprint>,
         rng: &mut Prng,
     ) -> Result<Option<InFolder<'a>>> {
-        let Job { folder: Some(path), resume, terms, .. } = self.job() else { return Ok(None) };
+        let PartySpec { folder: Some(path), resume, terms, .. } = self.spec() else { return Ok(None) };
         let Some(identity) = identity else {
             return Err(Error::usage(format!(
                 "what a job keeps is encrypted under an identity, but this run has none. Omit {SHARDS}, or run over TLS"
@@ -82,12 +82,12 @@ fn digest(request: &Request<'_>, identity: &Identity) -> Result<[u8; 32]> {
 }
 
 /// The key of such a digest.
-pub(super) fn digest_key(identity: &Identity) -> Secret<[u8; 32]> {
+pub(crate) fn digest_key(identity: &Identity) -> Secret<[u8; 32]> {
     identity.secret_for("veilset 2026-11 job, digest of a set")
 }
 
 /// What such a digest has of an item.
-pub(super) fn message(position: u32, hash: &ItemHash, payload: &[u8], to: &mut Vec<u8>) {
+pub(crate) fn message(position: u32, hash: &ItemHash, payload: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(&position.to_le_bytes());
     to.extend_from_slice(hash);
     to.extend_from_slice(payload);
@@ -193,5 +193,5 @@ impl Keep for InFolder<'_> {
 }
 
 #[cfg(test)]
-#[path = "shards_tests.rs"]
+#[path = "keep_tests.rs"]
 mod tests;

@@ -1,19 +1,19 @@
 use super::*;
-use crate::job::InputTable;
 use crate::operations::{INTERSECT, Role};
+use crate::party::InputTable;
 use std::fs::{File, write};
 use std::time::Duration;
 
 const TEXT: &str = "k,n\na,1\nb,2\nc,3\nd,4\ne,5\nf,6\ng,7\n";
 
 /// A job in shards on this table.
-fn job() -> (tempfile::TempDir, Job) {
+fn spec() -> (tempfile::TempDir, PartySpec) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("table.csv");
     write(&file, TEXT).unwrap();
-    let mut job = Job::new(&INTERSECT, Role::Receiver, InputTable::new(file, ["k"]));
-    job.terms.shards = 4;
-    (folder, job)
+    let mut spec = PartySpec::new(&INTERSECT, Role::Receiver, InputTable::new(file, ["k"]));
+    spec.terms.shards = 4;
+    (folder, spec)
 }
 
 fn touched(file: &Path) {
@@ -28,19 +28,19 @@ fn changes() -> [&'static dyn Fn(&Path); 2] {
 #[test]
 fn a_file_that_changes_while_it_is_read_is_refused() {
     for change in changes() {
-        let (_folder, job) = job();
+        let (_folder, spec) = spec();
         let read = |_| {
-            change(&job.source.inputs[0]);
+            change(&spec.source.inputs[0]);
             Ok(())
         };
-        let refused = OnDisk::read(&job, &Watch { read: &read, ..Watch::NONE }).err().unwrap();
+        let refused = OnDisk::read(&spec, &Watch { read: &read, ..Watch::NONE }).err().unwrap();
         assert!(refused.to_string().contains("while it was read"), "{refused}");
     }
 }
 
-fn again(disk: &OnDisk, job: &Job, during: &dyn Fn()) -> Result<u32> {
+fn again(disk: &OnDisk, spec: &PartySpec, during: &dyn Fn()) -> Result<u32> {
     let mut rows = 0;
-    disk.again(job, &mut |_, piece| {
+    disk.again(spec, &mut |_, piece| {
         rows += piece.rows() as u32;
         during();
         Ok(())
@@ -52,15 +52,15 @@ fn again(disk: &OnDisk, job: &Job, during: &dyn Fn()) -> Result<u32> {
 fn a_file_that_has_changed_is_not_read_again() {
     for change in changes() {
         for during in [false, true] {
-            let (_folder, job) = job();
-            let disk = OnDisk::read(&job, &Watch::NONE).unwrap();
-            assert_eq!(again(&disk, &job, &|| ()), Ok(7));
-            let change = || change(&job.source.inputs[0]);
+            let (_folder, spec) = spec();
+            let disk = OnDisk::read(&spec, &Watch::NONE).unwrap();
+            assert_eq!(again(&disk, &spec, &|| ()), Ok(7));
+            let change = || change(&spec.source.inputs[0]);
             let ended = match during {
-                true => again(&disk, &job, &change),
+                true => again(&disk, &spec, &change),
                 false => {
                     change();
-                    again(&disk, &job, &|| panic!("it was read"))
+                    again(&disk, &spec, &|| panic!("it was read"))
                 }
             };
             let refused = ended.unwrap_err();
@@ -71,8 +71,8 @@ fn a_file_that_has_changed_is_not_read_again() {
 
 #[test]
 fn other_bytes_are_noticed_even_if_nothing_tells_that_a_file_has_changed() {
-    let (_folder, job) = job();
-    let mut disk = OnDisk::read(&job, &Watch::NONE).unwrap();
+    let (_folder, spec) = spec();
+    let mut disk = OnDisk::read(&spec, &Watch::NONE).unwrap();
     // A row less, one more, others in place of one, another cell that is no key, and a cell that moves.
     for (text, read) in [
         (TEXT.replace("d,4\n", ""), 0),
@@ -85,10 +85,10 @@ fn other_bytes_are_noticed_even_if_nothing_tells_that_a_file_has_changed() {
         (TEXT.replace("f,6\ng,7", "f,7\ng,6"), 5),
         (TEXT.replace("a,1\n", "a,1b\n").replace("b,2", ",2"), 0),
     ] {
-        write(&job.source.inputs[0], &text).unwrap();
-        disk.files = Files::of(&job.source.inputs).unwrap();
+        write(&spec.source.inputs[0], &text).unwrap();
+        disk.files = Files::of(&spec.source.inputs).unwrap();
         let rows = std::cell::Cell::new(0);
-        let ended = disk.again(&job, &mut |_, piece| {
+        let ended = disk.again(&spec, &mut |_, piece| {
             rows.set(rows.get() + piece.rows());
             Ok(())
         });
@@ -101,8 +101,8 @@ fn other_bytes_are_noticed_even_if_nothing_tells_that_a_file_has_changed() {
 #[cfg(unix)]
 #[test]
 fn a_stamp_tells_files_apart_that_are_made_to_look_the_same() {
-    let (folder, job) = job();
-    let file = &job.source.inputs[0];
+    let (folder, spec) = spec();
+    let file = &spec.source.inputs[0];
     touched(file);
     let then = Stamp::of(file).unwrap();
     assert!(then == Stamp::of(file).unwrap());
@@ -124,12 +124,12 @@ fn a_stamp_tells_files_apart_that_are_made_to_look_the_same() {
 
 #[test]
 fn a_key_that_comes_again_in_a_later_piece_belongs_to_its_first_row() {
-    let (_folder, mut job) = job();
-    job.source.duplicates = Some(Duplicates::All);
+    let (_folder, mut spec) = spec();
+    spec.source.duplicates = Some(Duplicates::All);
     // Pieces of five rows.
     let keys = ["a", "b", "c", "a", "d", "e", "b", "b", "f", "a", "g", "b", "e"];
-    write(&job.source.inputs[0], format!("k\n{}\n", keys.join("\n"))).unwrap();
-    let disk = OnDisk::read(&job, &Watch::NONE).unwrap();
+    write(&spec.source.inputs[0], format!("k\n{}\n", keys.join("\n"))).unwrap();
+    let disk = OnDisk::read(&spec, &Watch::NONE).unwrap();
     assert_eq!((disk.rows, disk.stored.len()), (13, 7));
     assert_eq!(disk.repeated, [(0, 3), (1, 6), (1, 7), (0, 9), (1, 11), (5, 12)]);
     assert!((0..13).filter(|&row| disk.first.get(row)).eq([0, 1, 2, 4, 5, 8, 10]));
@@ -138,12 +138,12 @@ fn a_key_that_comes_again_in_a_later_piece_belongs_to_its_first_row() {
 
 #[test]
 fn a_row_of_a_later_piece_that_is_too_long_is_refused_as_in_one_run() {
-    let (_folder, mut job) = job();
-    (job.role, job.sent_columns, job.terms.max_row) = (Role::Sender, vec!["n".into()], 4);
-    assert!(OnDisk::read(&job, &Watch::NONE).is_ok());
-    write(&job.source.inputs[0], TEXT.replace("g,7", "g,77777")).unwrap();
-    let refused = OnDisk::read(&job, &Watch::NONE).err().unwrap().to_string();
+    let (_folder, mut spec) = spec();
+    (spec.role, spec.sent_columns, spec.terms.max_row) = (Role::Sender, vec!["n".into()], 4);
+    assert!(OnDisk::read(&spec, &Watch::NONE).is_ok());
+    write(&spec.source.inputs[0], TEXT.replace("g,7", "g,77777")).unwrap();
+    let refused = OnDisk::read(&spec, &Watch::NONE).err().unwrap().to_string();
     assert!(refused.contains("`max_row`") && refused.contains("line 8"), "{refused}");
-    job.terms.shards = 0;
-    assert_eq!(job.load(&Watch::NONE).err().unwrap().to_string(), refused);
+    spec.terms.shards = 0;
+    assert_eq!(spec.load(&Watch::NONE).err().unwrap().to_string(), refused);
 }

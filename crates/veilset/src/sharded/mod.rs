@@ -1,0 +1,25 @@
+//! Runs that are cut into shards: where their sets are, how shards run, and where their results are kept.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`set`] | the set of a run: in memory, on disk or with workers |
+//! | [`disk`] | a set on disk, which is cut into shards |
+//! | [`engine`] | a set that workers have, and the engine that runs them |
+//! | [`learned`], [`folder`] | results of shards as bytes, and the folder (`--job`) that keeps them |
+//! | [`run`] | runs shards one after another, with one peer |
+//! | [`workers`] | runs them with workers on both sides |
+//! | [`keep`] | keeps the results of a party's shards in a folder |
+//! | [`on_disk`], [`elsewhere`] | a party's table whose set is on disk, or with workers |
+//!
+//! Modules stand on the floors of their callers, so each names the others by its whole path.
+
+pub mod disk;
+pub mod elsewhere;
+pub mod engine;
+pub mod folder;
+pub mod keep;
+pub mod learned;
+pub mod on_disk;
+pub mod run;
+pub mod set;
+pub mod workers;
