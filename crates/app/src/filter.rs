@@ -4,9 +4,9 @@ use crate::make::{Made, Own, Work};
 use crate::options::{FilterArgs, FilterCommand};
 use crate::plan::{identity_path, keyed, threads};
 use std::path::{Path, PathBuf};
-use veilset::artefact::filter::{self, About, Draft, Size};
+use veilset::artefact::filter::{self, About, FilterDraft, Size};
 use veilset::error::{Error, Result};
-use veilset::party::{InputTable, Keys, Watch};
+use veilset::party::{InputTable, KeyedTable, Watch};
 use veilset::paths::{Paths, Use};
 use veilset::protocols::groups;
 use veilset::rng::Prng;
@@ -133,8 +133,16 @@ impl FilterPlan {
     }
 }
 
-fn draft<'k>(work: &'k Work<'_>, Keys { keyed, columns, compared, .. }: &'k Keys) -> Draft<'k> {
-    Draft { set: &keyed.set, key_columns: columns.len(), normalisation: compared, threads: &work.threads }
+fn draft<'k>(
+    work: &'k Work<'_>,
+    KeyedTable { keyed, columns, compared, .. }: &'k KeyedTable,
+) -> FilterDraft<'k> {
+    FilterDraft {
+        set: &keyed.set,
+        key_columns: columns.len(),
+        normalisation: compared,
+        threads: &work.threads,
+    }
 }
 
 /// Shows the progress of making a filter, and says how to go on with one that is interrupted.

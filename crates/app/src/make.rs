@@ -12,7 +12,7 @@ use veilset::artefact::filter::About;
 use veilset::channel::Unit;
 use veilset::error::{Error, Result};
 use veilset::net::Identity;
-use veilset::party::{InputTable, Keys, Watch};
+use veilset::party::{InputTable, KeyedTable, Watch};
 use veilset::table::Table;
 use veilset::threads::Threads;
 
@@ -119,7 +119,7 @@ impl Work<'_> {
         &self,
         source: &InputTable,
         table: impl FnOnce(&InputTable, Option<&[String]>, &Watch<'_>) -> Result<Table>,
-    ) -> Result<Keys> {
+    ) -> Result<KeyedTable> {
         let read = |bytes| {
             self.front.read(bytes);
             self.go_on()

@@ -2,7 +2,7 @@
 
 use veilset::error::Error;
 use veilset::net::Me;
-use veilset::party::{Facts, Phase};
+use veilset::party::{Phase, TableFacts};
 use veilset::spelling::{Named, spell};
 use veilset::table::Profile;
 
@@ -35,9 +35,9 @@ pub fn of_phase(phase: Phase, input: &str) -> String {
 }
 
 /// Reports what was read; `repeated` says what becomes of rows with a repeated key.
-pub fn tell(facts: &Facts<'_>, repeated: &str, say: &dyn Fn(&str), warn: &dyn Fn(&str)) {
+pub fn tell(facts: &TableFacts<'_>, repeated: &str, say: &dyn Fn(&str), warn: &dyn Fn(&str)) {
     let s = |n: u64| if n == 1 { "" } else { "s" };
-    let &Facts { name: file, rows, items, duplicates, skipped, found, notes, profile, .. } = facts;
+    let &TableFacts { name: file, rows, items, duplicates, skipped, found, notes, profile, .. } = facts;
     let columns = match found.to_string() {
         none if none.is_empty() => none,
         columns => columns + ", ",
@@ -57,7 +57,7 @@ pub fn tell(facts: &Facts<'_>, repeated: &str, say: &dyn Fn(&str), warn: &dyn Fn
 }
 
 /// Says which columns the result will lack.
-pub fn tell_unread(facts: &Facts<'_>, warn: &dyn Fn(&str)) {
+pub fn tell_unread(facts: &TableFacts<'_>, warn: &dyn Fn(&str)) {
     for unread in facts.unread {
         let (file, name) = (facts.name, &unread.name);
         warn(&format!(

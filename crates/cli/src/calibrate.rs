@@ -1,7 +1,7 @@
 //! `veilset calibrate`: measures how fast this machine is, and keeps it for the choice of protocols.
 
 use crate::args::CalibrateArgs;
-use crate::party::sayer;
+use crate::party::printer;
 use crate::print;
 use serde_json::{Map, Value};
 use veilset::error::Result;
@@ -13,7 +13,7 @@ use veilset_app::speeds::file;
 pub fn run(a: &CalibrateArgs) -> Result<()> {
     let path = file(a.speeds.as_deref())?;
     speed::check_place(&path)?;
-    let say = sayer(a.quiet || a.json);
+    let say = printer(a.quiet || a.json);
     say(&format!("measuring {} for some seconds; nothing else should run on it", speed::this_machine()));
     let speeds = speed::measure(1, &mut |_| ())?;
     speed::save(&path, &speeds)?;

@@ -1,7 +1,7 @@
 //! `veilset plan`: what each protocol would take, and which one would be chosen.
 
 use crate::args::PlanArgs;
-use crate::party::sayer;
+use crate::party::printer;
 use crate::print;
 use serde_json::{Value, json};
 use veilset::channel::Network;
@@ -23,7 +23,7 @@ pub fn run(a: &PlanArgs) -> Result<()> {
             to_type(format_args!("calibrate --speeds {}", path.display())),
         )));
     }
-    let ours = speeds(a.speeds.as_deref(), threads, &mut sayer(a.json));
+    let ours = speeds(a.speeds.as_deref(), threads, &mut printer(a.json));
     let link = a.net.link.unwrap_or(Network::NONE);
     let prices = Prices { hour: a.dollars_per_hour, gigabyte: a.dollars_per_gigabyte };
     let setting = Setting { speeds: [ours; 2], link, prices, shared: a.shared_cores.map(usize::from) };

@@ -12,7 +12,7 @@
 //! Handlers run on their own thread, and may lock, remove files and exit. That thread never writes and never
 //! waits, so it always notices a second signal.
 
-use crate::party::sayer;
+use crate::party::printer;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use std::io::Write;
@@ -119,7 +119,7 @@ impl Interrupt {
             run.inspect(Canceller::cancel);
             std::thread::sleep(SLOW);
             // On a thread of its own, because standard error may hang.
-            let say = move || sayer(quiet)("veilset: stopping; a second signal stops at once");
+            let say = move || printer(quiet)("veilset: stopping; a second signal stops at once");
             let _ = Builder::new().spawn(say);
             std::thread::sleep(patience - SLOW);
             this.leave("stopped on request, during a call that did not return");
@@ -131,7 +131,7 @@ impl Interrupt {
 
     /// Ends the process, whatever it is doing.
     fn leave(&self, why: &str) -> ! {
-        let (code, line) = self.last_words(why);
+        let (code, line) = self.ending(why);
         let (written, wait) = mpsc::channel();
         // The file system may hang, and standard error may have no reader.
         let last = Builder::new().spawn(move || {
@@ -146,7 +146,7 @@ impl Interrupt {
     }
 
     /// The exit code and the message for an end by force.
-    fn last_words(&self, why: &str) -> (u8, String) {
+    fn ending(&self, why: &str) -> (u8, String) {
         match &*self.0.done.lock().unwrap_or_else(PoisonError::into_inner) {
             None => (STOPPED, format!("veilset: {why}")),
             Some((code, what)) => (*code, format!("veilset: {why}: {what}")),
@@ -161,9 +161,9 @@ mod tests {
     #[test]
     fn once_the_result_is_there_the_end_from_outside_does_not_deny_it() {
         let interrupt = Interrupt::default();
-        assert_eq!(interrupt.last_words("stopped"), (130, "veilset: stopped".into()));
+        assert_eq!(interrupt.ending("stopped"), (130, "veilset: stopped".into()));
         interrupt.done(7, "the result is in out.csv".into());
-        let (code, line) = interrupt.last_words("stopped");
+        let (code, line) = interrupt.ending("stopped");
         assert_eq!((code, &line[..]), (7, "veilset: stopped: the result is in out.csv"));
     }
 

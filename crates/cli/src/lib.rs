@@ -18,7 +18,7 @@ mod progress;
 mod terminal;
 
 pub use interrupt::{signals, unwatched};
-pub use party::sayer;
+pub use party::printer;
 
 use args::{Arguments, Command};
 use interrupt::Interrupt;

@@ -44,7 +44,7 @@ fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
 fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
     let (plan, data, kept) = (party.plan, party.data, party.kept);
     let spec = &plan.spec;
-    let say = sayer(plan.quiet);
+    let say = printer(plan.quiet);
     let Ran { outcome, mut report, logged, .. } = party.run()?;
     let there = || match (&plan.report, &logged) {
         (None, Ok(())) => interrupt.done(0, done(spec)),
@@ -119,7 +119,7 @@ fn done(spec: &PartySpec) -> String {
 }
 
 /// A function that prints a line for the user, unless the program is quiet.
-pub fn sayer(quiet: bool) -> impl Fn(&str) {
+pub fn printer(quiet: bool) -> impl Fn(&str) {
     move |line| {
         if !quiet {
             // A run continues even if nobody reads this.

@@ -1,7 +1,7 @@
 //! The program as a front end.
 
 use crate::interrupt::Interrupt;
-use crate::party::sayer;
+use crate::party::printer;
 use crate::progress::{Life, Progress};
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -61,7 +61,7 @@ impl Front for Terminal<'_> {
     }
 
     fn say(&self, line: &str) {
-        sayer(self.quiet)(line);
+        printer(self.quiet)(line);
     }
 
     fn warn(&self, line: &str) {

@@ -340,8 +340,8 @@ impl Workers for Crew {
         let results = results.map_err(failed)?;
         let mut wrong = Vec::new();
         loop {
-            type Said = Option<(Option<u32>, Vec<u8>, String)>;
-            let next = Python::attach(|py| -> PyResult<Option<Said>> {
+            type Yielded = Option<(Option<u32>, Vec<u8>, String)>;
+            let next = Python::attach(|py| -> PyResult<Option<Yielded>> {
                 results.bind(py).clone().next().map(|next| next?.extract()).transpose()
             });
             match next.map_err(failed)? {

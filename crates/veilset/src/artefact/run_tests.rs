@@ -12,7 +12,7 @@ use crate::net::Connection;
 use crate::operations::intersect::dh_psi;
 use crate::operations::{COUNT, INTERSECT, Learned, Operation, Role, Rows, SUM, Terms};
 use crate::protocols::{self, CM20, Choice, VOLE};
-use crate::session::run::{Outcome, Request, check, run, run_if};
+use crate::session::run::{Request, RunOutcome, check, run, run_if};
 use crate::session::{Approval, Proposal};
 use crate::testing::{SEEDS, Shared, dh_psi_receiver, dh_psi_sender, run_pair, split_frames, under};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn connection(channel: Channel) -> Connection {
 }
 
 /// The outcome of a run for both sides, and the tags and lengths of the frames that each received.
-type Ends = ([Result<Outcome>; 2], [Vec<(u16, usize)>; 2]);
+type Ends = ([Result<RunOutcome>; 2], [Vec<(u16, usize)>; 2]);
 
 /// Runs both sides, receiver first, with their halves if any.
 fn run_with(place: &Place, requests: [&Request; 2], halves: [Option<&Path>; 2]) -> Ends {
@@ -59,7 +59,7 @@ fn run_approved(
 }
 
 /// The result in comparable form: new items arrive in the order of the queries.
-fn words(outcome: &Outcome) -> String {
+fn words(outcome: &RunOutcome) -> String {
     match &outcome.learned {
         Learned::Nothing => String::new(),
         Learned::Matching(m) => format!("{:?} {:?}", m.positions, m.payloads.iter().collect::<Vec<_>>()),

@@ -331,7 +331,7 @@ fn a_receiver_is_made_secure_where_the_policy_wants_it() {
 fn the_capacity_of_a_filter_counts_as_the_size_of_its_owner() {
     let policy = policy(Rules { max_peer_items: Some(10), ..Rules::default() }, "north");
     let with = |role, capacity| {
-        let filter = Some(crate::artefact::filter::Facts { digest: [0; 32], capacity, queries: 5 });
+        let filter = Some(crate::artefact::filter::FilterFacts { digest: [0; 32], capacity, queries: 5 });
         let hello = Hello { filter, ..hello(&COUNT, role) };
         policy.permits_their_sizes(&proposal(hello, 3, testing::peer(5, false)))
     };

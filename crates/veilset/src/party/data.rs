@@ -12,7 +12,7 @@ use crate::ot::shares::Sharing;
 use crate::params::MAX_SET;
 use crate::rng::Prng;
 use crate::session::report::{LeftOut, Report, decimal};
-use crate::session::run::{Outcome, Prepared, Request};
+use crate::session::run::{Prepared, Request, RunOutcome};
 use crate::sharded::elsewhere::Elsewhere;
 use crate::sharded::on_disk::OnDisk;
 use crate::sharded::set::Set;
@@ -28,7 +28,7 @@ use zeroize::Zeroizing;
 
 /// A table, and the set of its keys.
 #[non_exhaustive]
-pub struct Keys {
+pub struct KeyedTable {
     /// The table.
     pub table: Table,
     /// The positions of its key columns.
@@ -39,17 +39,17 @@ pub struct Keys {
     pub compared: String,
 }
 
-impl Keys {
+impl KeyedTable {
     /// What is known of the table.
-    pub fn facts(&self) -> Facts<'_> {
+    pub fn facts(&self) -> TableFacts<'_> {
         let KeyedSet { ref set, duplicates, skipped, ref profile, .. } = self.keyed;
-        Facts {
+        TableFacts {
             rows: self.table.rows() as u64,
             items: set.len() as u64,
             duplicates,
             skipped,
             profile: Some(profile),
-            ..Facts::of(&self.table)
+            ..TableFacts::of(&self.table)
         }
     }
 }
@@ -59,7 +59,7 @@ impl InputTable {
     ///
     /// # Errors
     /// [`Error::Input`] for the table, with file, row and column; those of the watch.
-    pub fn load(&self, watch: &Watch<'_>, threads: &Threads) -> Result<Keys> {
+    pub fn load(&self, watch: &Watch<'_>, threads: &Threads) -> Result<KeyedTable> {
         self.keys_of(self.table(Some(&self.key), watch)?, watch, threads)
     }
 
@@ -67,7 +67,7 @@ impl InputTable {
     ///
     /// # Errors
     /// [`Error::Input`] for the table, with row and column.
-    pub fn keys_of(&self, table: Table, watch: &Watch<'_>, threads: &Threads) -> Result<Keys> {
+    pub fn keys_of(&self, table: Table, watch: &Watch<'_>, threads: &Threads) -> Result<KeyedTable> {
         (watch.begins)(Phase::Sorting);
         threads.run(|| self.keys(table, false))
     }
@@ -83,14 +83,14 @@ impl InputTable {
     }
 
     /// The set of the table's keys; `valued` tells whether they have values.
-    fn keys(&self, table: Table, valued: bool) -> Result<Keys> {
+    fn keys(&self, table: Table, valued: bool) -> Result<KeyedTable> {
         let columns = table.columns(&self.key)?;
         let keyed = keyed_set(&table, &columns, self.normalise, self.empty_keys, self.duplicates(valued))?;
         if keyed.set.len() > MAX_SET {
             let what = format!("{} keys are more than this version supports ({MAX_SET})", keyed.set.len());
             return Err(Error::input(self.name(), what, "Split the file"));
         }
-        Ok(Keys { table, columns, keyed, compared: self.normalise.name(self.read.encoding) })
+        Ok(KeyedTable { table, columns, keyed, compared: self.normalise.name(self.read.encoding) })
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) enum Input {
 }
 
 pub(crate) struct InMemory {
-    pub(crate) keys: Keys,
+    pub(crate) keys: KeyedTable,
     values: Zeroizing<Vec<i128>>,
     pub(crate) payloads: Items,
 }
@@ -121,7 +121,7 @@ pub(crate) struct InMemory {
 /// What is known of our table.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Facts<'d> {
+pub struct TableFacts<'d> {
     /// Its name.
     pub name: &'d str,
     /// The number of its rows, and
@@ -142,10 +142,10 @@ pub struct Facts<'d> {
     pub profile: Option<&'d Profile>,
 }
 
-impl<'d> Facts<'d> {
+impl<'d> TableFacts<'d> {
     /// What is known of a table before its rows are looked at.
-    fn of(table: &'d Table) -> Facts<'d> {
-        Facts {
+    fn of(table: &'d Table) -> TableFacts<'d> {
+        TableFacts {
             name: table.name(),
             rows: 0,
             items: 0,
@@ -172,7 +172,7 @@ impl<'a> Data<'a> {
         }
         let output_format = output_format(spec, &table)?;
         let keys = spec.threads.run(|| spec.source.keys(table, spec.has_values()))?;
-        let Keys { table, keyed, .. } = &keys;
+        let KeyedTable { table, keyed, .. } = &keys;
         let payloads = match spec.sends() {
             [] => Items::new(),
             sent => payloads(table, keyed, &table.columns(sent)?)?,
@@ -206,7 +206,7 @@ impl<'a> Data<'a> {
     }
 
     /// Our table and its set, if they are in memory: not those of a run in shards that reads files.
-    pub fn keys(&self) -> Option<&Keys> {
+    pub fn keys(&self) -> Option<&KeyedTable> {
         match &self.input {
             Input::Memory(all) => Some(&all.keys),
             Input::Disk(_) | Input::Elsewhere(_) => None,
@@ -214,18 +214,18 @@ impl<'a> Data<'a> {
     }
 
     /// What is known of our table.
-    pub fn facts(&self) -> Facts<'_> {
+    pub fn facts(&self) -> TableFacts<'_> {
         match &self.input {
             Input::Memory(all) => all.keys.facts(),
-            Input::Disk(all) => Facts {
+            Input::Disk(all) => TableFacts {
                 rows: all.rows.into(),
                 items: all.stored.len() as u64,
                 duplicates: all.repeated.len() as u64,
                 skipped: all.skipped,
                 profile: Some(&all.profile),
-                ..Facts::of(&all.head)
+                ..TableFacts::of(&all.head)
             },
-            Input::Elsewhere(all) => Facts {
+            Input::Elsewhere(all) => TableFacts {
                 name: "the table of the workers",
                 rows: all.rows,
                 items: all.spread.items as u64,
@@ -298,7 +298,7 @@ impl<'a> Data<'a> {
         let spec = self.spec;
         report.input = Some(spec.source.name());
         report.output = spec.has_result().then(|| spec.output.as_deref().map_or_else(|| "-".into(), name));
-        let Facts { duplicates, skipped, .. } = self.facts();
+        let TableFacts { duplicates, skipped, .. } = self.facts();
         // All rows with a key have an identifier, or are in the result with the first.
         let kept = spec.shape() == Shape::Identifiers || spec.source.duplicates == Some(Duplicates::All);
         let duplicates = if kept { 0 } else { duplicates };
@@ -311,7 +311,7 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// [`Error::Output`], and [`Error::Peer`] for malformed rows of the peer.
-    pub fn write(&self, outcome: &Outcome, output: &mut Destination) -> Result<()> {
+    pub fn write(&self, outcome: &RunOutcome, output: &mut Destination) -> Result<()> {
         match self.numbers(outcome) {
             Some([header, row]) => {
                 writeln!(output.writer(), "{header}\n{row}").map_err(|e| output.unwritable(&e))
@@ -330,7 +330,7 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// [`Error::Peer`] for malformed rows of the peer.
-    pub fn batches(&self, outcome: &Outcome) -> Result<Option<Batches>> {
+    pub fn batches(&self, outcome: &RunOutcome) -> Result<Option<Batches>> {
         match (&self.input, self.spec.shape().has_items()) {
             (Input::Elsewhere(_), _) | (_, false) => Ok(None),
             _ => self.rows_of(&outcome.learned, &[], self.seat(outcome)).map(Some),
@@ -346,7 +346,7 @@ impl<'a> Data<'a> {
     }
 
     /// The header and the row of a result that is a line of numbers.
-    fn numbers(&self, outcome: &Outcome) -> Option<[String; 2]> {
+    fn numbers(&self, outcome: &RunOutcome) -> Option<[String; 2]> {
         let spec = self.spec;
         let theirs = outcome.parties.peer().announced;
         let numbers = |header: &str, row: String| Some([header.to_string(), row]);
@@ -371,7 +371,7 @@ impl<'a> Data<'a> {
     /// Writes a result of items.
     fn write_items(&self, learned: &Learned, as_text: &[usize], to: To<'_>) -> Result<()> {
         let spec = self.spec;
-        let Keys { table, columns, keyed, .. } = match &self.input {
+        let KeyedTable { table, columns, keyed, .. } = match &self.input {
             Input::Disk(all) => return all.write(spec, learned, to),
             Input::Memory(all) => &all.keys,
             Input::Elsewhere(_) => return Err(Error::Bug("rows that lie with workers".into())),
@@ -426,7 +426,7 @@ impl<'a> Data<'a> {
     }
 
     /// Malformed rows came from the peer; among several parties nobody can say from whom.
-    fn seat(&self, outcome: &Outcome) -> Seat {
+    fn seat(&self, outcome: &RunOutcome) -> Seat {
         if self.spec.parties.is_some() { Seat::SOMEBODY } else { outcome.parties.peer().seat }
     }
 
@@ -434,7 +434,7 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// [`Error::Output`].
-    pub fn write_ids(&self, outcome: &Outcome, output: &mut Destination) -> Result<()> {
+    pub fn write_ids(&self, outcome: &RunOutcome, output: &mut Destination) -> Result<()> {
         let layout = self.beside(self.spec.ids.as_deref(), 1);
         self.put_ids(outcome, To::File(layout, output.writer()))
     }
@@ -443,13 +443,13 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// [`Error::Bug`] if there is none.
-    pub fn ids(&self, outcome: &Outcome) -> Result<Batches> {
+    pub fn ids(&self, outcome: &RunOutcome) -> Result<Batches> {
         let mut batches = Batches::default();
         self.put_ids(outcome, To::Batches(&mut batches))?;
         Ok(batches)
     }
 
-    fn put_ids(&self, outcome: &Outcome, to: To<'_>) -> Result<()> {
+    fn put_ids(&self, outcome: &RunOutcome, to: To<'_>) -> Result<()> {
         let Learned::Identifiers(identifiers) = &outcome.learned else {
             return Err(Error::Bug("a list of identifiers without any".into()));
         };
@@ -469,7 +469,7 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// [`Error::Output`].
-    pub fn write_map(&self, outcome: &Outcome, output: &mut Destination) -> Result<()> {
+    pub fn write_map(&self, outcome: &RunOutcome, output: &mut Destination) -> Result<()> {
         let columns = self.in_memory()?.keys.table.header().len() + 1;
         let layout = self.beside(self.spec.map.as_deref(), columns);
         self.put_map(outcome, To::File(layout, output.writer()))
@@ -479,17 +479,17 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// [`Error::Bug`] if there is none.
-    pub fn map(&self, outcome: &Outcome) -> Result<Batches> {
+    pub fn map(&self, outcome: &RunOutcome) -> Result<Batches> {
         let mut batches = Batches::default();
         self.put_map(outcome, To::Batches(&mut batches))?;
         Ok(batches)
     }
 
-    fn put_map(&self, outcome: &Outcome, to: To<'_>) -> Result<()> {
+    fn put_map(&self, outcome: &RunOutcome, to: To<'_>) -> Result<()> {
         let Learned::Shares(Shares { beside: Beside::Order(order), .. }) = &outcome.learned else {
             return Err(Error::Bug("a map without the order of the shares".into()));
         };
-        let Keys { table, keyed, .. } = &self.in_memory()?.keys;
+        let KeyedTable { table, keyed, .. } = &self.in_memory()?.keys;
         let mut rows = vec![0; keyed.set.len()];
         for (row, &at) in order.iter().enumerate() {
             if let Some(place) = rows.get_mut(at as usize) {

@@ -59,7 +59,7 @@
 pub(crate) mod data;
 
 pub use crate::sharded::keep::InFolder;
-pub use data::{Data, Facts, Keys};
+pub use data::{Data, KeyedTable, TableFacts};
 
 use crate::error::{Error, Result};
 use crate::governance::gate::Gate;
@@ -74,7 +74,7 @@ use crate::rng::Prng;
 use crate::session::Approval;
 use crate::session::Planning;
 use crate::session::report::Report;
-use crate::session::run::{Outcome, Prepared, Request, run_if};
+use crate::session::run::{Prepared, Request, RunOutcome, run_if};
 use crate::spelling::{
     self, DUPLICATES, FORMAT, IDS, JOB, MAP, NO_HEADER, OUTPUT, OUTPUT_FORMAT, RECEIVE_COLUMNS, RESUME, ROLE,
     SHARDS, VALUES, setting,
@@ -623,7 +623,7 @@ impl Watch<'static> {
 #[non_exhaustive]
 pub struct Ran {
     /// The outcome, with what we learned.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// The report of the run; [`Data::complete`] adds what is known about our table.
     pub report: Report,
     /// Whether the end of the run was logged. A failure to log it is no reason to discard the result.

@@ -14,7 +14,7 @@
 //! sides know the common candidates: the receiver's candidates that the sender has too, in the receiver's order.
 
 use super::choosing::first;
-use crate::artefact::filter::{Facts, Head, owner};
+use crate::artefact::filter::{FilterFacts, Head, owner};
 use crate::channel::{Channel, Message, PROTOCOL_VERSION, versions};
 use crate::error::{Difference, Error, Fault, Result, Seat, shown};
 use crate::hash::SessionId;
@@ -96,7 +96,7 @@ pub struct Hello {
     pub list: Option<[u8; 32]>,
     /// A filter that was made in advance, if we have it: the receiver its own, the sender that of the receiver. A sender
     /// that has none gets the receiver's.
-    pub filter: Option<Facts>,
+    pub filter: Option<FilterFacts>,
     /// The job that is resumed: the id of the session that it began in.
     pub job: Option<SessionId>,
     /// Whether workers run the shards of the job ([`crate::sharded::workers`]).
@@ -205,7 +205,7 @@ pub fn agree(
     rng: &mut Prng,
 ) -> Result<Agreement> {
     let met = meet(connection, hello, our_size, rng)?;
-    let their_size = tell_size(&mut connection.channel, our_size)?;
+    let their_size = exchange_sizes(&mut connection.channel, our_size)?;
     let choice = first(&mut connection.channel, hello.role, &met)?;
     let (session_id, they_pad) = (met.session_id(choice), met.they_pad);
     Ok(Agreement { session_id, choice, their_size, they_pad, shared_values: met.shared_values })
@@ -222,7 +222,7 @@ pub(super) struct Met {
     /// In share: whether values are shared, as the sender decided.
     pub shared_values: bool,
     /// The receiver's filter, if it was made in advance.
-    pub filter: Option<(Facts, Agreed)>,
+    pub filter: Option<(FilterFacts, Agreed)>,
     /// How fast the receiver and the sender compute, as they say.
     pub speeds: [Option<Speeds>; 2],
     /// From our first message to the answer to it.
@@ -253,7 +253,7 @@ pub(super) fn meet(
             "our set of {our_size} items is more than this version supports ({MAX_SET}). Split it"
         )));
     }
-    let ours = Letter::new(hello, rng.bytes());
+    let ours = WireHello::new(hello, rng.bytes());
     let our_bytes = ours.to_bytes()?;
     let channel = &mut connection.channel;
     let start = Instant::now();
@@ -304,9 +304,9 @@ pub(super) fn meet(
 fn filter(
     connection: &Connection,
     hello: &Hello,
-    theirs: &Letter,
+    theirs: &WireHello,
     candidates: &[Choice],
-) -> Result<Option<(Facts, Agreed)>> {
+) -> Result<Option<(FilterFacts, Agreed)>> {
     let theirs = theirs.filter()?;
     let (receiver, sender, fingerprint) = match hello.role {
         Role::Receiver => (&hello.filter, &theirs, connection.our),
@@ -333,15 +333,15 @@ fn filter(
 }
 
 /// Exchanges the hellos. Returns the other one as it came, and as it reads.
-pub(super) fn hellos(channel: &mut Channel, ours: &[u8]) -> Result<(Vec<u8>, Letter)> {
+pub(super) fn hellos(channel: &mut Channel, ours: &[u8]) -> Result<(Vec<u8>, WireHello)> {
     channel.tx.send_bytes(HELLO, ours)?;
     let bytes = channel.rx.recv_bounded(HELLO, MAX_HELLO)?;
-    let theirs = Letter::from_bytes(&bytes)?;
+    let theirs = WireHello::from_bytes(&bytes)?;
     Ok((bytes, theirs))
 }
 
 /// Sends our size, the first fact about our data, and returns the peer's.
-pub(super) fn tell_size(channel: &mut Channel, our_size: usize) -> Result<usize> {
+pub(super) fn exchange_sizes(channel: &mut Channel, our_size: usize) -> Result<usize> {
     channel.tx.send(SIZE, &[our_size as u64])?;
     let their_size = channel.rx.recv(SIZE, 1)?[0];
     match usize::try_from(their_size) {
@@ -396,7 +396,7 @@ pub(super) fn predict(channel: &mut Channel, ours: u64) -> Result<u64> {
 /// A hello as it is sent. Terms are sent as text, as they are displayed: they are only compared for equality.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Letter {
+pub(super) struct WireHello {
     role: String,
     pub(super) padded: bool,
     /// In share, of the sender: whether it shares values and not items.
@@ -415,10 +415,10 @@ pub(super) struct Letter {
     nonce: String,
 }
 
-impl Letter {
-    pub(super) fn new(hello: &Hello, nonce: [u8; 32]) -> Letter {
+impl WireHello {
+    pub(super) fn new(hello: &Hello, nonce: [u8; 32]) -> WireHello {
         let name = |choice: &Choice| (choice.protocol.name.into(), choice.group.into());
-        Letter {
+        WireHello {
             role: hello.role.name().into(),
             padded: hello.padded,
             shared_values: hello.terms.shared_values,
@@ -469,12 +469,12 @@ impl Letter {
     }
 
     /// The filter that it names.
-    fn filter(&self) -> Result<Option<Facts>> {
+    fn filter(&self) -> Result<Option<FilterFacts>> {
         let Some((digest, capacity, queries)) = &self.filter else { return Ok(None) };
         let digest = blake3::Hash::from_hex(digest);
         let digest = digest.map_err(|_| Error::misbehaves("its hello has a filter without a digest"))?;
         let [capacity, queries] = [capacity, queries].map(|n| usize::try_from(*n).unwrap_or(usize::MAX));
-        Ok(Some(Facts { digest: *digest.as_bytes(), capacity, queries }))
+        Ok(Some(FilterFacts { digest: *digest.as_bytes(), capacity, queries }))
     }
 
     pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
@@ -489,13 +489,13 @@ impl Letter {
         }
     }
 
-    fn from_bytes(bytes: &[u8]) -> Result<Letter> {
+    fn from_bytes(bytes: &[u8]) -> Result<WireHello> {
         let wrong =
             |what: &str| Error::misbehaves(format!("its hello does not fit this version ({})", shown(what)));
-        let letter: Letter = serde_json::from_slice(bytes).map_err(|e| wrong(&e.to_string()))?;
+        let wire: WireHello = serde_json::from_slice(bytes).map_err(|e| wrong(&e.to_string()))?;
         let digits = |c: u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
-        match letter.nonce.len() == 64 && letter.nonce.bytes().all(digits) {
-            true => Ok(letter),
+        match wire.nonce.len() == 64 && wire.nonce.bytes().all(digits) {
+            true => Ok(wire),
             false => Err(wrong("the nonce is not 64 hexadecimal digits")),
         }
     }
@@ -504,7 +504,7 @@ impl Letter {
 /// The terms in which the two hellos differ but must not. `role` is the one that the other party must have.
 pub(super) fn differences(
     ours: &Hello,
-    theirs: &Letter,
+    theirs: &WireHello,
     their_candidates: &[Choice],
     nothing_common: bool,
     role: Role,
@@ -564,7 +564,8 @@ pub(super) fn differences(
     let (receiver, sender) =
         if ours.role == Role::Receiver { (&ours.filter, &filter) } else { (&filter, &ours.filter) };
     if sender.is_some() && sender != receiver && differences.is_empty() {
-        let words = |facts: &Option<Facts>| facts.as_ref().map_or("none".into(), Facts::to_string);
+        let words =
+            |facts: &Option<FilterFacts>| facts.as_ref().map_or("none".into(), FilterFacts::to_string);
         let (ours, theirs) = (words(&ours.filter), words(&filter));
         let what = concat!("the receiver's filter (", setting!(filter), ")");
         differences.push(Difference::new(who, "filter", what, ours, theirs));

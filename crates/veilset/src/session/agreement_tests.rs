@@ -311,7 +311,7 @@ fn what_is_not_veilset_is_reported_as_such() {
 
 #[test]
 fn a_hello_that_is_not_one_is_the_peers_fault() {
-    let good = String::from_utf8(Letter::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap()).unwrap();
+    let good = String::from_utf8(WireHello::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap()).unwrap();
     let with = |from: &str, to: &str| {
         assert_ne!(good, good.replacen(from, to, 1), "{from}");
         good.replacen(from, to, 1).into_bytes()
@@ -392,7 +392,7 @@ fn tags(seen: &Shared) -> Vec<u16> {
 #[test]
 fn sizes_before_an_agreement_are_refused() {
     let size = (Message::new(3, "size"), vec![0; 32]);
-    let hello = Letter::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap();
+    let hello = WireHello::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap();
     for script in [
         vec![size.clone()],
         vec![(PREAMBLE, preamble(PROTOCOL_VERSION)), size.clone()],
@@ -406,10 +406,10 @@ fn sizes_before_an_agreement_are_refused() {
 
 #[test]
 fn the_peers_words_do_no_harm_to_a_terminal() {
-    let mut letter = Letter::new(&hello(Role::Sender), [9; 32]);
-    letter.terms[0].1 = format!("\u{1b}[2J\n\u{202e}{}", "x".repeat(2000));
-    letter.role = "\u{7}king".into();
-    let e = against(vec![(PREAMBLE, preamble(PROTOCOL_VERSION)), (HELLO, letter.to_bytes().unwrap())]);
+    let mut wire = WireHello::new(&hello(Role::Sender), [9; 32]);
+    wire.terms[0].1 = format!("\u{1b}[2J\n\u{202e}{}", "x".repeat(2000));
+    wire.role = "\u{7}king".into();
+    let e = against(vec![(PREAMBLE, preamble(PROTOCOL_VERSION)), (HELLO, wire.to_bytes().unwrap())]);
     let Error::Disagreement(differences) = &e else { panic!("{e:?}") };
     assert!(differences.len() == 2 && differences.iter().all(|d| d.theirs.len() < 300), "{e}");
     assert!(differences.iter().all(|d| d.theirs.chars().all(|c| c.is_ascii_graphic() || c == ' ')), "{e}");
@@ -417,7 +417,7 @@ fn the_peers_words_do_no_harm_to_a_terminal() {
 
 #[test]
 fn sizes_beyond_the_limit_are_refused_on_either_side() {
-    let good = Letter::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap();
+    let good = WireHello::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap();
     let size = |n: u64| (Message::new(3, "size"), n.to_le_bytes().to_vec());
     for n in [MAX_SET as u64 + 1, u64::MAX] {
         let e = against(vec![(PREAMBLE, preamble(PROTOCOL_VERSION)), (HELLO, good.clone()), size(n)]);
@@ -433,8 +433,8 @@ fn sizes_beyond_the_limit_are_refused_on_either_side() {
 
 #[test]
 fn a_peer_that_leaves_or_repeats_us_is_an_error() {
-    let good = Letter::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap();
-    let ours = Letter::new(&hello(Role::Receiver), [9; 32]).to_bytes().unwrap();
+    let good = WireHello::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap();
+    let ours = WireHello::new(&hello(Role::Receiver), [9; 32]).to_bytes().unwrap();
     let script = [(PREAMBLE, preamble(PROTOCOL_VERSION)), (HELLO, good)];
     for n in 0..script.len() {
         let e = against(script[..n].to_vec());
@@ -522,15 +522,15 @@ fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
 /// The receiver's filter: its size is bounded, and it comes with a protocol that uses one.
 #[test]
 fn a_filter_that_cannot_be_is_the_peers_fault() {
-    let facts = |capacity, queries| Facts { digest: [7; 32], capacity, queries };
-    let say = |protocols: &[&'static Protocol], facts: Facts| {
+    let facts = |capacity, queries| FilterFacts { digest: [7; 32], capacity, queries };
+    let say = |protocols: &[&'static Protocol], facts: FilterFacts| {
         let candidates = protocols.iter().map(|protocol| Choice::of(protocol)).collect();
         let ours = Hello { candidates, ..testing::hello(&COUNT, Role::Sender) };
         let theirs = Hello { filter: Some(facts), role: Role::Receiver, ..ours.clone() };
         let [mut us, peer] = connections();
         let Channel { mut tx, rx, .. } = peer.channel;
         tx.send_bytes(PREAMBLE, &preamble(PROTOCOL_VERSION)).unwrap();
-        tx.send_bytes(HELLO, &Letter::new(&theirs, [9; 32]).to_bytes().unwrap()).unwrap();
+        tx.send_bytes(HELLO, &WireHello::new(&theirs, [9; 32]).to_bytes().unwrap()).unwrap();
         drop(tx);
         let met = meet(&mut us, &ours, 5, &mut Prng::from_seed(&[1; 32]));
         drop(rx);
@@ -558,14 +558,14 @@ fn absurd_speeds_are_refused() {
     type Change = dyn Fn(&mut (u64, Vec<u64>));
     const COUNT: usize = crate::work::Primitive::ALL.len();
     let good = Hello { speeds: Some(Speeds::built_in(2)), ..hello(Role::Sender) };
-    let letter = |change: &Change| {
-        let mut letter = Letter::new(&good, [9; 32]);
-        change(letter.speeds.as_mut().unwrap());
-        letter
+    let wire = |change: &Change| {
+        let mut wire = WireHello::new(&good, [9; 32]);
+        change(wire.speeds.as_mut().unwrap());
+        wire
     };
-    assert_eq!(letter(&|_| ()).speeds().unwrap(), good.speeds);
-    assert_eq!(Letter::new(&hello(Role::Sender), [9; 32]).speeds().unwrap(), None);
-    let most = letter(&|speeds| speeds.0 = 0xffff).speeds().unwrap();
+    assert_eq!(wire(&|_| ()).speeds().unwrap(), good.speeds);
+    assert_eq!(WireHello::new(&hello(Role::Sender), [9; 32]).speeds().unwrap(), None);
+    let most = wire(&|speeds| speeds.0 = 0xffff).speeds().unwrap();
     assert_eq!(most.map(|speeds| speeds.threads), Some(0xffff));
     let changes: [&Change; 8] = [
         &|speeds| speeds.0 = 0,
@@ -579,8 +579,7 @@ fn absurd_speeds_are_refused() {
         &|speeds| speeds.1.clear(),
     ];
     for (i, change) in changes.into_iter().enumerate() {
-        let script =
-            vec![(PREAMBLE, preamble(PROTOCOL_VERSION)), (HELLO, letter(change).to_bytes().unwrap())];
+        let script = vec![(PREAMBLE, preamble(PROTOCOL_VERSION)), (HELLO, wire(change).to_bytes().unwrap())];
         let e = against(script);
         assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{i}: {e:?}");
         assert!(e.to_string().contains("speeds that no machine has"), "{i}: {e}");
@@ -591,13 +590,13 @@ fn absurd_speeds_are_refused() {
 #[test]
 fn what_a_peer_made_a_parser_say_is_spelled_by_no_front_end() {
     let mut hello: serde_json::Value =
-        serde_json::from_slice(&Letter::new(&hello(Role::Sender), [0; 32]).to_bytes().unwrap()).unwrap();
+        serde_json::from_slice(&WireHello::new(&hello(Role::Sender), [0; 32]).to_bytes().unwrap()).unwrap();
     hello.as_object_mut().unwrap().remove("role");
-    let e = Letter::from_bytes(&serde_json::to_vec(&hello).unwrap()).err().unwrap();
+    let e = WireHello::from_bytes(&serde_json::to_vec(&hello).unwrap()).err().unwrap();
     let spelled = crate::spelling::spell(&e.marked(), |named| format!("<{named:?}>"));
     assert!(spelled.contains("(missing field `role`"), "{spelled}");
     // A name that is marked as only ours are.
-    let mut forged = Letter::new(&self::hello(Role::Sender), [0; 32]);
+    let mut forged = WireHello::new(&self::hello(Role::Sender), [0; 32]);
     forged.candidates = vec![(crate::spelling::KEY.to_string(), "`key`".into())];
     let e = forged.candidates().err().unwrap();
     let spelled = crate::spelling::spell(&e.marked(), |named| format!("<{named:?}>"));

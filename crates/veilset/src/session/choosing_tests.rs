@@ -9,7 +9,7 @@ use crate::operations::{INTERSECT, Learned, Operation, UNION};
 use crate::planner;
 use crate::protocols::{CM20, CWPRF, DH_PSI, OSN, VOLE};
 use crate::rng::Prng;
-use crate::session::run::{Outcome, Request, run};
+use crate::session::run::{Request, RunOutcome, run};
 use crate::testing::{SEEDS, Shared, peer, proposal, split_frames, told};
 
 /// Sets of these sizes with as many items in common.
@@ -27,7 +27,7 @@ fn plans(operation: &'static Operation) -> Vec<Choice> {
 }
 
 /// What both learned, and what the receiver got.
-fn both(receiver: &Request, sender: &Request, link: Option<Network>) -> ([Outcome; 2], Shared) {
+fn both(receiver: &Request, sender: &Request, link: Option<Network>) -> ([RunOutcome; 2], Shared) {
     let (mut a, b) = Channel::pair();
     let seen = Shared::default();
     a.record(crate::channel::Recording::to_writer(seen.clone()));

@@ -17,7 +17,7 @@ fn padded(
     (y, x): (&ItemSet, &ItemSet),
     pad: [Option<usize>; 2],
     (payload, both): (bool, bool),
-) -> [Outcome; 2] {
+) -> [RunOutcome; 2] {
     let columns = ["note".to_string()];
     let values = vec![5; x.len()];
     let payloads: Items = (0..x.len()).map(|i| encoded(&format!("note {i}"))).collect();

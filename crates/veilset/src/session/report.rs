@@ -1,6 +1,6 @@
 //! The report of a run, for people and as JSON with stable names.
 
-use super::run::{Outcome, Request};
+use super::run::{Request, RunOutcome};
 use super::words::{When, of_several};
 use super::{Parties, Party, Term};
 use crate::channel::{MessageBytes, StageTime};
@@ -146,7 +146,7 @@ pub struct Numbers {
 impl Report {
     /// The report of a run of `request`, given its outcome and how many seconds it took.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
-    pub fn new(request: &Request, outcome: &Outcome, seconds: f64) -> Result<Report> {
+    pub fn new(request: &Request, outcome: &RunOutcome, seconds: f64) -> Result<Report> {
         let result = numbers(request, outcome)?;
         let mut report = Report {
             time: rfc3339(outcome.began),
@@ -457,7 +457,7 @@ struct MessageFields {
 const EVERYTHING_ELSE: &str = "everything else: TLS and its handshake, heartbeats";
 
 /// The bytes of all messages, and those of none.
-fn all_bytes(outcome: &Outcome) -> Vec<MessageBytes> {
+fn all_bytes(outcome: &RunOutcome) -> Vec<MessageBytes> {
     let mut all = outcome.messages.clone();
     let (sent, received) = outcome.bytes;
     let left = |all_bytes: u64, of: fn(&MessageBytes) -> u64| all_bytes.checked_sub(all.iter().map(of).sum());
@@ -468,7 +468,7 @@ fn all_bytes(outcome: &Outcome) -> Vec<MessageBytes> {
 }
 
 /// The result, in numbers.
-fn numbers(request: &Request, outcome: &Outcome) -> Result<Numbers> {
+fn numbers(request: &Request, outcome: &RunOutcome) -> Result<Numbers> {
     let none = Numbers::default();
     if request.parties.is_some() {
         return Ok(match &outcome.learned {
@@ -527,7 +527,7 @@ fn numbers(request: &Request, outcome: &Outcome) -> Result<Numbers> {
 }
 
 /// What this party learned, in one line.
-fn summary(request: &Request, outcome: &Outcome, result: &Numbers) -> String {
+fn summary(request: &Request, outcome: &RunOutcome, result: &Numbers) -> String {
     let s = |n: usize| if n == 1 { "" } else { "s" };
     let ours = request.set.len();
     let matches = result.matches.unwrap_or(0);
@@ -570,7 +570,7 @@ fn summary(request: &Request, outcome: &Outcome, result: &Numbers) -> String {
 }
 
 /// A hint for a result without matches, where matches were possible.
-fn hint(request: &Request, outcome: &Outcome, result: &Numbers) -> Option<&'static str> {
+fn hint(request: &Request, outcome: &RunOutcome, result: &Numbers) -> Option<&'static str> {
     let possible = !request.set.is_empty() && outcome.parties.iter().all(|party| party.announced.size > 0);
     // The normalisations that leave text as it is.
     let as_it_is = ["none", "utf8"].contains(&request.normalisation);
@@ -596,7 +596,7 @@ fn hint(request: &Request, outcome: &Outcome, result: &Numbers) -> Option<&'stat
 }
 
 /// What each party learned, in sentences.
-fn sentences(request: &Request, outcome: &Outcome, result: &Numbers) -> Vec<String> {
+fn sentences(request: &Request, outcome: &RunOutcome, result: &Numbers) -> Vec<String> {
     let terms = request.terms();
     let announced = Announced { size: request.announced(), padded: request.pad_to.is_some() };
     let peer = outcome.parties.peer().announced;

@@ -14,8 +14,8 @@ fn terms() -> Vec<Term> {
     [("normalisation", "utf8, trim"), ("key_columns", "1")].map(term).into()
 }
 
-fn outcome(learned: Learned, parties: impl Into<Parties>) -> Outcome {
-    Outcome {
+fn outcome(learned: Learned, parties: impl Into<Parties>) -> RunOutcome {
+    RunOutcome {
         learned,
         session_id: SessionId::of([7; 32]),
         choice: Choice::of(&CWPRF),
@@ -199,7 +199,7 @@ fn the_text_says_why_this_protocol() {
     let set: ItemSet = ["a", "b"].iter().collect();
     let request = Request::new(&COUNT, Role::Receiver, &set);
     let lines = |why: Option<&str>| {
-        let outcome = Outcome { why: why.map(Into::into), ..outcome(Learned::Matches(1), peer(5, false)) };
+        let outcome = RunOutcome { why: why.map(Into::into), ..outcome(Learned::Matches(1), peer(5, false)) };
         let report = Report::new(&request, &outcome, 0.5).unwrap();
         assert_eq!(report.picked.as_deref(), why);
         report.to_text().lines().skip(1).take(2).map(String::from).collect::<Vec<_>>()

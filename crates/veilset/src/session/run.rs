@@ -3,12 +3,12 @@
 pub use super::request::{Prepared, Request};
 
 use super::Term;
-use super::agreement::{go, meet, predict, tell_size};
+use super::agreement::{exchange_sizes, go, meet, predict};
 use super::choosing::choose;
 use super::request::Ours;
 use super::stages::{AGREEING, CONFIRMING, OPENING, SETUP};
 use super::{Approval, Hello, Parties, Party, Proposal, confirm, several};
-use crate::artefact::filter::Facts;
+use crate::artefact::filter::FilterFacts;
 use crate::channel::{Account, MessageBytes, Network, StageTime};
 use crate::context::Context;
 use crate::course::Course;
@@ -30,7 +30,7 @@ use std::time::SystemTime;
 /// The outcome of a run.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct RunOutcome {
     /// What we learned.
     pub learned: Learned,
     /// The session's id.
@@ -62,7 +62,7 @@ pub struct Outcome {
 ///
 /// # Errors
 /// Those of [`Request::prepare`] and [`run_if`].
-pub fn run(connected: impl Into<Connected>, request: &Request, rng: &mut Prng) -> Result<Outcome> {
+pub fn run(connected: impl Into<Connected>, request: &Request, rng: &mut Prng) -> Result<RunOutcome> {
     let prepared = request.prepare(rng)?;
     run_if(connected, prepared, &mut (), rng)
 }
@@ -78,7 +78,7 @@ pub fn run_if(
     prepared: Prepared,
     approval: &mut dyn Approval,
     rng: &mut Prng,
-) -> Result<Outcome> {
+) -> Result<RunOutcome> {
     let few = prepared.request().announces_few();
     let ran = match connected.into() {
         Connected::Peer(connection) => run_of_two(*connection, prepared, approval, rng),
@@ -104,7 +104,7 @@ fn run_of_two(
     prepared: Prepared,
     approval: &mut dyn Approval,
     rng: &mut Prng,
-) -> Result<Outcome> {
+) -> Result<RunOutcome> {
     let began = SystemTime::now();
     let (wire, account, our) =
         (connection.wire.clone(), connection.channel.account().clone(), connection.our);
@@ -170,7 +170,7 @@ fn run_of_two(
     let Proposal { choice, why, parties, .. } = proposal;
     let bytes = (wire.sent(), wire.received());
     let (messages, stages) = (Account::messages([&account]), account.stages());
-    Ok(Outcome {
+    Ok(RunOutcome {
         learned,
         session_id,
         choice,
@@ -311,7 +311,7 @@ fn approved(
     let theirs = met.theirs.clone();
     let mut proposal = Proposal { session_id, hello, choice, theirs, why, job, seat: None, ours, parties };
     let channel = &mut connection.channel;
-    let sized = tell_size(channel, ours.size).and_then(|their_size| {
+    let sized = exchange_sizes(channel, ours.size).and_then(|their_size| {
         let peer = proposal.parties.peer_mut();
         peer.announced.size = their_size;
         // What comes to us, and what we look up, follows from the capacity.
@@ -363,7 +363,7 @@ fn within_limits(proposal: &Proposal) -> Result<()> {
         )));
     }
     protocol.check_sizes(deal.operation, [n_receiver, n_sender]).map_err(Error::refused)?;
-    let Some(Facts { capacity, queries, .. }) = proposal.hello.filter else { return Ok(()) };
+    let Some(FilterFacts { capacity, queries, .. }) = proposal.hello.filter else { return Ok(()) };
     if n_receiver > capacity {
         return Err(Error::refused(format!(
             "the receiver has {n_receiver} items, and its filter is for {capacity}. Use a filter that was made with a \

@@ -96,7 +96,7 @@ fn run_with(
     cheat: &Request,
     tag: u8,
     at: Option<usize>,
-) -> (Result<Outcome>, (Vec<u8>, String)) {
+) -> (Result<RunOutcome>, (Vec<u8>, String)) {
     let (ours, theirs) = Channel::pair();
     let sees = Shared::default();
     std::thread::scope(|s| {
@@ -225,7 +225,7 @@ fn of_every_run_that_ends_after_our_size_was_sent_somebody_hears() {
                 let mut peer = connection(theirs);
                 meet(&mut peer, &hello, 5, &mut Prng::from_seed(&SEEDS[1])).unwrap();
                 if let Some(size) = size {
-                    let _ = tell_size(&mut peer.channel, size);
+                    let _ = exchange_sizes(&mut peer.channel, size);
                 }
             });
             let rng = &mut Prng::from_seed(&SEEDS[0]);
@@ -581,7 +581,7 @@ fn the_receiver_chooses_among_several_protocols() {
         }
         assert_eq!(ours.session_id, there.session_id);
         // What one sends, the other receives.
-        let mirrored = |outcome: &Outcome| {
+        let mirrored = |outcome: &RunOutcome| {
             let all = outcome.messages.iter().map(|m| (m.name, m.sent, m.received));
             all.collect::<std::collections::BTreeSet<_>>()
         };
@@ -617,7 +617,7 @@ fn every_candidate_is_checked() {
 #[test]
 fn sets_that_are_larger_than_the_filter_is_for_are_refused() {
     let limits = |n_y: usize, n_x: usize, role: Role| {
-        let facts = Facts { digest: [7; 32], capacity: 10, queries: 20 };
+        let facts = FilterFacts { digest: [7; 32], capacity: 10, queries: 20 };
         let hello = Hello { filter: Some(facts), ..crate::testing::hello(&COUNT, role) };
         let (ours, theirs) = if role == Role::Receiver { (n_y, n_x) } else { (n_x, n_y) };
         let proposal = crate::testing::proposal(hello, ours, crate::testing::peer(theirs, false));

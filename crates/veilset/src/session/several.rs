@@ -13,10 +13,10 @@
 //! A party does each step with all others at once ([`Mesh`]). The session of all is a hash of what each has said. The
 //! session of two of them follows from it and from the secret of their connection.
 
-use super::agreement::{Letter, differences, go, hellos, part, predict, tell_size};
+use super::agreement::{WireHello, differences, exchange_sizes, go, hellos, part, predict};
 use super::estimate::Estimate;
 use super::party::number;
-use super::run::{Checked, Outcome, Prepared, Request, too_large};
+use super::run::{Checked, Prepared, Request, RunOutcome, too_large};
 use super::stages::{AGREEING, COMPUTING, CONFIRMING, OPENING};
 use super::{Approval, Hello, Parties, Party, Proposal, confirm};
 use crate::channel::{Account, Channel, Mesh, Message, PROTOCOL_VERSION, WireCount};
@@ -41,7 +41,7 @@ const TRANSCRIPT: Message<[u8; 32]> = Message::new(11, "to all  hash of what all
 const PATIENCE: u32 = 20;
 
 /// Our connections, and what is known of their other ends, ordered by seat.
-struct Gathering {
+struct Handshake {
     mesh: Mesh,
     others: Vec<Other>,
     /// Our fingerprint; `None` without TLS.
@@ -68,20 +68,20 @@ pub(super) fn run_if(
     prepared: Prepared,
     approval: &mut dyn Approval,
     rng: &mut Prng,
-) -> Result<Outcome> {
+) -> Result<RunOutcome> {
     let began = SystemTime::now();
     let Prepared { request, set, .. } = prepared;
     let set = set.whole()?;
-    let mut gathering = Gathering::new(connections, &request)?;
-    let done = gathering.approved(&request, false, approval, rng).and_then(|proposal| {
+    let mut handshake = Handshake::new(connections, &request)?;
+    let done = handshake.approved(&request, false, approval, rng).and_then(|proposal| {
         approval.begins(&proposal)?;
-        gathering.be_patient(&proposal, &request)?;
+        handshake.be_patient(&proposal, &request)?;
         let task = request.task(&proposal, &set, None);
-        gathering.clock.begin(COMPUTING);
-        let (sealed, confirmed) = gathering.compute(&proposal, &task, &request, rng)?;
+        handshake.clock.begin(COMPUTING);
+        let (sealed, confirmed) = handshake.compute(&proposal, &task, &request, rng)?;
         Ok((proposal, sealed, confirmed))
     });
-    let Gathering { mesh, others, our, clock, .. } = gathering;
+    let Handshake { mesh, others, our, clock, .. } = handshake;
     let (proposal, sealed, confirmed) = mesh.finish(done)?;
     clock.begin(OPENING);
     let learned = sealed.open(confirmed)?;
@@ -91,7 +91,7 @@ pub(super) fn run_if(
     let bytes = (wires.clone().map(WireCount::sent).sum(), wires.map(WireCount::received).sum());
     let (messages, stages) = (Account::messages(others.iter().map(|other| &other.account)), clock.stages());
     let (why, prepared) = (None, false);
-    Ok(Outcome {
+    Ok(RunOutcome {
         learned,
         session_id,
         choice,
@@ -115,18 +115,18 @@ pub(super) fn check(
     milliseconds: &dyn Fn(&Proposal) -> Result<u64>,
     rng: &mut Prng,
 ) -> Result<Checked> {
-    let mut gathering = Gathering::new(connections, request)?;
-    let checked = gathering.approved(request, true, approval, rng).and_then(|proposal| {
+    let mut handshake = Handshake::new(connections, request)?;
+    let checked = handshake.approved(request, true, approval, rng).and_then(|proposal| {
         let ours = milliseconds(&proposal)?;
-        let their_milliseconds = gathering.mesh.each(|_, channel| predict(channel, ours))?;
+        let their_milliseconds = handshake.mesh.each(|_, channel| predict(channel, ours))?;
         Ok(Checked { proposal, their_milliseconds })
     });
-    gathering.mesh.finish(checked)
+    handshake.mesh.finish(checked)
 }
 
-impl Gathering {
+impl Handshake {
     /// Refuses connections that are not those to the parties of the request.
-    fn new(connections: Vec<Connection>, request: &Request) -> Result<Gathering> {
+    fn new(connections: Vec<Connection>, request: &Request) -> Result<Handshake> {
         let Some(me) = request.parties else {
             return Err(Error::Bug("a run of two parties over several connections".into()));
         };
@@ -147,7 +147,7 @@ impl Gathering {
         let mesh = Mesh::new(me.own().seat(), links)?;
         let (seat, clock) = (me.own().seat(), Account::default());
         clock.begin(AGREEING);
-        Ok(Gathering { mesh, others, our, seat, pairs: Vec::new(), clock })
+        Ok(Handshake { mesh, others, our, seat, pairs: Vec::new(), clock })
     }
 
     /// Agrees on the run, and returns when all parties allow it.
@@ -206,7 +206,7 @@ impl Gathering {
     }
 
     /// The other parties, of which the sizes are not known yet.
-    fn parties(&self, request: &Request, theirs: &[Said]) -> Result<Parties> {
+    fn parties(&self, request: &Request, theirs: &[HelloBytes]) -> Result<Parties> {
         let members = request.parties.into_iter().flat_map(Me::others);
         let mut all = members.zip(&self.others).zip(theirs).map(|((member, other), said)| Party {
             seat: member.seat(),
@@ -223,10 +223,10 @@ impl Gathering {
         &mut self,
         request: &Request,
         proposal: &mut Proposal,
-        (said, theirs): (&Said, &[Said]),
+        (said, theirs): (&HelloBytes, &[HelloBytes]),
     ) -> Result<()> {
         let ours = proposal.ours.size;
-        let sizes = self.mesh.each(|_, channel| tell_size(channel, ours))?;
+        let sizes = self.mesh.each(|_, channel| exchange_sizes(channel, ours))?;
         for (party, size) in proposal.parties.iter_mut().zip(&sizes) {
             party.announced.size = *size;
         }
@@ -285,7 +285,7 @@ impl Gathering {
 }
 
 /// What another party of a run of several has said of itself.
-struct Said {
+struct HelloBytes {
     /// Its hello as it came.
     hello: Vec<u8>,
     /// Whether it pads its set.
@@ -293,8 +293,8 @@ struct Said {
 }
 
 /// Our own words in a run of several: the hello, with a nonce, as it is sent to all others.
-fn words(hello: &Hello, rng: &mut Prng) -> Result<Said> {
-    Ok(Said { hello: Letter::new(hello, rng.bytes()).to_bytes()?, padded: hello.padded })
+fn words(hello: &Hello, rng: &mut Prng) -> Result<HelloBytes> {
+    Ok(HelloBytes { hello: WireHello::new(hello, rng.bytes()).to_bytes()?, padded: hello.padded })
 }
 
 /// Compares everything in `hello`, of which `ours` is what we say to all, with what another party of a run of several
@@ -302,23 +302,23 @@ fn words(hello: &Hello, rng: &mut Prng) -> Result<Said> {
 fn meet_one(
     channel: &mut Channel,
     hello: &Hello,
-    ours: &Said,
+    ours: &HelloBytes,
     who: Seat,
     leads: bool,
-) -> Result<(Said, Vec<Difference>)> {
+) -> Result<(HelloBytes, Vec<Difference>)> {
     let (bytes, theirs) = hellos(channel, &ours.hello)?;
     let candidates = theirs.candidates()?;
     let common = hello.candidates.iter().any(|choice| candidates.contains(choice));
     let role = Role::of_several(leads);
     let mut differences = differences(hello, &theirs, &candidates, !common, role)?;
     differences.iter_mut().for_each(|difference| difference.who = who);
-    Ok((Said { hello: bytes, padded: theirs.padded }, differences))
+    Ok((HelloBytes { hello: bytes, padded: theirs.padded }, differences))
 }
 
 /// The session's id of a run of several: a hash of what each party has said, who it is, and the size that it announced,
 /// in the order of the parties, and of the choice.
 fn session_of_several<'s>(
-    parties: impl ExactSizeIterator<Item = (&'s Said, Option<Fingerprint>, usize)>,
+    parties: impl ExactSizeIterator<Item = (&'s HelloBytes, Option<Fingerprint>, usize)>,
     choice: Choice,
 ) -> SessionId {
     let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id, several parties");

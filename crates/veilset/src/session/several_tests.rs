@@ -109,7 +109,7 @@ fn items_of_the_leader_may_be_longer_than_a_row() {
 /// Nobody gets a session of its own, and two runs share none.
 #[test]
 fn sessions_follow_from_what_all_have_said_and_from_the_secrets_of_the_connections() {
-    let said = |hello: &[u8]| Said { hello: hello.to_vec(), padded: false };
+    let said = |hello: &[u8]| HelloBytes { hello: hello.to_vec(), padded: false };
     let choice = Choice::of(&MPSI);
     let of = |hellos: [&[u8]; 2], sizes: [usize; 2]| {
         let said = hellos.map(said);
@@ -138,8 +138,8 @@ fn a_session_of_several_binds_who_the_parties_are_and_what_was_chosen() {
         Some(Fingerprint::of_public_key(key))
     }
     let of = |told: &[Told], choice: Choice| {
-        let said: Vec<Said> =
-            told.iter().map(|told| Said { hello: told.0.to_vec(), padded: false }).collect();
+        let said: Vec<HelloBytes> =
+            told.iter().map(|told| HelloBytes { hello: told.0.to_vec(), padded: false }).collect();
         let all: Vec<_> = said.iter().zip(told).map(|(said, told)| (said, told.1, told.2)).collect();
         *session_of_several(all.into_iter(), choice).as_bytes()
     };
@@ -170,7 +170,7 @@ fn connections_that_are_not_those_to_the_parties_are_a_bug() {
     let refused = |change: fn(&mut Vec<Connection>)| {
         let mut connections = in_memory(mes[0].roster()).swap_remove(0);
         change(&mut connections);
-        Gathering::new(connections, &request(&COUNT, &mes[0], &set)).err()
+        Handshake::new(connections, &request(&COUNT, &mes[0], &set)).err()
     };
     let listed: fn(&mut Vec<Connection>) =
         |connections| connections[0].peer = Some(Fingerprint::of_public_key(&[1]));
@@ -201,16 +201,16 @@ fn a_role_that_is_not_that_of_the_place_in_the_list_is_refused() {
             return run(connected, &request, &mut rng(me)).unwrap_err();
         }
         let Connected::Parties(connections) = connected else { panic!() };
-        let mut gathering = Gathering::new(connections, &request).unwrap();
+        let mut handshake = Handshake::new(connections, &request).unwrap();
         let (hello, mut lie) = (request.hello(false), request.hello(false));
         lie.role = Role::of_several(true);
         let said = words(&lie, &mut rng(me)).unwrap();
         let meet =
             |who, channel: &mut Channel| meet_one(channel, &hello, &said, who, who == seat(0)).map(drop);
-        let met = gathering.mesh.each(meet);
+        let met = handshake.mesh.each(meet);
         // It waits for what the others say to it.
-        let told = met.and_then(|_| gathering.mesh.each(|_, channel| tell_size(channel, 1)));
-        gathering.mesh.finish(told).unwrap_err()
+        let told = met.and_then(|_| handshake.mesh.each(|_, channel| exchange_sizes(channel, 1)));
+        handshake.mesh.finish(told).unwrap_err()
     });
     for error in &errors[..2] {
         assert!(error.fault().is_some(), "{error}");
@@ -268,16 +268,16 @@ fn a_party_that_tells_the_others_different_things_ends_the_run() {
             return run(connected, &request, &mut rng(me)).unwrap_err();
         }
         let Connected::Parties(connections) = connected else { panic!() };
-        let mut gathering = Gathering::new(connections, &request).unwrap();
+        let mut handshake = Handshake::new(connections, &request).unwrap();
         let hello = request.hello(false);
         let said = words(&hello, &mut rng(me)).unwrap();
         let step = |who, channel: &mut Channel| {
             meet_one(channel, &hello, &said, who, who == seat(0))?;
-            tell_size(channel, if who == seat(0) { 2 } else { 3 })
+            exchange_sizes(channel, if who == seat(0) { 2 } else { 3 })
         };
-        gathering.mesh.each(step).unwrap();
-        let error = gathering.mesh.each(|_, channel| same_session(channel, &SessionId::of([0; 32])));
-        gathering.mesh.finish(error).unwrap_err()
+        handshake.mesh.each(step).unwrap();
+        let error = handshake.mesh.each(|_, channel| same_session(channel, &SessionId::of([0; 32])));
+        handshake.mesh.finish(error).unwrap_err()
     });
     for error in &errors[..2] {
         assert!(error.fault().is_some(), "{error}");

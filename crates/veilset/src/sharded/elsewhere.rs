@@ -22,7 +22,7 @@ use crate::net::Identity;
 use crate::operations::Learned;
 use crate::operations::union::rows::New;
 use crate::party::data::Input;
-use crate::party::{Data, Facts, Keys, PartySpec};
+use crate::party::{Data, KeyedTable, PartySpec, TableFacts};
 use crate::secret::{Secret, Secrets};
 use crate::sharded::disk::{Form, Part};
 use crate::sharded::engine::RemoteSet;
@@ -111,7 +111,7 @@ impl<'a> Data<'a> {
     /// # Errors
     /// [`Error::Bug`] for data that are not in memory.
     pub fn sums(&self, keys: &[Secret<[u8; 32]>]) -> Result<Sums> {
-        let Facts { items, duplicates, profile, .. } = self.facts();
+        let TableFacts { items, duplicates, profile, .. } = self.facts();
         let request = self.request();
         let [for_log, for_job] = keys else {
             return Err(Error::Bug("there are two digests of a set".into()));
@@ -151,7 +151,7 @@ impl<'a> Data<'a> {
     /// # Errors
     /// [`Error::Usage`] for bytes of something else; [`Error::Peer`] for what the peer did wrong.
     pub fn text_keys_of(&self, learned: &[u8]) -> Result<Vec<usize>> {
-        let Keys { table, columns, .. } = &self.in_memory()?.keys;
+        let KeyedTable { table, columns, .. } = &self.in_memory()?.keys;
         Ok(match learned::of_bytes(learned)?.map_err(|error| error.by(Seat::PEER))? {
             Learned::New(New { items, .. }) | Learned::Union(items) => text_keys(table, columns, &items),
             _ => Vec::new(),

@@ -62,7 +62,7 @@ const PART: (&str, &str) = (".veilset-job-", ".part");
 /// The state at the beginning of a job.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Head {
+pub struct FolderHead {
     /// The id of the session in which the job began.
     pub session: [u8; 32],
     /// The key of its shards.
@@ -79,7 +79,7 @@ pub struct Head {
     pub theirs: (u64, bool),
 }
 
-impl Drop for Head {
+impl Drop for FolderHead {
     fn drop(&mut self) {
         self.key.zeroize();
     }
@@ -109,9 +109,9 @@ impl Attempts {
 }
 
 /// The folder of a job, which no other run on this machine uses.
-pub struct Folder {
+pub struct JobFolder {
     path: PathBuf,
-    head: Option<Head>,
+    head: Option<FolderHead>,
     kept: Vec<bool>,
     attempts: Attempts,
     log: File,
@@ -120,7 +120,7 @@ pub struct Folder {
 }
 
 /// A job that has not begun leaves nothing behind.
-impl Drop for Folder {
+impl Drop for JobFolder {
     fn drop(&mut self) {
         if !self.path.join(HEAD).exists() {
             let _ = std::fs::remove_file(self.path.join(ATTEMPTS));
@@ -131,14 +131,14 @@ impl Drop for Folder {
     }
 }
 
-impl Folder {
+impl JobFolder {
     /// Opens the folder of a job: a new one, or with `resume` one that has begun. All of its files are checked.
     ///
     /// # Errors
     /// [`Error::Usage`] for a folder that has a job already, or none, or other files, or is used by another run;
     /// [`Error::Refused`] for a job that cannot be resumed; [`Error::Input`] for files that were changed or belong to another
     /// identity; [`Error::Output`].
-    pub fn open(path: &Path, resume: bool, identity: &Identity) -> Result<Folder> {
+    pub fn open(path: &Path, resume: bool, identity: &Identity) -> Result<JobFolder> {
         let place = path.display();
         let failed = |e: io::Error| unusable(path, &e);
         let usage = |what: String| Err(Error::usage(what));
@@ -203,7 +203,7 @@ impl Folder {
             // Remains of a job that ended before it had a head.
             log.set_len(0).map_err(failed)?;
             remove(path, is_part).map_err(failed)?;
-            return Ok(Folder {
+            return Ok(JobFolder {
                 path: path.into(),
                 head: None,
                 kept: Vec::new(),
@@ -223,7 +223,7 @@ impl Folder {
         let attempts =
             text.lines().filter_map(begun).collect::<std::result::Result<_, _>>().map_err(damaged)?;
         let attempts = Attempts(Mutex::new(attempts));
-        let mut folder = Folder { path: path.into(), head: None, kept: Vec::new(), attempts, log, made };
+        let mut folder = JobFolder { path: path.into(), head: None, kept: Vec::new(), attempts, log, made };
         for shard in 0..head.shards {
             let there = folder.file(shard).exists();
             if there {
@@ -236,7 +236,7 @@ impl Folder {
     }
 
     /// The state at the beginning of the job; `None` if it has not begun.
-    pub fn head(&self) -> Option<&Head> {
+    pub fn head(&self) -> Option<&FolderHead> {
         self.head.as_ref()
     }
 
@@ -249,7 +249,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`Error::Output`].
-    pub fn begin(&self, head: &Head, identity: &Identity, rng: &mut Prng) -> Result<()> {
+    pub fn begin(&self, head: &FolderHead, identity: &Identity, rng: &mut Prng) -> Result<()> {
         // The capacity is reserved in full: a list that grows leaves copies of the key.
         let mut json = Zeroizing::new(Vec::with_capacity(LONGEST));
         serde_json::to_writer(&mut *json, head).map_err(|e| Error::bug(format!("a job is not JSON: {e}")))?;
@@ -298,7 +298,7 @@ impl Folder {
     }
 
     /// Checks the result of a shard. An error about the peer is not reported before the job is complete.
-    fn read(&self, shard: u32, head: &Head, identity: &Identity) -> Result<Result<Learned>> {
+    fn read(&self, shard: u32, head: &FolderHead, identity: &Identity) -> Result<Result<Learned>> {
         read_shard(&self.file(shard), (&head.session, shard), identity)
     }
 
@@ -425,7 +425,7 @@ fn remove(folder: &Path, ours: impl Fn(&OsStr) -> bool) -> io::Result<()> {
     ours.try_for_each(|entry| std::fs::remove_file(entry.path()))
 }
 
-fn read_head(path: &Path, identity: &Identity) -> Result<Head> {
+fn read_head(path: &Path, identity: &Identity) -> Result<FolderHead> {
     let mut from = Reader::open(path, &HEADED, identity)?;
     let length = u32::from_le_bytes(from.array()?) as usize;
     if length > LONGEST {
@@ -433,7 +433,7 @@ fn read_head(path: &Path, identity: &Identity) -> Result<Head> {
     }
     let mut json = Zeroizing::new(vec![0; length]);
     from.read(&mut json)?;
-    let head: Head = serde_json::from_slice(&json).map_err(|_| from.damaged())?;
+    let head: FolderHead = serde_json::from_slice(&json).map_err(|_| from.damaged())?;
     from.end()?;
     Ok(head)
 }

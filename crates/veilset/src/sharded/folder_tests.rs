@@ -6,8 +6,8 @@ use crate::testing::SEEDS;
 
 const SESSION: SessionId = SessionId::of([5; 32]);
 
-fn head() -> Head {
-    Head {
+fn head() -> FolderHead {
+    FolderHead {
         session: *SESSION.as_bytes(),
         key: [7; 32],
         shards: 4,
@@ -31,7 +31,7 @@ fn results() -> [Learned; 4] {
 /// A job with the results of all shards but the last.
 fn begun(path: &Path, identity: &Identity) {
     let rng = &mut Prng::from_seed(&SEEDS[0]);
-    let folder = Folder::open(path, false, identity).unwrap();
+    let folder = JobFolder::open(path, false, identity).unwrap();
     assert!(folder.head().is_none() && folder.kept().is_empty());
     folder.begin(&head(), identity, rng).unwrap();
     for (shard, learned) in (0..3).zip(&results()) {
@@ -47,7 +47,7 @@ fn what_a_job_keeps_is_there_when_it_goes_on() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("job");
     begun(&path, &identity);
-    let folder = Folder::open(&path, true, &identity).unwrap();
+    let folder = JobFolder::open(&path, true, &identity).unwrap();
     assert!(
         serde_json::to_string(folder.head().unwrap()).unwrap() == serde_json::to_string(&head()).unwrap()
     );
@@ -72,7 +72,7 @@ fn nothing_is_deleted_but_what_the_job_made() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("job");
     begun(&path, &identity);
-    let folder = Folder::open(&path, true, &identity).unwrap();
+    let folder = JobFolder::open(&path, true, &identity).unwrap();
     let inner = path.join("mine");
     std::fs::create_dir(&inner).unwrap();
     std::fs::write(inner.join("0000.shard"), "mine").unwrap();
@@ -94,7 +94,7 @@ fn nothing_is_deleted_but_what_the_job_made() {
 fn what_is_left_is_named_in_a_line() {
     let identity = Identity::generate().unwrap();
     let root = tempfile::tempdir().unwrap();
-    let folder = Folder::open(root.path(), false, &identity).unwrap();
+    let folder = JobFolder::open(root.path(), false, &identity).unwrap();
     (0..9).for_each(|i| std::fs::write(root.path().join(i.to_string()), "mine").unwrap());
     assert!(folder.leftover(4).delete().unwrap().unwrap().ends_with("it: 0, 1, 2, 3, 4 and 4 more"));
 }
@@ -109,7 +109,7 @@ fn a_link_to_a_folder_stays_and_nothing_secret_is_behind_it() {
     std::os::unix::fs::symlink(&there, &link).unwrap();
     for link in [link.clone(), root.path().join("link/")] {
         begun(&link, &identity);
-        let folder = Folder::open(&link, true, &identity).unwrap();
+        let folder = JobFolder::open(&link, true, &identity).unwrap();
         assert!(folder.leftover(4).delete().unwrap().is_some_and(|left| left.contains("link")));
         assert!(link.is_dir() && names(&there).is_empty());
     }
@@ -117,7 +117,7 @@ fn a_link_to_a_folder_stays_and_nothing_secret_is_behind_it() {
     std::fs::write(root.path().join("mine"), "mine").unwrap();
     std::os::unix::fs::symlink(root.path().join("mine"), there.join(".veilset-job-1.part")).unwrap();
     assert!(
-        matches!(Folder::open(&there, false, &identity), Err(Error::Usage(m)) if m.contains("other files"))
+        matches!(JobFolder::open(&there, false, &identity), Err(Error::Usage(m)) if m.contains("other files"))
     );
     assert_eq!(names(&there).len(), 1);
 }
@@ -132,15 +132,15 @@ fn a_job_that_was_killed_while_its_first_file_was_written_begins_anew() {
         left.iter().for_each(|name| std::fs::write(path.join(name), "\n1\n").unwrap());
         begun(&path, &identity);
         assert_eq!(names(&path), ["0000.shard", "0001.shard", "0002.shard", ATTEMPTS, HEAD], "{left:?}");
-        let folder = Folder::open(&path, true, &identity).unwrap();
+        let folder = JobFolder::open(&path, true, &identity).unwrap();
         assert_eq!(*folder.attempts.0.lock().unwrap(), [0, 1, 2], "{left:?}");
         assert_eq!(folder.leftover(4).delete().unwrap(), None);
     }
     // While a job runs, its part is not taken away.
-    let folder = Folder::open(&path, false, &identity).unwrap();
+    let folder = JobFolder::open(&path, false, &identity).unwrap();
     std::fs::write(path.join(".veilset-job-aB3.part"), "").unwrap();
     assert!(
-        matches!(Folder::open(&path, false, &identity), Err(Error::Usage(m)) if m.contains("another process"))
+        matches!(JobFolder::open(&path, false, &identity), Err(Error::Usage(m)) if m.contains("another process"))
     );
     assert_eq!(names(&path), [".veilset-job-aB3.part", ATTEMPTS]);
     drop(folder);
@@ -184,7 +184,7 @@ fn a_folder_that_was_there_before_is_closed_to_others_if_it_is_used() {
         let place = path.join(if list { ATTEMPTS } else { "other" });
         symlink(&mine, &place).unwrap();
         assert!(
-            matches!(Folder::open(&path, false, &identity).err(), Some(Error::Usage(m)) if m.contains("other files"))
+            matches!(JobFolder::open(&path, false, &identity).err(), Some(Error::Usage(m)) if m.contains("other files"))
         );
         remove_file(place).unwrap();
         assert_eq!((mode(), read(&mine).unwrap()), (0o755, b"mine".to_vec()));
@@ -198,24 +198,25 @@ fn a_folder_is_of_one_job_and_of_one_run_at_a_time() {
     let identity = Identity::generate().unwrap();
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("job");
-    let refused = |path: &Path, resume, word: &str| match Folder::open(path, resume, &identity).map(|_| ()) {
+    let refused = |path: &Path, resume, word: &str| match JobFolder::open(path, resume, &identity).map(|_| ())
+    {
         Err(Error::Usage(m)) => assert!(m.contains(word), "{m}"),
         other => panic!("{other:?}"),
     };
     refused(&path, true, "no job");
-    let folder = Folder::open(&path, false, &identity).unwrap();
+    let folder = JobFolder::open(&path, false, &identity).unwrap();
     refused(&path, false, "another process");
     drop(folder);
     assert!(!path.exists(), "a job that has not begun leaves its folder behind");
     begun(&path, &identity);
     refused(&path, false, "already");
-    let folder = Folder::open(&path, true, &identity).unwrap();
+    let folder = JobFolder::open(&path, true, &identity).unwrap();
     refused(&path, true, "another process");
     drop(folder);
     let mine = tempfile::tempdir().unwrap();
     std::fs::write(mine.path().join("mine.csv"), "a\n").unwrap();
     refused(mine.path(), false, "other files");
-    assert!(matches!(Folder::open(&root.path().join("no/job"), false, &identity), Err(Error::Output(_))));
+    assert!(matches!(JobFolder::open(&root.path().join("no/job"), false, &identity), Err(Error::Output(_))));
 }
 
 #[test]
@@ -224,7 +225,7 @@ fn what_was_changed_exchanged_or_is_of_another_identity_is_refused_and_what_is_m
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("job");
     begun(&path, &identity);
-    let open = || Folder::open(&path, true, &identity).map(|folder| folder.kept().to_vec());
+    let open = || JobFolder::open(&path, true, &identity).map(|folder| folder.kept().to_vec());
     let whole = |file: &Path| std::fs::read(file).unwrap();
     for name in ["job", "0001.shard"] {
         let file = path.join(name);
@@ -252,14 +253,14 @@ fn what_was_changed_exchanged_or_is_of_another_identity_is_refused_and_what_is_m
     // The same shard of another job.
     let other = root.path().join("other");
     let rng = &mut Prng::from_seed(&SEEDS[1]);
-    let folder = Folder::open(&other, false, &identity).unwrap();
+    let folder = JobFolder::open(&other, false, &identity).unwrap();
     folder.keep((&SessionId::of([6; 32]), 1), Ok(results()[1].clone()), &identity, rng).unwrap();
     std::fs::copy(other.join("0001.shard"), &first).unwrap();
     assert!(matches!(open(), Err(Error::Input(e)) if e.what.contains("job")));
     std::fs::remove_file(&first).unwrap();
     assert_eq!(open(), Ok(vec![true, false, true, false]));
     let stranger = Identity::generate().unwrap();
-    assert!(matches!(Folder::open(&path, true, &stranger), Err(Error::Input(_))));
+    assert!(matches!(JobFolder::open(&path, true, &stranger), Err(Error::Input(_))));
 }
 
 #[test]
@@ -269,9 +270,9 @@ fn a_shard_is_begun_a_few_times_only_and_its_list_is_whole() {
     let path = root.path().join("job");
     begun(&path, &identity);
     for _ in 0..MOST_ATTEMPTS {
-        Folder::open(&path, true, &identity).unwrap().attempt(3).unwrap();
+        JobFolder::open(&path, true, &identity).unwrap().attempt(3).unwrap();
     }
-    let folder = Folder::open(&path, true, &identity).unwrap();
+    let folder = JobFolder::open(&path, true, &identity).unwrap();
     assert!(matches!(folder.attempt(3), Err(Error::Refused(m)) if m.contains("begun 5 times")));
     // Other shards are counted separately.
     folder.attempt(2).unwrap();
@@ -280,11 +281,11 @@ fn a_shard_is_begun_a_few_times_only_and_its_list_is_whole() {
     let text = std::fs::read_to_string(&list).unwrap();
     // A line that was cut off does not run into the next.
     std::fs::write(&list, format!("{text}3")).unwrap();
-    Folder::open(&path, true, &identity).unwrap().attempt(1).unwrap();
+    JobFolder::open(&path, true, &identity).unwrap().attempt(1).unwrap();
     assert!(std::fs::read_to_string(&list).unwrap().ends_with(&format!("3\n{}\n", line(1))));
     let begun = |bytes: &[u8]| {
         std::fs::write(&list, bytes).unwrap();
-        let folder = Folder::open(&path, true, &identity)?;
+        let folder = JobFolder::open(&path, true, &identity)?;
         Ok(folder.attempts.0.lock().unwrap().clone())
     };
     assert_eq!(begun(format!("{text}000").as_bytes()), Ok(vec![0, 1, 2, 3, 3, 3, 3, 3, 2]));
@@ -300,7 +301,7 @@ fn a_shard_is_begun_a_few_times_only_and_its_list_is_whole() {
         }
     }
     std::fs::remove_file(&list).unwrap();
-    assert!(matches!(Folder::open(&path, true, &identity), Err(Error::Output(_))));
+    assert!(matches!(JobFolder::open(&path, true, &identity), Err(Error::Output(_))));
 }
 
 #[test]
@@ -310,12 +311,12 @@ fn what_a_peer_did_wrong_is_kept_and_told_only_with_the_result() {
     let path = root.path().join("job");
     begun(&path, &identity);
     let rng = &mut Prng::from_seed(&SEEDS[1]);
-    let folder = Folder::open(&path, true, &identity).unwrap();
+    let folder = JobFolder::open(&path, true, &identity).unwrap();
     let lie = Error::misbehaves_unseen("it lied");
     folder.keep((&SESSION, 3), Err(lie.clone()), &identity, rng).unwrap();
     assert!(folder.keep((&SESSION, 3), Err(Error::Cancelled), &identity, rng).is_err());
     drop(folder);
-    let folder = Folder::open(&path, true, &identity).unwrap();
+    let folder = JobFolder::open(&path, true, &identity).unwrap();
     assert_eq!(folder.kept(), [true; 4]);
     assert!(folder.take((&SESSION, 3), &identity) == Err(lie));
 }

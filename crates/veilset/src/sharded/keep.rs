@@ -10,7 +10,7 @@ use crate::rng::Prng;
 use crate::secret::Secret;
 use crate::session::Proposal;
 use crate::session::run::Request;
-use crate::sharded::folder::{Folder, Head, Leftover};
+use crate::sharded::folder::{FolderHead, JobFolder, Leftover};
 use crate::sharded::run::{Begun, Keep, Key};
 use crate::spelling::{PAD_TO, PEER, PROTOCOL, ROLE, SHARDS, plain};
 use std::path::Path;
@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Keeps the results of a job's shards in a folder.
 pub struct InFolder<'a> {
-    folder: Folder,
+    folder: JobFolder,
     shards: u32,
     identity: &'a Identity,
     rng: Mutex<Prng>,
@@ -34,7 +34,7 @@ impl Data<'_> {
     /// `peer` is the party that we expect.
     ///
     /// # Errors
-    /// Those of [`Folder::open`]; [`Error::Usage`] for a job that began with other options, another input or another peer.
+    /// Those of [`JobFolder::open`]; [`Error::Usage`] for a job that began with other options, another input or another peer.
     pub fn keep<'a>(
         &self,
         identity: Option<&'a Identity>,
@@ -48,7 +48,7 @@ impl Data<'_> {
             )));
         };
         let request = self.request();
-        let folder = Folder::open(path, *resume, identity)?;
+        let folder = JobFolder::open(path, *resume, identity)?;
         let (same, set) = (same(&request, peer), digest(&request, identity)?);
         let begun = folder
             .head()
@@ -96,7 +96,7 @@ pub(crate) fn message(position: u32, hash: &ItemHash, payload: &[u8], to: &mut V
 /// The job as it began, if it can go on so.
 fn begun(
     path: &Path,
-    head: &Head,
+    head: &FolderHead,
     kept: &[bool],
     (request, peer): (&Request<'_>, Option<Fingerprint>),
     (same, set): (&[(String, String)], [u8; 32]),
@@ -165,7 +165,7 @@ impl Keep for InFolder<'_> {
 
     fn begin(&self, proposal: &Proposal, key: &Key) -> Result<()> {
         let theirs = proposal.parties.peer().announced;
-        let head = Head {
+        let head = FolderHead {
             session: *proposal.session_id.as_bytes(),
             key: *key.bytes(),
             shards: proposal.hello.terms.shards,

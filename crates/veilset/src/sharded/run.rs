@@ -232,7 +232,7 @@ impl ShardedRun<'_> {
             let cut = set.cut(self.request.threads, number, |items, of| key.shards(items, number, of))?;
             let size = bound(self.proposal.ours.size, number);
             cut.sizes().iter().try_for_each(|&items| fits(items, size))?;
-            let ran = tell_kept(open.channel()?, &ran)?;
+            let ran = exchange_kept(open.channel()?, &ran)?;
             let lacking: Vec<u32> = (0..number).filter(|&shard| !ran[shard as usize]).collect();
             self.run_all((&cut, &key), size, &lacking, (open, rng), &mut || ())
         })?;
@@ -397,7 +397,7 @@ fn joined(thread: ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
 }
 
 /// Exchanges which results are kept. Returns which shards both sides have.
-pub(crate) fn tell_kept(channel: &mut Channel, ours: &[bool]) -> Result<Vec<bool>> {
+pub(crate) fn exchange_kept(channel: &mut Channel, ours: &[bool]) -> Result<Vec<bool>> {
     let bytes: Vec<u8> = ours.iter().map(|&kept| kept.into()).collect();
     channel.tx.send_bytes(KEPT, &bytes)?;
     let theirs = channel.rx.recv_bytes(KEPT, ours.len())?;

@@ -7,7 +7,7 @@ use crate::item::ItemSet;
 use crate::net::Connection;
 use crate::operations::{self, INTERSECT, SUM, Terms, UNION};
 use crate::protocols::{CWPRF, VOLE};
-use crate::session::run::{Outcome, run, run_if};
+use crate::session::run::{RunOutcome, run, run_if};
 use crate::session::stages::{AGREEING, CONFIRMING, OPENING};
 use crate::testing::{ANY_SESSION, Garble, SEEDS, Shared, overlapping, run_pair, split_frames, told};
 use crate::threads::Threads;
@@ -38,7 +38,7 @@ fn connection(channel: Channel) -> Connection {
     Connection { exporter: [3u8; 32].into(), ..Connection::unprotected(channel, WireCount::default()) }
 }
 
-fn run_both(receiver: &Request, sender: &Request) -> [Outcome; 2] {
+fn run_both(receiver: &Request, sender: &Request) -> [RunOutcome; 2] {
     let (ours, theirs) = Channel::pair();
     thread::scope(|s| {
         let theirs = s.spawn(|| run(connection(theirs), sender, &mut Prng::from_seed(&SEEDS[1])).unwrap());
@@ -375,7 +375,7 @@ impl Kept {
     }
 }
 
-fn run_kept(requests: [&Request; 2], kept: [&Kept; 2], seed: u8) -> [Result<Outcome>; 2] {
+fn run_kept(requests: [&Request; 2], kept: [&Kept; 2], seed: u8) -> [Result<RunOutcome>; 2] {
     let (ours, theirs) = Channel::pair();
     let side = |channel, request: &Request, kept, seed: u8| {
         let mut rng = Prng::from_seed(&[seed; 32]);
@@ -463,9 +463,9 @@ fn a_job_goes_on_with_the_same_job_of_the_same_peer_only() {
     // Nothing of these ran.
     assert!(ours.attempts.lock().unwrap().is_empty() && theirs.attempts.lock().unwrap().is_empty());
     for wrong in [&[2u8, 0, 0][..], &[0, 0], &[0, 0, 0, 0]] {
-        assert!(told(&[(14, wrong)], |cx| tell_kept(cx.ch, &[false; 3])).is_err(), "{wrong:?}");
+        assert!(told(&[(14, wrong)], |cx| exchange_kept(cx.ch, &[false; 3])).is_err(), "{wrong:?}");
     }
-    let told = told(&[(14, &[1, 1, 0, 0])], |cx| tell_kept(cx.ch, &[true, false, true, false]));
+    let told = told(&[(14, &[1, 1, 0, 0])], |cx| exchange_kept(cx.ch, &[true, false, true, false]));
     assert_eq!(told, Ok(vec![true, false, false, false]));
 }
 

@@ -43,7 +43,7 @@ use crate::sharded::disk::{Part, Source};
 use crate::sharded::engine::{Lanes, RemoteSet};
 use crate::sharded::learned;
 use crate::sharded::run::{
-    self as shards, Keep, Key, Open, ShardedRun, bound, fits, leaving, locked, tell_kept,
+    self as shards, Keep, Key, Open, ShardedRun, bound, exchange_kept, fits, leaving, locked,
 };
 use crate::spelling::INSECURE_PLAINTEXT;
 use crate::threads;
@@ -367,7 +367,7 @@ pub(crate) fn run<'s>(
         open.channel()?.account().begin(WORKERS);
         spread.workers.cut(key.bytes())?;
         let kept = Mutex::new(kept);
-        let mut both = tell_kept(open.channel()?, &locked(&kept))?;
+        let mut both = exchange_kept(open.channel()?, &locked(&kept))?;
         let mut fruitless = 0;
         for round in 0u32.. {
             let lacking: Vec<u32> = (0..job.number()).filter(|&shard| !both[shard as usize]).collect();
@@ -375,7 +375,7 @@ pub(crate) fn run<'s>(
                 break;
             }
             let failed = Round { job, spread, key: &key, number: round }.run(&lacking, open, &kept, rng)?;
-            let now = tell_kept(open.channel()?, &locked(&kept))?;
+            let now = exchange_kept(open.channel()?, &locked(&kept))?;
             fruitless = if grown(&both, &now)? { 0 } else { fruitless + 1 };
             if fruitless == FRUITLESS {
                 return Err(Error::refused(format!(

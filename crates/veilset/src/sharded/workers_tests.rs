@@ -4,7 +4,7 @@ use crate::item::{ItemSet, Items};
 use crate::net::Connection;
 use crate::operations::{INTERSECT, Operation, Role, Terms, UNION};
 use crate::protocols::{CWPRF, DH_PSI, Protocol, VOLE};
-use crate::session::run::{Outcome, run, run_if};
+use crate::session::run::{RunOutcome, run, run_if};
 use crate::session::stages::{AGREEING, OPENING, SETUP};
 use crate::sharded::engine::Workers;
 use crate::sharded::set::Set;
@@ -172,7 +172,7 @@ impl Workers for Arc<Crew> {
 }
 
 /// Those who agreed, over TLS.
-fn coordinate(crews: [&Arc<Crew>; 2]) -> [Result<Outcome>; 2] {
+fn coordinate(crews: [&Arc<Crew>; 2]) -> [Result<RunOutcome>; 2] {
     let identities = [(); 2].map(|()| Arc::new(Identity::generate().unwrap()));
     let [listens, connects] = places(1).map(|mut places| places.remove(0));
     let side = |crew: &Arc<Crew>, endpoint: Endpoint, own: usize| {

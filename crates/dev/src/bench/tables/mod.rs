@@ -31,7 +31,7 @@ use veilset::error::{Error, Result};
 use veilset::speed::Speeds;
 use veilset_app::STOPPED;
 use veilset_app::speeds::speeds;
-use veilset_cli::{print, sayer, signals, unwatched};
+use veilset_cli::{print, printer, signals, unwatched};
 
 /// What `--quick` leaves out is expected to take longer.
 const QUICK_SECONDS: f64 = 10.0;
@@ -49,7 +49,7 @@ pub fn run(a: &TablesArgs) -> Result<()> {
     let programs = programs(a.beside.as_deref())?;
     // Everything that is there is looked at before the first minute is spent.
     let mut all = load(&a.out, &papers, &machine)?;
-    let say = sayer(a.quiet);
+    let say = printer(a.quiet);
     let speeds = speeds(None, 1, &mut &say);
     let planned = Planned::of(a, &all, &speeds, &programs);
     let mut count = Count { left_out: planned.too_long, ..Count::default() };

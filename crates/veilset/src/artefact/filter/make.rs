@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 /// The contents of a filter, and how to make it.
 #[derive(Clone, Copy)]
-pub struct Draft<'a> {
+pub struct FilterDraft<'a> {
     /// Our set.
     pub set: &'a ItemSet,
     /// Number of key columns that make up an item.
@@ -46,7 +46,7 @@ pub struct Size {
     pub queries: usize,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> FilterDraft<'a> {
     fn hashed(&self) -> Hashed<'a> {
         self.threads.run(|| Hashed::new(self.set))
     }
@@ -96,7 +96,7 @@ impl Contents {
 /// [`Error::Usage`] for sizes and encryptions that no filter has; [`Error::Input`] if another filter was begun under this name,
 /// or another program is making it; [`Error::Output`]; and the errors of `step`.
 pub fn build(
-    draft: &Draft<'_>,
+    draft: &FilterDraft<'_>,
     Size { cipher, capacity, queries }: Size,
     identity: &Identity,
     (output, force): (&Path, bool),
@@ -162,7 +162,7 @@ pub fn build(
 /// more items than it has room for.
 pub fn update(
     path: &Path,
-    draft: &Draft<'_>,
+    draft: &FilterDraft<'_>,
     identity: &Identity,
     step: &dyn Fn(u64, u64) -> Result<()>,
     rng: &mut Prng,

@@ -24,7 +24,7 @@
 
 mod make;
 
-pub use make::{Draft, Size, build, update};
+pub use make::{FilterDraft, Size, build, update};
 
 use super::sealed::{Kind, MAGIC, Reader};
 use crate::ahe::Cipher;
@@ -64,7 +64,7 @@ const DIGEST: usize = 32;
 
 /// The facts about a filter made in advance that both parties of a run state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts {
+pub struct FilterFacts {
     /// The digest of its public part.
     pub digest: [u8; DIGEST],
     /// The most items that the filter can have.
@@ -73,7 +73,7 @@ pub struct Facts {
     pub queries: usize,
 }
 
-impl Facts {
+impl FilterFacts {
     /// Returns the size of the filter, in a time that a peer cannot make long.
     ///
     /// # Errors
@@ -90,9 +90,9 @@ impl Facts {
     }
 }
 
-impl fmt::Display for Facts {
+impl fmt::Display for FilterFacts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Facts { capacity, queries, .. } = self;
+        let FilterFacts { capacity, queries, .. } = self;
         let digest = blake3::Hash::from_bytes(self.digest).to_hex();
         write!(f, "{} (for {capacity} items and a partner's {queries})", &digest[..16])
     }
@@ -182,15 +182,15 @@ impl Head {
         Ok(self.filter().cells * Lengths::of(self.cipher)?.cell as u64)
     }
 
-    fn facts(&self, digest: [u8; DIGEST]) -> Facts {
-        Facts { digest, capacity: self.capacity, queries: self.queries }
+    fn facts(&self, digest: [u8; DIGEST]) -> FilterFacts {
+        FilterFacts { digest, capacity: self.capacity, queries: self.queries }
     }
 
     /// The head as far as it is known without the file.
     pub(crate) fn of_facts(
         (owner, cipher): (Fingerprint, &'static str),
         (normalisation, key_columns): (&str, usize),
-        &Facts { capacity, queries, .. }: &Facts,
+        &FilterFacts { capacity, queries, .. }: &FilterFacts,
     ) -> Head {
         let (normalisation, seed, key) = (normalisation.into(), [0; 32], vec![]);
         Head { owner, cipher, normalisation, key_columns, capacity, queries, seed, key }
@@ -260,7 +260,7 @@ impl Head {
         let normalisation = words()?;
         let mut size = || Ok(usize::try_from(number(from)?).unwrap_or(usize::MAX));
         let (key_columns, capacity, queries) = (size()?, size()?, size()?);
-        Facts { digest: [0; DIGEST], capacity, queries }.filter().map_err(|_| damaged())?;
+        FilterFacts { digest: [0; DIGEST], capacity, queries }.filter().map_err(|_| damaged())?;
         let seed = array(from)?;
         let length = Lengths::of(cipher)?.key;
         let key = bytes(from, length)?.filter(|key| key.len() == length).ok_or_else(damaged)?;
@@ -355,7 +355,7 @@ impl Owned {
     }
 
     /// Refuses keys that differ in form from this filter's.
-    fn check(&self, draft: &Draft<'_>) -> Result<()> {
+    fn check(&self, draft: &FilterDraft<'_>) -> Result<()> {
         let Head { normalisation, key_columns, .. } = &self.head;
         let other = |what: String| Err(self.file.other(what));
         if normalisation != draft.normalisation {
@@ -379,7 +379,7 @@ pub struct Opened {
     /// The public head of the filter.
     pub head: Head,
     /// The facts that both parties state.
-    pub facts: Facts,
+    pub facts: FilterFacts,
     pub(crate) stored: Stored,
 }
 
@@ -397,7 +397,7 @@ impl fmt::Debug for Opened {
 pub(crate) fn open(
     path: &Path,
     identity: &Identity,
-    draft: &Draft<'_>,
+    draft: &FilterDraft<'_>,
     items: &[ItemHash],
 ) -> Result<Opened> {
     let owned = Owned::open(path, identity)?;
@@ -517,7 +517,11 @@ fn read_all(mut cells: Box<dyn Cells>, head: &Head, step: &dyn Fn(usize) -> Resu
 }
 
 /// Passes all cells of an owner's file to `take`, and checks that they are the original ones.
-fn all_cells(owned: Owned, path: &Path, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<(Head, Facts)> {
+fn all_cells(
+    owned: Owned,
+    path: &Path,
+    take: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<(Head, FilterFacts)> {
     let Owned { mut file, head, .. } = owned;
     let (mut hasher, mut left) = (head.digest(), head.cell_bytes()?);
     let mut buffer = vec![0; 1 << 18];
@@ -550,7 +554,7 @@ pub fn export(
     identity: &Identity,
     output: &mut Destination,
     step: &dyn Fn(usize) -> Result<()>,
-) -> Result<Facts> {
+) -> Result<FilterFacts> {
     let owned = Owned::open(path, identity)?;
     let write = |output: &mut Destination, bytes: &[u8]| {
         output.writer().write_all(bytes).map_err(|e| output.unwritable(&e))?;
@@ -569,7 +573,7 @@ pub struct About {
     /// The public head of the filter.
     pub head: Head,
     /// The facts that both parties of a run state.
-    pub facts: Facts,
+    pub facts: FilterFacts,
     /// Number of items, for the owner only.
     pub items: Option<usize>,
 }

@@ -7,7 +7,7 @@ use crate::net::Connection;
 use crate::operations::{COUNT, INTERSECT, Learned, Operation, Role, Terms, UNION};
 use crate::protocols::{CWPRF, Choice, DC17};
 use crate::session::estimate::Estimate;
-use crate::session::run::{Outcome, Prepared, Request, check, run_if};
+use crate::session::run::{Prepared, Request, RunOutcome, check, run_if};
 use crate::speed::Speeds;
 use crate::testing::{SEEDS, Shared, split_frames};
 use crate::work::Primitive;
@@ -38,7 +38,7 @@ fn frames(seen: Shared) -> Frames {
 }
 
 /// Runs the prepared requests of both sides, receiver first.
-fn run_both(prepared: [Prepared<'_>; 2]) -> ([Result<Outcome>; 2], [Frames; 2]) {
+fn run_both(prepared: [Prepared<'_>; 2]) -> ([Result<RunOutcome>; 2], [Frames; 2]) {
     let ([ours, theirs], seen) = ends([&IDENTITY, &PEER]);
     let [receiver, sender] = prepared;
     let run = |end, prepared, i: usize| run_if(end, prepared, &mut (), &mut Prng::from_seed(&SEEDS[i]));
@@ -64,7 +64,7 @@ fn request<'a>(operation: &'static Operation, role: Role, set: &'a ItemSet, both
 }
 
 /// The result in comparable form.
-fn words(outcome: &Outcome) -> String {
+fn words(outcome: &RunOutcome) -> String {
     match &outcome.learned {
         Learned::Nothing => String::new(),
         Learned::Matching(m) => format!("{:?}", m.positions),

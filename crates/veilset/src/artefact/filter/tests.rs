@@ -22,8 +22,8 @@ fn items(from: usize, n: usize) -> ItemSet {
     (from..from + n).map(|i| format!("\u{3}{i:03}")).collect()
 }
 
-fn draft(set: &ItemSet) -> Draft<'_> {
-    Draft { set, key_columns: 1, normalisation: "none", threads: Threads::global() }
+fn draft(set: &ItemSet) -> FilterDraft<'_> {
+    FilterDraft { set, key_columns: 1, normalisation: "none", threads: Threads::global() }
 }
 
 fn of([capacity, queries]: [usize; 2]) -> Size {
@@ -46,7 +46,7 @@ impl Place {
     fn build_until(
         &self,
         name: &str,
-        draft: &Draft<'_>,
+        draft: &FilterDraft<'_>,
         size: [usize; 2],
         stop: u64,
     ) -> Result<(PathBuf, u64)> {
@@ -95,7 +95,7 @@ static IDENTITY_FILE: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     folder
 });
 
-fn open_ours(path: &Path, draft: &Draft<'_>) -> Result<Opened> {
+fn open_ours(path: &Path, draft: &FilterDraft<'_>) -> Result<Opened> {
     open(path, &IDENTITY, draft, Hashed::new(draft.set).own())
 }
 
@@ -196,8 +196,8 @@ fn an_interrupted_filter_is_gone_on_with() {
     // It is not taken for another set or size, or for other keys.
     let other = items(1, 300);
     let fewer = items(0, 299);
-    let trimmed = Draft { normalisation: "trim", ..draft(&set) };
-    let columns = Draft { key_columns: 2, ..draft(&set) };
+    let trimmed = FilterDraft { normalisation: "trim", ..draft(&set) };
+    let columns = FilterDraft { key_columns: 2, ..draft(&set) };
     for (draft, size) in [
         (draft(&other), size),
         (draft(&fewer), size),
@@ -356,8 +356,8 @@ fn a_filter_of_something_else_is_refused() {
     for (draft, words) in [
         (draft(&other), "of other keys than the input now has"),
         (draft(&fewer), "made of 5 keys, but the input has 4"),
-        (Draft { normalisation: "trim", ..draft(&set) }, "normalised as none, but this run has trim"),
-        (Draft { key_columns: 2, ..draft(&set) }, "made of 1 key columns, but this run has 2"),
+        (FilterDraft { normalisation: "trim", ..draft(&set) }, "normalised as none, but this run has trim"),
+        (FilterDraft { key_columns: 2, ..draft(&set) }, "made of 1 key columns, but this run has 2"),
     ] {
         let said = refused(open_ours(&path, &draft), &path);
         assert!(said.contains(words), "{said}");
@@ -435,9 +435,9 @@ fn sizes_that_no_filter_has_are_refused() {
     for (capacity, queries) in
         [(0, 1), (1, 0), (MOST_ITEMS + 1, 1), (1, MOST_ITEMS + 1), (usize::MAX, usize::MAX)]
     {
-        assert!(Facts { digest: [0; 32], capacity, queries }.filter().is_err());
+        assert!(FilterFacts { digest: [0; 32], capacity, queries }.filter().is_err());
     }
-    let facts = Facts { digest: [0xab; 32], capacity: 10, queries: 20 };
+    let facts = FilterFacts { digest: [0xab; 32], capacity: 10, queries: 20 };
     assert_eq!(facts.filter(), Ok(Filter::new(40, 10, 20)));
     assert_eq!(facts.to_string(), "abababababababab (for 10 items and a partner's 20)");
 }

@@ -1,7 +1,7 @@
 //! A request whose set is padded: the work that depends on our data, done before there is a peer.
 
 use super::Request;
-use crate::artefact::filter::{self, Draft};
+use crate::artefact::filter::{self, FilterDraft};
 use crate::artefact::{self, Half, Ledger};
 use crate::error::{Error, Result};
 use crate::hashed::Hashed;
@@ -68,7 +68,7 @@ impl<'a> Request<'a> {
         let basis = self.basis()?;
         let (set, items) = (basis.hashed(rng), basis.set);
         let Request { key_columns, normalisation, threads, .. } = *self;
-        let draft = Draft { set: items, key_columns, normalisation, threads };
+        let draft = FilterDraft { set: items, key_columns, normalisation, threads };
         let filter = match self.role {
             Role::Receiver => filter::open(path, identity, &draft, &set.own()[..items.len()])?,
             Role::Sender => filter::open_public(path, &|_| Ok(()))?,

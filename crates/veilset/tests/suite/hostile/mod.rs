@@ -44,7 +44,7 @@ use veilset::params::{LAMBDA, matrix::Matrix};
 use veilset::planner::Preference;
 use veilset::protocols::{self, CM20, CWPRF, Choice, DH_PSI, VOLE};
 use veilset::session::Planning;
-use veilset::session::run::{Outcome, Request, run};
+use veilset::session::run::{Request, RunOutcome, run};
 use veilset::speed::Speeds;
 use veilset::vole::{Half, Receiver, Vole, silent::Silent};
 use veilset_core::hazmat;
@@ -211,7 +211,7 @@ enum End {
 use End::*;
 
 impl End {
-    fn of(result: &Result<Outcome>) -> End {
+    fn of(result: &Result<RunOutcome>) -> End {
         match result {
             Ok(_) => Done,
             Err(Error::Refused(_)) => Refused,
@@ -328,7 +328,7 @@ const EXCEPTIONS: &[Exception] = {
 };
 
 /// Runs our side against a script.
-fn against(request: &Request, seed: u8, case: &Case) -> (Result<Outcome>, Duration) {
+fn against(request: &Request, seed: u8, case: &Case) -> (Result<RunOutcome>, Duration) {
     let (mut ours, theirs) = Channel::pair();
     ours.set_patience(case.patience());
     let canceller = ours.canceller();
@@ -341,8 +341,8 @@ fn against(request: &Request, seed: u8, case: &Case) -> (Result<Outcome>, Durati
 fn ended(
     scripts: Vec<(Channel, Vec<Act>)>,
     canceller: Canceller,
-    run: impl FnOnce() -> Result<Outcome>,
-) -> (Result<Outcome>, Duration) {
+    run: impl FnOnce() -> Result<RunOutcome>,
+) -> (Result<RunOutcome>, Duration) {
     let over = Arc::new(AtomicUsize::new(0));
     thread::scope(|s| {
         for (channel, acts) in scripts {
@@ -444,7 +444,7 @@ impl fmt::Display for Case<'_> {
 fn verdict(
     case: &Case,
     tag: u16,
-    result: &Result<Outcome>,
+    result: &Result<RunOutcome>,
     learned: &Learned,
     exceptions: &[Exception],
 ) -> Result<(), String> {

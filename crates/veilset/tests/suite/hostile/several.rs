@@ -17,7 +17,7 @@ use veilset::many::seat;
 use veilset::net::{Connected, Fingerprint, Listed, ListedParty, Me, Roster, in_memory};
 use veilset::operations::{INTERSECT, Learned, Role, Terms};
 use veilset::protocols::{self, Protocol, groups};
-use veilset::session::run::{Outcome, Request, run};
+use veilset::session::run::{Request, RunOutcome, run};
 use veilset_core::hazmat;
 
 /// The leader, and two others.
@@ -129,7 +129,7 @@ fn place(seat: Seat) -> usize {
 }
 
 /// Runs one party under its fixed seed.
-fn party(connected: impl Into<Connected>, request: &Request, us: usize) -> Result<Outcome> {
+fn party(connected: impl Into<Connected>, request: &Request, us: usize) -> Result<RunOutcome> {
     run(connected, request, &mut hazmat::seeded(&[us as u8; 32]))
 }
 
@@ -182,7 +182,7 @@ impl Cast {
 }
 
 /// Runs our side against the scripts.
-fn against(request: &Request, cast: Cast, sent: &Sent, case: &Case) -> (Result<Outcome>, Duration) {
+fn against(request: &Request, cast: Cast, sent: &Sent, case: &Case) -> (Result<RunOutcome>, Duration) {
     let Cast { us, cheat } = cast;
     let (mut ours, mut scripts) = (Vec::new(), Vec::new());
     for (from, connections) in in_memory(request.parties.unwrap().roster()).into_iter().enumerate() {
@@ -209,7 +209,7 @@ fn against(request: &Request, cast: Cast, sent: &Sent, case: &Case) -> (Result<O
 }
 
 /// Checks that an error names the right party.
-fn named(cast: Cast, tag: u16, kind: Kind, result: &Result<Outcome>) -> Result<(), String> {
+fn named(cast: Cast, tag: u16, kind: Kind, result: &Result<RunOutcome>) -> Result<(), String> {
     let cheat = format!("party {}", cast.cheat + 1);
     let right = match result {
         Ok(_) => true,
