@@ -31,7 +31,7 @@ const WORDS: [(&str, &str); 1] = [("audit-log", "none")];
 #[derive(Debug)]
 pub enum FromFile {
     /// The run that they describe.
-    Run(Wanted),
+    Run(Box<Wanted>),
     /// Help was asked for: clap has the text.
     Help(clap::Error),
 }
@@ -60,7 +60,9 @@ pub fn read(mut words: Vec<OsString>, warnings: &mut Vec<String>) -> Result<From
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(unread)?;
     let mut found = File { path: &path, text: &text }.found(words)?;
-    if let FromFile::Run(Wanted::Operation(a)) = &mut found {
+    if let FromFile::Run(wanted) = &mut found
+        && let Wanted::Operation(a) = &mut **wanted
+    {
         a.common.run_file = Some(path);
     }
     Ok(found)
@@ -213,7 +215,7 @@ impl File<'_> {
         let (words, lines) = self.words(&typed)?;
         let words = std::iter::once("veilset".into()).chain(words).chain(typed);
         match Typed::parsed(words) {
-            Ok(wanted) => Ok(FromFile::Run(wanted)),
+            Ok(wanted) => Ok(FromFile::Run(Box::new(wanted))),
             Err(e) if e.kind() == ErrorKind::DisplayHelp => Ok(FromFile::Help(e)),
             Err(e) => Err(self.refused(&e, &lines)),
         }

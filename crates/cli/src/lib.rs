@@ -103,7 +103,7 @@ fn from_file(words: Vec<std::ffi::OsString>) -> Result<Wanted> {
     let found = config::read(words, &mut warnings);
     warnings.iter().for_each(|warning| terminal::warn(warning));
     match found? {
-        FromFile::Run(wanted) => Ok(wanted),
+        FromFile::Run(wanted) => Ok(*wanted),
         FromFile::Help(text) => text.exit(),
     }
 }
