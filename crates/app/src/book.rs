@@ -1,8 +1,8 @@
 //! The address book: names for peers' fingerprints.
 //!
-//! A TOML file with one table per peer, sorted by name. It is written in full and then renamed, so a partial
-//! book never exists. It is locked while it is changed, so that of two changes at the same time none is lost. It is
-//! private to its owner: nobody else should see the peers, and whoever could write to it could impersonate a peer.
+//! A TOML file with one table per peer, sorted by name. It is written in full and then renamed, so a partial book never exists.
+//! It is locked during a change, so that no concurrent change is lost. It is private to its owner: it names the peers, and
+//! write access to it would allow a peer to be impersonated.
 
 use crate::front::load_identity;
 use crate::near::{did_you_mean, known_key, sentence};
@@ -18,24 +18,24 @@ use veilset::places::{Folder, private_parent, same_file};
 use veilset::spelling::{BOOK, FORCE, IDENTITY, PEER, to_type};
 use veilset::trusted::{self, Whose};
 
-/// Its name in the configuration folder.
+/// The book's file name in the configuration folder.
 pub const FILE: &str = "peers.toml";
 const LONGEST_NAME: usize = 64;
-/// How long to wait for the lock. Whoever has it only reads the book, and writes it.
+/// How long to wait for the lock. A process holds it only to read and rewrite the book.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The pause between two attempts to get it.
+/// The pause between two attempts to take the lock.
 const PAUSE: Duration = Duration::from_millis(10);
 const HEAD: &str =
     "# Peers of veilset. `veilset peer add` and `remove` rewrite this file, and comments are lost.\n";
 
-/// What the book says about a peer.
+/// A peer as the book lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Its name; `None` for a fingerprint that is not in the book.
+    /// The peer's name; `None` for a fingerprint that is not in the book.
     pub name: Option<String>,
-    /// Its fingerprint.
+    /// The fingerprint of the peer's identity.
     pub fingerprint: Fingerprint,
-    /// The address at which it listens, HOST:PORT.
+    /// The address at which the peer listens, HOST:PORT.
     pub address: Option<String>,
 }
 
@@ -61,7 +61,7 @@ fn parsed<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Fingerprint, D::E
 }
 
 impl Book {
-    /// Reads the book. A missing book is empty. One that others may change adds to `warnings`.
+    /// Reads the book. A missing book is empty. Adds to `warnings` if others may change the file.
     pub fn load(named: Option<&Path>, warnings: &mut Vec<String>) -> Result<Book> {
         let path = named.map(Path::to_path_buf).or_else(Book::default_path);
         let text = match path.as_deref().map(|path| Ok((path, File::open(path)?))) {
@@ -75,12 +75,12 @@ impl Book {
         Book::parse(&text, path)
     }
 
-    /// Where the book is if it is not named, and there is a place for it.
+    /// Returns the path of the book if none is named; `None` without a configuration folder.
     pub fn default_path() -> Option<PathBuf> {
         Folder::Configuration.file(FILE)
     }
 
-    /// The book with this text, which is at this path.
+    /// Parses a book with this text, read from this path.
     pub fn parse(text: &str, path: Option<PathBuf>) -> Result<Book> {
         let peers: BTreeMap<String, Entry> = toml::from_str(text).map_err(|e| {
             unreadable(path.as_deref(), format!("{}{}", e.to_string().trim_end(), known_key(&e)))
@@ -93,8 +93,8 @@ impl Book {
         Ok(Book { path, peers })
     }
 
-    /// Changes the book, which is locked meanwhile. One that does not exist is made if it is to be. One that others may change
-    /// adds to `warnings`.
+    /// Changes the book under its lock, and creates a missing one if `make` is set. Adds to `warnings` if others may change the
+    /// file.
     fn change(
         named: Option<&Path>,
         make: bool,
@@ -106,7 +106,7 @@ impl Book {
             None => Folder::Configuration.file_or(FILE, "the address book", BOOK.marked())?,
         };
         trusted::check_place("the address book", &path, Whose::Ours)?;
-        // A lock ends with the process that has it, whatever becomes of that.
+        // The lock is released when the process that holds it ends, however it ends.
         let _locked = match make || path.exists() {
             true => Some(locked(&path)?),
             false => None,
@@ -116,7 +116,7 @@ impl Book {
         book.save()
     }
 
-    /// The peer as typed: a name or a fingerprint.
+    /// Returns the peer that was typed as a name or a fingerprint.
     pub fn peer(&self, typed: &str) -> Result<Peer> {
         if let Some(entry) = self.peers.get(typed) {
             return Ok(entry.peer(typed));
@@ -126,7 +126,7 @@ impl Book {
                 Some((name, entry)) => entry.peer(name),
                 None => Peer { name: None, fingerprint, address: None },
             }),
-            // Whatever cannot be a name was meant as a fingerprint.
+            // Text that cannot be a name was meant as a fingerprint.
             Err(e) if name_is_good(typed).is_err() => {
                 Err(Error::usage(format!("{PEER} is not a fingerprint: {e}")))
             }
@@ -139,12 +139,12 @@ impl Book {
         }
     }
 
-    /// All peers, in the order of their names.
+    /// Returns all peers, sorted by name.
     pub fn peers(&self) -> impl Iterator<Item = Peer> {
         self.peers.iter().map(|(name, entry)| entry.peer(name))
     }
 
-    /// The fingerprint of a name.
+    /// Returns the fingerprint that the book has for a name.
     pub fn fingerprint(&self, name: &str) -> Option<Fingerprint> {
         self.peers.get(name).map(|entry| entry.fingerprint)
     }
@@ -183,7 +183,7 @@ impl Book {
     }
 }
 
-/// What is in a book. Somebody may have put it there since its name was looked at, or taken it away.
+/// Reads the text of a book. The file may have appeared or disappeared since its path was checked.
 fn read(path: &Path, mut file: File, warnings: &mut Vec<String>) -> Result<String> {
     let unread = |e| unreadable(Some(path), e);
     warnings.extend(trusted::check("the address book", path, Whose::Ours, &file)?);
@@ -199,8 +199,8 @@ fn unwritten(path: &Path, e: &std::io::Error) -> Error {
     ))
 }
 
-/// Locks the book that has this name, and makes an empty one if there is none. Who saves a book gives the name to another
-/// file, so the file that is locked must still have it.
+/// Locks the book at this path, and creates an empty one if there is none. Saving a book renames another file to this path, so
+/// the locked file must still be the one at the path.
 fn locked(path: &Path) -> Result<File> {
     let start = Instant::now();
     let failed = |e: std::io::Error| unwritten(path, &e);
@@ -217,7 +217,7 @@ fn locked(path: &Path) -> Result<File> {
                 _ => {}
             },
             Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
-            // On a file system without locks.
+            // The file system has no locks.
             Err(TryLockError::Error(_)) => return Ok(file),
         }
         if start.elapsed() > PATIENCE {
@@ -295,24 +295,24 @@ fn is_not_ours(fingerprint: Fingerprint, named: Option<&Path>, warnings: &mut Ve
     }
 }
 
-/// A peer to be added to the address book.
+/// A peer to add to the address book.
 #[derive(Debug)]
 pub struct NewPeer {
-    /// Its name: letters, digits, dots, hyphens and underscores.
+    /// The peer's name: letters, digits, dots, hyphens and underscores.
     pub name: String,
-    /// Its fingerprint, as text.
+    /// The peer's fingerprint, as text.
     pub fingerprint: String,
-    /// The address at which it listens, HOST:PORT.
+    /// The address at which the peer listens, HOST:PORT.
     pub address: Option<String>,
     /// Our identity file, whose fingerprint is refused.
     pub identity: Option<PathBuf>,
     /// The address book; `None` for the default one.
     pub book: Option<PathBuf>,
-    /// Whether it may replace an entry of this name.
+    /// Whether an entry of this name may be replaced.
     pub force: bool,
 }
 
-/// Adds a peer to the address book. Files that others may change add to `warnings`.
+/// Adds a peer to the address book. Adds to `warnings` if others may change the files that are read.
 ///
 /// # Errors
 /// [`Error::Usage`] and [`Error::Output`].
@@ -329,7 +329,7 @@ pub fn add_peer(peer: NewPeer, warnings: &mut Vec<String>) -> Result<()> {
     })
 }
 
-/// Removes a peer from the address book. A book that others may change adds to `warnings`.
+/// Removes a peer from the address book. Adds to `warnings` if others may change the book.
 ///
 /// # Errors
 /// [`Error::Usage`] and [`Error::Output`].
@@ -345,7 +345,7 @@ pub fn remove_peer(name: &str, book: Option<&Path>, warnings: &mut Vec<String>) 
     })
 }
 
-/// Adds a peer, or replaces it if that is forced.
+/// Adds a peer, or replaces it if `force` is set.
 fn add(book: &mut Book, name: &str, new: Entry, force: bool) -> Result<()> {
     if let (Some(old), false) = (book.peers.get(name), force) {
         return Err(Error::usage(format!(

@@ -1,4 +1,4 @@
-//! `veilset check`: what would run, what it costs, and what each side would learn.
+//! `veilset check`: the run that would take place, its cost, and what each side would learn.
 
 use crate::plan::PartyPlan;
 use std::fmt::Write as _;
@@ -19,13 +19,13 @@ const FIXED_FOR_TWO: [&str; 1] = ["parties"];
 /// Terms that have the same value in every run of several.
 const FIXED_FOR_SEVERAL: [&str; 4] = ["output", "sent_columns", "malicious_sender", "reveal_count_to_sender"];
 
-/// The agreement, in words.
+/// Returns the agreement in words.
 pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String {
     let me = plan.spec.parties.as_ref();
     let Checked { proposal, their_milliseconds, .. } = checked;
     let Estimate { sent, received, rounds, memory, work, .. } = *estimate;
     let our_milliseconds = work.as_millis() as u64;
-    // In a run of several, the slowest of the others.
+    // In a run of several parties, the slowest of the others.
     let theirs = their_milliseconds.iter().copied().max().unwrap_or_default();
     let mut text = match me {
         None => with_peer(proposal),
@@ -66,7 +66,7 @@ pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String 
         "  {choice} rests on {}",
         rests.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ")
     );
-    // What the others could do.
+    // How the others could deviate.
     let roles: &[Role] = match me {
         Some(me) if !me.leads() => &Role::ALL,
         _ => &[hello.role.other()],
@@ -120,7 +120,7 @@ pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String 
     text
 }
 
-/// Who takes part in a run of two, and with how many items.
+/// Describes the parties of a run of two, with their numbers of items.
 fn with_peer(proposal: &Proposal) -> String {
     let Proposal { hello, ours, .. } = proposal;
     let peer = proposal.parties.peer();
@@ -142,7 +142,7 @@ fn with_peer(proposal: &Proposal) -> String {
     )
 }
 
-/// Who takes part in a run of several, and with how many items.
+/// Describes the parties of a run of several, with their numbers of items.
 fn with_parties(proposal: &Proposal, me: &Me) -> String {
     let Proposal { hello, ours, parties, .. } = proposal;
     let members = me.roster().members();
@@ -168,7 +168,7 @@ fn with_parties(proposal: &Proposal, me: &Me) -> String {
     text
 }
 
-/// What keeps a run to what the check shows.
+/// Returns the words for whether this check binds the run.
 fn held(plan: &PartyPlan) -> String {
     if plan.checked.is_some() {
         " unless it is held to this check".into()
@@ -181,12 +181,12 @@ fn padded(announced: Announced) -> &'static str {
     if announced.padded { " (padded)" } else { "" }
 }
 
-/// Rounded up.
+/// Formats a size in megabytes, rounded up.
 fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes.div_ceil(1_000_000))
 }
 
-/// At least 0.1 seconds, so that it never prints 0.0.
+/// Formats a time in seconds: at least 0.1, so that it never prints 0.0.
 fn seconds(milliseconds: u64) -> String {
     match milliseconds.max(100) {
         milliseconds @ 0..10_000 => format!("{:.1} seconds", milliseconds as f64 / 1000.0),

@@ -48,7 +48,7 @@ impl FromStr for Received {
     }
 }
 
-/// The names of a text that another one follows, and the text behind them: the beginning of that one.
+/// Returns the complete names of a list whose last name is still being typed, and the beginning of that one.
 pub fn unfinished(text: &str) -> (Vec<String>, &str) {
     let (mut names, mut rest) = (Vec::new(), text);
     while let Ok((name, after)) = first(rest, &[','])
@@ -60,7 +60,7 @@ pub fn unfinished(text: &str) -> (Vec<String>, &str) {
     (names, rest)
 }
 
-/// The first name of a text, which ends before one of `ends`; and the rest.
+/// Splits off the first name of a text, which ends before one of `ends`.
 fn first<'a>(text: &'a str, ends: &[char]) -> Result<(String, &'a str), String> {
     let Some(mut rest) = text.strip_prefix('"') else {
         let end = text.find(ends).unwrap_or(text.len());
@@ -88,7 +88,7 @@ fn first<'a>(text: &'a str, ends: &[char]) -> Result<(String, &'a str), String> 
     }
 }
 
-/// A column of the sender as typed, followed by an equals sign and its name in our result if that differs.
+/// Quotes a column of the sender as typed: its name, and an equals sign and its name in our result if that differs.
 pub fn quoted_received(element: &str) -> String {
     match element.split_once('=') {
         Some((theirs, ours)) => format!("{}={}", quoted(theirs), quoted(ours)),

@@ -30,14 +30,14 @@ const WORDS: [(&str, &str); 1] = [("audit-log", "none")];
 /// The options of a run file, and the ones typed after its name.
 #[derive(Debug)]
 pub enum FromFile {
-    /// The run that they describe.
+    /// The run that the options describe.
     Run(Box<Wanted>),
-    /// Help was asked for: clap has the text.
+    /// A request for help, with clap's text.
     Help(clap::Error),
 }
 
-/// Reads the words after `veilset run`: a file, and options that override those in it. A file that others may change adds to
-/// `warnings`.
+/// Reads the words after `veilset run`: a file, and options that override those in it. Adds to `warnings` if others may change
+/// the file.
 ///
 /// # Errors
 /// [`Error::Usage`].
@@ -54,7 +54,7 @@ pub fn read(mut words: Vec<OsString>, warnings: &mut Vec<String>) -> Result<From
         Error::usage(format!("cannot read {}: {e}. {next}", path.display()))
     };
     let mut file = std::fs::File::open(&path).map_err(unread)?;
-    // If nobody named it: in a folder that others share, anybody may have put it there.
+    // The user did not choose the default file: in a shared folder, another user may have put it there.
     let whose = if is_file { Whose::Given } else { Whose::Ours };
     warnings.extend(trusted::check("the run file", &path, whose, &file)?);
     let mut text = String::new();
@@ -68,7 +68,7 @@ pub fn read(mut words: Vec<OsString>, warnings: &mut Vec<String>) -> Result<From
     Ok(found)
 }
 
-/// The words for a run file with this text, without options that are typed after it and replace those in the file.
+/// Returns the words for a run file with this text, without the options that were typed after its name and override it.
 pub fn words(path: &Path, text: &str, typed: &[OsString]) -> Result<Vec<OsString>> {
     File { path, text }.words(typed).map(|(words, _)| words)
 }
@@ -80,17 +80,17 @@ pub enum Value {
     Flag(bool),
     /// A text, a number or a path.
     Text(OsString),
-    /// A list, for an option that may be repeated. The names of columns in it are verbatim, without CSV quotes.
+    /// A list, for an option that may be repeated. Column names in it are verbatim, without CSV quotes.
     List(Vec<String>),
 }
 
-/// The command of this name, or of these names: `filter build`.
+/// Finds the command with this name, or with nested names such as `filter build`.
 pub fn named<'a>(all: &'a clap::Command, names: &str) -> Option<&'a clap::Command> {
     names.split(' ').try_fold(all, |command, name| command.find_subcommand(name))
 }
 
-/// The operation or command with these options, by their long names; `input` is the table's file. Hyphens may be
-/// underscores, and an underscore may follow a name.
+/// Parses an operation or command with these options, given by long name; `input` is the table's file. Hyphens may be written
+/// as underscores, and a trailing underscore is ignored.
 ///
 /// # Errors
 /// [`Error::Usage`].
@@ -107,8 +107,8 @@ pub fn command(name: &str, options: &[(String, Value)]) -> Result<Wanted> {
     Typed::parsed(words).map_err(|e| Error::usage(first_words(&e)))
 }
 
-/// What a worker computes that has a piece of the table of an operation with these options. Options that are for the side that
-/// agrees are not looked at.
+/// Returns the options of a worker that has a piece of the table of an operation with these options. Options for the side that
+/// agrees are ignored.
 ///
 /// # Errors
 /// [`Error::Usage`].
@@ -118,7 +118,7 @@ pub fn worker(operation: &str, options: &[(String, Value)]) -> Result<WorkerArgs
     WorkerArgs::parsed(operation, words).map_err(|e| Error::usage(first_words(&e)))
 }
 
-/// The words for these options of a command, the input first. `unknown` is asked about an option that the command does not have.
+/// Returns the words for these options of a command, the input first. Calls `unknown` for an option that the command lacks.
 fn option_words(
     command: &clap::Command,
     options: &[(String, Value)],
@@ -135,14 +135,14 @@ fn option_words(
             .map_err(|what| Error::usage(format!("{}: {what}", spelling::option(&key))))?;
         given.push((arg, values));
     }
-    // Each of those without a name is added in front of the others.
+    // Positional arguments are inserted in front of the others, so the last one must come first.
     given.sort_by_key(|(arg, _)| std::cmp::Reverse(arg.get_index()));
     let mut words = Vec::new();
     given.into_iter().for_each(|(arg, values)| add(arg, values, 0, &mut words));
     Ok(words)
 }
 
-/// The words for a value of an argument, or what is wrong with it. A flag gives one word if it is set, and none otherwise.
+/// Returns the words for the value of an argument, or why it is wrong. A flag yields one word if it is set, and none otherwise.
 fn arg_values(arg: &Arg, value: &Value) -> Result<Vec<OsString>, String> {
     let delimiter = arg.get_value_delimiter();
     match (arg.get_action(), value) {
@@ -151,7 +151,7 @@ fn arg_values(arg: &Arg, value: &Value) -> Result<Vec<OsString>, String> {
         (ArgAction::Append, Value::List(list)) => {
             let element = |text: &String| match (quoting(arg), delimiter) {
                 (Some(quote), _) => Ok(quote(text).into()),
-                // Clap would split it there.
+                // Clap would split the text at the delimiter.
                 (None, Some(delimiter)) if text.contains(delimiter) => {
                     Err(format!("\"{text}\" contains \"{delimiter}\". Make it two elements of the list"))
                 }
@@ -165,12 +165,12 @@ fn arg_values(arg: &Arg, value: &Value) -> Result<Vec<OsString>, String> {
     }
 }
 
-/// Whether the argument takes paths.
+/// Returns whether the argument takes paths.
 pub fn is_path(arg: &Arg) -> bool {
     arg.get_value_parser().type_id() == TypeId::of::<PathBuf>()
 }
 
-/// How a column's name is typed, if the argument takes names of columns.
+/// Returns the function that quotes column names, if the argument takes them.
 fn quoting(arg: &Arg) -> Option<fn(&str) -> String> {
     let parsed_as = arg.get_value_parser().type_id();
     match () {
@@ -180,8 +180,8 @@ fn quoting(arg: &Arg) -> Option<fn(&str) -> String> {
     }
 }
 
-/// Adds an argument with these values to the words. The input comes first, at `input_at`, so that no option can take it as
-/// a value.
+/// Adds an argument with these values to the words. The input goes first, at `input_at`, so that no option can take it as a
+/// value.
 fn add(arg: &Arg, values: Vec<OsString>, input_at: usize, words: &mut Vec<OsString>) {
     match arg.get_long() {
         None => words.splice(input_at..input_at, values).for_each(drop),
@@ -204,7 +204,7 @@ impl Value {
     }
 }
 
-/// A file and its text.
+/// A run file and its text.
 struct File<'a> {
     path: &'a Path,
     text: &'a str,
@@ -221,7 +221,7 @@ impl File<'_> {
         }
     }
 
-    /// The words for the file, and the line of each key that takes effect.
+    /// Returns the words for the file, and the line of each key that takes effect.
     fn words(&self, typed: &[OsString]) -> Result<(Vec<OsString>, BTreeMap<String, usize>)> {
         let table = DeTable::parse(self.text).map_err(|e| {
             let at = e.span().map(|span| format!(", line {}", self.line(span.start))).unwrap_or_default();
@@ -299,7 +299,7 @@ impl File<'_> {
         }
     }
 
-    /// The words for a value.
+    /// Returns the words for a value in the file.
     fn values(&self, arg: &Arg, key: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<OsString>> {
         let wrong = |what: String| self.wrong(self.line(value.span().start), key, what);
         let text = |value: &DeValue<'_>, place: &str| {
@@ -333,7 +333,7 @@ impl File<'_> {
         folder.unwrap_or(Path::new(".")).join(text).into()
     }
 
-    /// An error of clap, with the place in the file.
+    /// Converts an error of clap, and adds the place in the file.
     fn refused(&self, e: &clap::Error, lines: &BTreeMap<String, usize>) -> Error {
         let what = first_words(e);
         let key = match e.get(ContextKind::InvalidArg) {
@@ -361,7 +361,7 @@ impl File<'_> {
     }
 }
 
-/// What to say of an option that the operation does not have.
+/// Explains an option that the operation does not have.
 fn unknown(all: &clap::Command, operation: &clap::Command, key: &str) -> String {
     let name = operation.get_bin_name().unwrap_or(operation.get_name()).trim_start_matches("veilset ");
     let has = |other: &&clap::Command| {
@@ -380,7 +380,7 @@ fn unknown(all: &clap::Command, operation: &clap::Command, key: &str) -> String 
     format!("{what} Correct it or remove it; {next}")
 }
 
-/// The first part of what clap says, with marks for the options that it names. A value that it quotes stays as it is.
+/// Returns the first part of clap's message, with marks for the options that it names. A value that it quotes stays unchanged.
 fn first_words(e: &clap::Error) -> String {
     let text = unmarked(&e.to_string());
     let text = text.trim_start_matches("error: ");
@@ -396,7 +396,7 @@ fn first_words(e: &clap::Error) -> String {
     }
 }
 
-/// What clap says, with marks for the options that the error is about: "--role <ROLE>".
+/// Marks the options that clap's error is about: "--role <ROLE>".
 fn with_marks(e: &clap::Error, text: &str) -> String {
     let named = [ContextKind::InvalidArg, ContextKind::PriorArg, ContextKind::SuggestedArg];
     let shown: Vec<&str> = named
@@ -415,23 +415,23 @@ fn with_marks(e: &clap::Error, text: &str) -> String {
     })
 }
 
-/// The name of the option in "--role <ROLE>", as clap prints arguments.
+/// Returns the name of the option in "--role <ROLE>", as clap prints arguments.
 fn long_in(shown: &str) -> Option<&str> {
     shown.strip_prefix("--")?.split([' ', '=', '[']).next()
 }
 
-/// The name of a long option as typed.
+/// Returns the name of a long option as typed.
 fn long(word: &OsStr) -> Option<&str> {
     word.to_str()?.strip_prefix("--")?.split('=').next()
 }
 
-/// The key for "--role <ROLE>" or "<INPUT>", as clap prints arguments.
+/// Returns the key for "--role <ROLE>" or "<INPUT>", as clap prints arguments.
 fn key_in(shown: &str) -> Option<String> {
     let name = shown.trim_start_matches("--").split([' ', '=']).next()?;
     Some(name.trim_matches(['<', '>']).to_ascii_lowercase())
 }
 
-/// The key of an argument in the file, if it may appear there.
+/// Returns the key of an argument in the file, if it may appear there.
 fn key_of(arg: &Arg) -> Option<&str> {
     match arg.get_action() {
         ArgAction::Set | ArgAction::Append | ArgAction::SetTrue if arg.is_positional() => {

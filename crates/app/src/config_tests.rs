@@ -201,13 +201,13 @@ fn what_is_wrong_is_named_with_file_line_and_key() {
 
 #[test]
 fn the_examples_of_the_documentation_and_the_help_are_right() {
-    // The list of parties and run files of the guide are run by the tests of the documentation.
+    // The guide's list of parties and its run files are run by the tests of the documentation.
     Typed::parsed(words(&run_help(), &[]).unwrap()).unwrap();
     let page = include_str!("../../../docs/reference/policy.md");
     let examples =
         page.split("```toml").skip(1).filter_map(|block| block.split_once('\n')?.1.split("```").next());
     let examples = examples.map(|text| toml::from_str::<veilset::governance::policy::Rules>(text).unwrap());
-    // One of them contains every key, so that it can be copied; those for a single peer are in the table.
+    // One example contains every key, so that it can be copied; the keys for a single peer are in the table.
     let lacks = |rules: &veilset::governance::policy::Rules| {
         let all = format!("{rules:?}");
         let all = all.split("peer: {").next().unwrap().to_string();
@@ -217,7 +217,7 @@ fn the_examples_of_the_documentation_and_the_help_are_right() {
     assert!(lacking.iter().any(Vec::is_empty), "{lacking:?}");
 }
 
-/// The example of `veilset run --help`.
+/// Returns the example of `veilset run --help`.
 fn run_help() -> String {
     let example = RUN_HELP.split("veilset.toml:\n").nth(1).unwrap();
     example.split("\n\n").next().unwrap().to_string()

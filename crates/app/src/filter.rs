@@ -13,7 +13,7 @@ use veilset::rng::Prng;
 use veilset::spelling::{FILTER, IDENTITY, OUTPUT, to_type};
 use veilset::table::{Destination, Table};
 
-/// What is done with a filter.
+/// An action on a filter.
 #[derive(Debug)]
 pub(crate) enum FilterPlan {
     Build {
@@ -21,7 +21,7 @@ pub(crate) enum FilterPlan {
         output: PathBuf,
         force: bool,
         cipher: &'static str,
-        /// As many as there are items, if `None`.
+        /// `None` for the number of items.
         capacity: Option<usize>,
         queries: usize,
     },
@@ -145,7 +145,7 @@ fn draft<'k>(
     }
 }
 
-/// Shows the progress of making a filter, and says how to go on with one that is interrupted.
+/// Shows the progress of encrypting a filter, and how to continue an interrupted one.
 fn encrypted<T>(
     work: &Work<'_>,
     output: &Path,
@@ -164,7 +164,7 @@ fn own_paths(a: &FilterArgs) -> Paths {
     Paths::default().with(IDENTITY.marked(), Use::Read, identity_path(a.identity.as_deref()).as_deref())
 }
 
-/// Where a filter is until it is complete.
+/// Returns the path of a filter that is not yet complete.
 fn part_of(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_owned();
     name.push(".part");
@@ -179,13 +179,13 @@ fn file(output: &Path) -> Result<()> {
     }
 }
 
-/// The name that an encryption has as an option.
+/// Returns the name that an encryption has as an option.
 pub fn cipher_name(cipher: &'static str) -> &'static str {
     let named = groups::CIPHERS.iter().find(|(_, group)| *group == cipher);
     named.map_or(cipher, |(name, _)| name)
 }
 
-/// What a file holds, in lines.
+/// Describes the contents of a filter file, in lines.
 fn text(path: &Path, about: &About) -> Result<String> {
     let About { head, facts, items, .. } = about;
     let filter = head.filter();

@@ -1,4 +1,4 @@
-//! A party's run as every front end goes through it: the program, and packages for other languages.
+//! A party's run as every front end (the program, and packages for other languages) carries it out.
 
 use crate::plan::{NamedProtection, Others, PartyPlan};
 use crate::report;
@@ -26,52 +26,52 @@ use veilset::spelling::{CHECKED, RESUME, THREADS};
 use veilset::table::{Destination, Duplicates};
 use veilset::threads::Threads;
 
-/// What a front end shows while a party runs, and whether it wants it to stop.
+/// The display of a party's run, and the request to stop it.
 pub trait Front {
-    /// What tells whether the run is to stop.
+    /// Returns a function that tells whether the run is to stop.
     fn stop(&self) -> Arc<dyn Fn() -> bool + Send + Sync>;
-    /// A phase before the run begins; `None` once all are over.
+    /// Shows a phase before the run begins; `None` once all are over.
     fn phase(&self, phase: Option<Phase>);
-    /// So many bytes of the table are read.
+    /// Counts the bytes of the table that have been read.
     fn read(&self, bytes: u64);
-    /// Something for the user to know.
+    /// Shows a message to the user.
     fn say(&self, line: &str);
-    /// Something that the user must not miss.
+    /// Shows a warning that the user must not miss.
     fn warn(&self, line: &str);
-    /// From now on, the run waits for the others.
+    /// Called when the run starts to wait for the others.
     fn waits(&self) {}
-    /// The others are there. From now on, what stops the run is this.
+    /// Called when the others are connected. From now on, this canceller stops the run.
     fn begins(&self, canceller: Canceller);
-    /// What follows the stages of a run of two.
+    /// Returns the observer of the stages of a run of two.
     fn observer(&self) -> Option<Arc<dyn Observer>>;
-    /// A run with so many others begins. Its steps with one go on during those with another.
+    /// Called when a run with this number of others begins. Its steps with one overlap with its steps with another.
     fn together(&self, others: usize);
-    /// The run ends: with its result, or without.
+    /// Called when the run ends; `all` tells whether it completed.
     fn ends(&self, all: bool);
-    /// The result has its name, and is called this. It stays, whatever comes.
+    /// Called when the result has its final name. It stays, even if a later step fails.
     fn done(&self, _what: String) {}
 }
 
-/// An error if the front end wants to stop.
+/// Returns an error if the front end requests a stop.
 pub(crate) fn go_on(stop: &(dyn Fn() -> bool + Send + Sync)) -> Result<()> {
     if stop() { Err(Error::Cancelled) } else { Ok(()) }
 }
 
-/// Why a plan is carried out.
+/// The purpose of carrying out a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// For its result.
+    /// To obtain the result.
     Run,
-    /// To see whether it can be carried out, and at what cost.
+    /// To find out whether it can be carried out, and at what cost.
     Check,
 }
 
-/// Starts the threads on which everything is computed.
+/// Starts the threads for all computation.
 pub fn start_threads(threads: usize) -> Result<Threads> {
     Threads::new(threads).map_err(|e| Error::usage(format!("{e} ({THREADS})")))
 }
 
-/// Loads the identity; the default one if none is named. `warn` hears who could replace it.
+/// Loads the identity; the default one if none is named. `warn` receives a warning if others could replace it.
 pub fn load_identity(path: Option<&Path>, warn: &mut dyn FnMut(&str)) -> Result<Identity> {
     let path = path.map_or_else(Identity::default_path, |path| Ok(path.into()))?;
     let identity = Identity::load(&path)?;
@@ -80,8 +80,8 @@ pub fn load_identity(path: Option<&Path>, warn: &mut dyn FnMut(&str)) -> Result<
 }
 
 impl PartyPlan {
-    /// Starts its threads, and refuses files that cannot be written. Nothing of the data is read yet, and nothing is written.
-    /// A run that is held to a check is by the protocol of the check from here on.
+    /// Starts the threads, and refuses files that cannot be written. No data is read or written yet. A run that is held to a
+    /// check uses the protocol of the check from here on.
     ///
     /// # Errors
     /// [`Error::Usage`], [`Error::Output`] and [`Error::Refused`].
@@ -89,7 +89,7 @@ impl PartyPlan {
         self.spec.threads = start_threads(self.threads)?;
         self.spec.check_output()?;
         match (purpose, &self.checked) {
-            // What somebody may have reviewed is not replaced, whatever is forced.
+            // A check may have been reviewed, so it is not replaced, even with `--force`.
             (Purpose::Check, Some(path)) if path.symlink_metadata().is_ok() => {
                 return Err(Error::output(format!(
                     "{} exists, and a check is not replaced. Delete it, or give another name",
@@ -102,7 +102,7 @@ impl PartyPlan {
                 self.warnings.extend(review.warning().map(String::from));
                 let checked = review.choice()?;
                 review.permits_columns(path, &self.spec.reviewed_columns())?;
-                // A filter brings its group along. The gate compares it.
+                // A filter determines its group; the gate compares it.
                 let of_filter = self.spec.filter.is_some() && self.spec.group.is_none();
                 let same =
                     |choice: Choice| choice == checked || of_filter && choice.protocol == checked.protocol;
@@ -122,7 +122,7 @@ impl PartyPlan {
         Destination::check(self.report.as_deref(), self.spec.force)
     }
 
-    /// Allows no protocol by which we would answer to a filter of the peer more often than the policy has it, if there is
+    /// Excludes the protocols with which we would answer to the peer's filter more often than the policy allows, if there is
     /// another one.
     fn spare_filters(&mut self) -> Result<()> {
         let PartyPlan { spec, policy, audit_log, others, notes, .. } = self;
@@ -139,7 +139,7 @@ impl PartyPlan {
         })
     }
 
-    /// Writes the report of its run, if one is wanted, in the form that its file's name asks for.
+    /// Writes the report of the run, if one is wanted, in the form that the extension of its file implies.
     ///
     /// # Errors
     /// [`Error::Output`].
@@ -153,7 +153,7 @@ impl PartyPlan {
 
 /// The files that a run writes.
 pub struct Files {
-    /// The result, if there is one, and it is not kept in memory.
+    /// The result, if there is one and it is not kept in memory.
     pub output: Option<Destination>,
     /// The list of identifiers.
     pub ids: Option<Destination>,
@@ -163,13 +163,13 @@ pub struct Files {
     pub report: Option<Destination>,
 }
 
-/// A party whose side is in order: its data, its identity, what its policy says. Nobody else has heard from it.
+/// A party whose own side is ready: data, identity and policy are checked. No other party has been contacted.
 pub struct Ready<'a> {
-    /// Its plan.
+    /// The plan of the run.
     pub plan: &'a PartyPlan,
-    /// Its data.
+    /// The data of the plan's job.
     pub data: &'a Data<'a>,
-    /// What keeps the results of its shards, if it is a job.
+    /// The folder that keeps the results of the shards, if the run is a job.
     pub kept: Option<&'a InFolder<'a>>,
     prepared: Prepared<'a>,
     gate: Gate<'a>,
@@ -178,10 +178,10 @@ pub struct Ready<'a> {
     front: &'a dyn Front,
 }
 
-/// Gets a party ready for what `then` does. `load` reads the data of its job.
+/// Prepares a party and calls `then` with it. `load` reads the data of its job.
 ///
 /// # Errors
-/// Those of our side, and of `then`.
+/// The errors of our own side (identity, addresses, data, gate), and those that `then` returns.
 pub fn ready<T>(
     plan: &PartyPlan,
     load: impl for<'j> FnOnce(&'j PartySpec, &Watch<'_>) -> Result<Data<'j>>,
@@ -265,7 +265,7 @@ impl Ready<'_> {
             let stop = self.front.stop();
             output.watched(move || go_on(&*stop))
         };
-        // Not watched: once the result exists, a request to stop must not make the run look stopped.
+        // The report is not watched: once the result exists, a request to stop must not make the run look stopped.
         let report = |path| Destination::create("report", Some(path), spec.force);
         let output = if spec.in_memory { None } else { spec.create_output()? };
         Ok(Files {
@@ -276,10 +276,10 @@ impl Ready<'_> {
         })
     }
 
-    /// Connects, and runs.
+    /// Connects, and runs the protocol.
     ///
     /// # Errors
-    /// Those of the connection and of [`job::run`].
+    /// The errors of the connection, and of [`job::run`].
     pub fn run(mut self) -> Result<Ran> {
         let mut connected = self.connect().map_err(|error| going_on(self.kept, error))?;
         let (spec, front) = (&self.plan.spec, self.front);
@@ -302,14 +302,14 @@ impl Ready<'_> {
         ran.map_err(|error| going_on(self.kept, error))
     }
 
-    /// Connects, and agrees with the others without computing anything. Returns the agreement, and what the run would cost
-    /// our side.
+    /// Connects, and agrees with the others without computing anything. Returns the agreement, and the cost of the run for our
+    /// side.
     ///
     /// # Errors
-    /// Those of the connection and of [`run::check`], and [`Error::Output`].
+    /// The errors of the connection, and of [`run::check`]; [`Error::Output`] if the check cannot be written.
     pub fn check(mut self) -> Result<(Checked, Estimate)> {
         let path = self.plan.checked.as_deref();
-        // Before anybody else hears from us.
+        // Created before we contact any other party.
         let file = path.map(|path| Destination::create("check", Some(path), false)).transpose()?;
         let connected = self.connect()?;
         self.front.begins(connected.canceller());
@@ -330,7 +330,7 @@ impl Ready<'_> {
         Ok((checked, ours))
     }
 
-    /// How fast this machine is.
+    /// Returns the speeds of this machine.
     fn speeds(&self) -> Speeds {
         speeds(None, self.prepared.request().threads.count(), &mut |line| self.front.say(line))
     }
@@ -368,12 +368,12 @@ impl Ready<'_> {
     }
 }
 
-/// What becomes of a job that breaks off.
+/// Returns the note on how an interrupted job continues.
 fn kept_shards() -> String {
     format!("The job keeps the shards that are done: both sides go on with {RESUME}")
 }
 
-/// The error of a run of which the job in this folder is kept, and how it goes on.
+/// Adds to the error of a run how to continue, if this folder keeps its job.
 pub fn going_on(kept: Option<&InFolder>, error: Error) -> Error {
     let said = error.marked().contains(RESUME.marked());
     match kept {

@@ -1,4 +1,4 @@
-//! The pages of the guide, to be read in a terminal.
+//! The pages of the guide, for reading in a terminal.
 
 use crate::near::{did_you_mean, sentence};
 use veilset::error::{Error, Result};
@@ -19,12 +19,12 @@ const PAGES: [(&str, &str); 11] = [
     ("rust", include_str!("../../../docs/guide/rust.md")),
 ];
 
-/// The text of the page with this name.
+/// Returns the text of the page with this name.
 pub fn named(name: &str) -> Option<String> {
     page_if(|other| other == name)
 }
 
-/// The text of the first page whose name has this word.
+/// Returns the text of the first page whose name contains this word.
 pub fn with_word(word: &str) -> Option<String> {
     page_if(|name| words(name).any(|other| other == word))
 }
@@ -33,18 +33,18 @@ fn page_if(fits: impl Fn(&str) -> bool) -> Option<String> {
     PAGES.iter().find(|(name, _)| fits(name)).map(|(_, page)| readable(page))
 }
 
-/// What a page is found by: its name, and the words of it.
+/// Returns the topics that find a page: its name, and the words of its name.
 pub fn topics() -> impl Iterator<Item = &'static str> {
     PAGES.iter().flat_map(|(name, _)| words(name).chain([*name]))
 }
 
-/// The name and the title of each page.
+/// Returns the name and the title of each page.
 pub fn titles() -> impl Iterator<Item = (&'static str, String)> {
     PAGES.iter().map(|(name, page)| (*name, title(page)))
 }
 
-/// The text of a page, by its name or a word of it; without one, the names and titles of all. For front ends that have no
-/// commands.
+/// Returns the text of a page, by its name or a word of it; without a topic, the names and titles of all. For front ends that
+/// have no commands.
 ///
 /// # Errors
 /// [`Error::Usage`] if there is no such page.
@@ -57,7 +57,7 @@ pub fn page(topic: Option<&str>) -> Result<String> {
     })
 }
 
-/// The words of a page's name by which it is found, such as `policy` and `audit`.
+/// Returns the words of a page's name that find it, such as `policy` and `audit`.
 fn words(name: &str) -> impl Iterator<Item = &str> {
     name.split('-').filter(move |word| *word != "and" && *word != name)
 }
@@ -66,12 +66,12 @@ fn title(page: &str) -> String {
     page.lines().next().unwrap_or_default().trim_start_matches("# ").to_string()
 }
 
-/// The names and titles of all pages, in lines.
+/// Lists the names and titles of all pages, in lines.
 pub fn listed() -> String {
     titles().map(|(name, title)| format!("  {name:20} {title}")).collect::<Vec<_>>().join("\n")
 }
 
-/// A page without what only its test reads.
+/// Removes the parts of a page that only its test reads.
 fn readable(page: &str) -> String {
     let (mut lines, mut hidden) = (Vec::new(), false);
     for line in page.lines() {

@@ -1,5 +1,5 @@
-//! What the veilset program, the Python package and other front ends share: options with their meaning, run files, the plan of a
-//! party's run and how it is carried out, and words and pages for people.
+//! The parts that the veilset program, the Python package and other front ends share: options and their meaning, run files, the
+//! plan of a party's run and its execution, and messages and pages for people.
 #![forbid(unsafe_code)]
 
 pub mod book;
@@ -32,7 +32,7 @@ pub const BUG: u8 = 70;
 /// The exit code of [`Error::Cancelled`]: stopped on request.
 pub const STOPPED: u8 = 130;
 
-/// The exit code of the program for an error, as `veilset --help` lists them.
+/// Returns the exit code of the program for an error, as listed by `veilset --help`.
 pub fn exit_code(error: &Error) -> u8 {
     match error {
         Error::Usage(_) => 2,
@@ -50,19 +50,19 @@ pub fn exit_code(error: &Error) -> u8 {
 /// An option of a command.
 #[derive(Debug)]
 pub struct About {
-    /// Its long name.
+    /// The option's long name, without hyphens.
     pub name: String,
-    /// What it does, in a line.
+    /// The option's effect, in a line.
     pub help: String,
-    /// The value that it has if it is not given, if that is always the same.
+    /// The option's value if it is omitted, where that is always the same.
     pub default: Option<String>,
-    /// Whether it takes no value.
+    /// Whether the option takes no value.
     pub flag: bool,
-    /// Whether it must be given.
+    /// Whether the option must be given.
     pub required: bool,
 }
 
-/// The options of each of these operations or other commands, for instance `filter build`.
+/// Returns the options of each of these operations or other commands, for instance `filter build`.
 pub fn options(commands: &[&str]) -> Vec<Vec<About>> {
     let all = options::Typed::command();
     let of_each = commands.iter().map(|command| {

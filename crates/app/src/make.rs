@@ -1,4 +1,4 @@
-//! What our side makes alone and in advance, as every front end goes through it: prepared halves, and encrypted filters.
+//! Preparation that our side does alone, shared by all front ends: prepared halves, and encrypted filters.
 
 use crate::filter::FilterPlan;
 use crate::front::{Front, go_on, load_identity, start_threads};
@@ -16,7 +16,7 @@ use veilset::party::{InputTable, KeyedTable, Watch};
 use veilset::table::Table;
 use veilset::threads::Threads;
 
-/// Something to be made, or a filter to be looked at.
+/// Something to make, or a filter to inspect.
 #[derive(Debug)]
 pub struct MakePlan {
     what: What,
@@ -29,7 +29,7 @@ enum What {
     Filter(FilterPlan),
 }
 
-/// Who makes it, and on what.
+/// The settings of our side: identity, threads, and output.
 #[derive(Debug)]
 pub(crate) struct Own {
     pub identity: Option<PathBuf>,
@@ -37,19 +37,19 @@ pub(crate) struct Own {
     pub quiet: bool,
 }
 
-/// What was made, or seen.
+/// The result of a [`MakePlan`].
 #[derive(Debug)]
 pub enum Made {
     /// A half, a filter, or the public part of one.
     File,
-    /// A filter with so many more items.
+    /// A filter, with the number of items inserted.
     Inserted(usize),
-    /// What a filter is for, and the same in words.
+    /// The parameters of a filter, and their description in words.
     About(Box<About>, String),
 }
 
 impl MakePlan {
-    /// The plan for `prepare`, or a command of `filter`.
+    /// Plans `prepare`, or a command of `filter`.
     ///
     /// # Errors
     /// [`Error::Usage`].
@@ -65,12 +65,12 @@ impl MakePlan {
         }
     }
 
-    /// Whether nothing but errors is said.
+    /// Returns whether only errors are printed.
     pub fn is_quiet(&self) -> bool {
         self.own.quiet
     }
 
-    /// The table that it is made of, unless it is made of a file that was made before.
+    /// Returns the source table; `None` if the plan works on an existing filter.
     pub fn source(&self) -> Option<&InputTable> {
         match &self.what {
             What::Half(plan) => Some(&plan.source),
@@ -79,10 +79,10 @@ impl MakePlan {
     }
 }
 
-/// Makes it. `table` reads the source's table, of which these columns are needed.
+/// Carries out the plan. `table` reads the source's table, of which these columns are needed.
 ///
 /// # Errors
-/// [`Error::Usage`], [`Error::Input`] and [`Error::Output`]; [`Error::Cancelled`] if the front end wants to stop.
+/// [`Error::Usage`], [`Error::Input`] and [`Error::Output`]; [`Error::Cancelled`] if the front end requests a stop.
 pub fn make(
     plan: &MakePlan,
     table: impl FnOnce(&InputTable, Option<&[String]>, &Watch<'_>) -> Result<Table>,
@@ -96,7 +96,7 @@ pub fn make(
     }
 }
 
-/// What something is made with.
+/// The resources for carrying out a plan.
 pub(crate) struct Work<'w> {
     own: &'w Own,
     pub threads: Threads,
@@ -105,7 +105,7 @@ pub(crate) struct Work<'w> {
 }
 
 impl Work<'_> {
-    /// Called at each step: an error if the work is to stop.
+    /// Called at each step: returns an error if the work is to stop.
     pub(crate) fn go_on(&self) -> Result<()> {
         go_on(&*self.stop)
     }
@@ -132,7 +132,7 @@ impl Work<'_> {
         Ok(keys)
     }
 
-    /// Shows the progress of a step that takes long: `make` says how many items are done, and how many there are.
+    /// Shows the progress of a long step: `make` reports the items that are done, and their total.
     pub(crate) fn shown<T>(
         &self,
         name: &'static str,

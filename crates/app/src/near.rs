@@ -5,7 +5,7 @@ const ALIKE: f64 = 0.8;
 /// Maximum number of suggestions.
 const SHOWN: usize = 3;
 
-/// "; did you mean x or y?", or nothing if no candidate is similar to `name`.
+/// Returns "; did you mean x or y?", or nothing if no candidate is similar to `name`.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let likeness = |candidate: &'a str| (strsim::jaro_winkler(name, candidate), candidate);
     let mut near: Vec<_> = candidates.into_iter().map(likeness).filter(|(like, _)| *like > ALIKE).collect();
@@ -20,7 +20,7 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     }
 }
 
-/// The same for a file of TOML with a key that it cannot have; nothing if something else is wrong with it.
+/// Returns such a suggestion for an unknown key in a TOML file; nothing for other errors.
 pub fn known_key(error: &toml::de::Error) -> String {
     let message = error.message();
     let mut names = message.split('`').skip(1).step_by(2);
@@ -30,7 +30,7 @@ pub fn known_key(error: &toml::de::Error) -> String {
     }
 }
 
-/// What a parser or the system says, as a sentence.
+/// Formats a message of a parser or of the system as a sentence.
 pub fn sentence_of(what: &dyn std::fmt::Display) -> String {
     sentence(what.to_string().trim_end().into())
 }

@@ -1,4 +1,4 @@
-//! The options of an operation and of what is made in advance, as the program, the Python package and run files have them.
+//! The options of operations and of the commands that work in advance, shared by the program, the Python package and run files.
 //! [`crate::plan`] interprets them.
 
 mod help;
@@ -26,7 +26,7 @@ use veilset::planner::Preference;
 use veilset::protocols::{Assumption, groups};
 use veilset::table::Format;
 
-/// What the program's exit codes mean.
+/// The meaning of the program's exit codes.
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0    done: all sides confirmed the run, and our result is complete. The other side may
@@ -46,7 +46,7 @@ Exit codes:
   130  stopped on request (Ctrl-C, SIGTERM, SIGHUP)
 Whatever the code, the result file is complete or does not exist.";
 
-/// What the help of `veilset run` says of run files.
+/// The text on run files in the help of `veilset run`.
 pub const RUN_HELP: &str = "\
 Example, veilset.toml:
   operation = \"intersect\"
@@ -76,7 +76,7 @@ Example, of the receiver:
 and of a sender that has ours.public:
   veilset count theirs.csv --key email --role sender --peer hospital-a --filter ours.public";
 
-/// The commands that can be planned, as if they were typed alone after the program's name.
+/// The commands that can be planned, parsed as if typed directly after the program's name.
 #[derive(Debug, Parser)]
 #[command(name = "veilset")]
 pub struct Typed {
@@ -86,14 +86,14 @@ pub struct Typed {
 }
 
 impl Typed {
-    /// The definition of the commands, with their help arranged.
+    /// Returns the definition of the commands, with their help arranged.
     pub fn command() -> clap::Command {
         let mut all = arrange(<Typed as clap::CommandFactory>::command(), &[]);
         all.build();
         all
     }
 
-    /// The command that is meant by these words, of which the first is the program.
+    /// Parses these words, the first of which is the program.
     ///
     /// # Errors
     /// If the words are wrong, or ask for help.
@@ -103,7 +103,7 @@ impl Typed {
     }
 }
 
-/// An operation, or something that is made in advance.
+/// An operation, or a command that works in advance.
 #[derive(Debug, Subcommand)]
 pub enum Wanted {
     /// An operation.
@@ -239,7 +239,7 @@ pub struct FilterArgs {
     pub quiet: bool,
 }
 
-/// Where the result goes, and in which form.
+/// The file and the format of the result.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
     /// Where the result goes [default: standard output]
@@ -440,7 +440,7 @@ pub struct CommonArgs {
     /// Files of our side, apart from the data
     #[command(flatten)]
     pub own: OwnArgs,
-    /// The file that the options are from.
+    /// The run file that the options come from.
     #[arg(skip)]
     pub run_file: Option<PathBuf>,
 }
@@ -474,7 +474,7 @@ pub enum EncodingArg {
     Bytes,
 }
 
-/// What becomes of rows with an empty key column.
+/// The treatment of rows with an empty key column.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum EmptyKeysArg {
     /// Stop
@@ -485,7 +485,7 @@ pub enum EmptyKeysArg {
     Keep,
 }
 
-/// What becomes of rows that repeat a key.
+/// The treatment of rows that repeat a key.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum DuplicatesArg {
     /// Keep the first row

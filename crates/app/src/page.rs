@@ -1,14 +1,14 @@
-//! Pages of HTML that are one file: no script, nothing from a network, light and dark, and readable on paper.
+//! Self-contained HTML pages in a single file: no script, nothing from a network, light and dark, and readable on paper.
 //!
 //! [`maud`] escapes every text that is put into a page, so that names from files and from peers stay text.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-/// The look of all pages. Colours are named once for light and once for dark; each pair of text and ground has a contrast of
-/// at least 4.5. Drawings take the same colours through the classes below.
+/// The style of all pages. Colours are named once for light and once for dark; each pair of text and background has a contrast
+/// of at least 4.5. Drawings use the same colours through the classes below.
 const STYLE: &str = include_str!("page.css");
 
-/// A page with this title and these contents.
+/// Returns a page with this title and these contents.
 pub fn page(title: &str, contents: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -17,7 +17,7 @@ pub fn page(title: &str, contents: &Markup) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                // Nothing is loaded, whatever a text may hold.
+                // Blocks loading anything, even if a text contained markup.
                 meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
@@ -28,7 +28,7 @@ pub fn page(title: &str, contents: &Markup) -> String {
     page.into_string()
 }
 
-/// A table with a caption. A cell that begins a row names it.
+/// Returns a table with a caption. The first cell of a row is its header.
 pub fn table(caption: &str, head: &[&str], rows: &[Vec<String>]) -> Markup {
     html! {
         div.wide {
@@ -58,7 +58,7 @@ mod tests {
         let hostile = "<script>alert(1)</script>&\"";
         let page = page(hostile, &table(hostile, &[hostile], &[vec![hostile.into(), hostile.into()]]));
         assert!(!page.contains("<script"));
-        // The title twice, the caption, the head, two cells.
+        // The title twice, the caption, the head, and two cells.
         assert_eq!(page.matches("&lt;script&gt;alert(1)&lt;/script&gt;&amp;").count(), 6);
     }
 }

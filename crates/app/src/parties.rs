@@ -1,4 +1,4 @@
-//! Runs of several parties: the list of `--parties`, what does not go with it, and parties on this machine.
+//! Runs of several parties: the list of `--parties`, the options that it excludes, and parties on this machine.
 
 use crate::near::{known_key, sentence_of};
 use crate::options::{CommonArgs, OperationArgs, Wish};
@@ -21,7 +21,7 @@ use veilset::spelling::{
 use veilset::threads::start;
 use veilset::trusted::{self, Whose};
 
-/// Our place in the list of parties; `None` in a run of two.
+/// Returns our place in the list of parties; `None` in a run of two.
 pub fn of(a: &OperationArgs, warnings: &mut Vec<String>) -> Result<Option<Me>> {
     let CommonArgs { parties, me, protocol, .. } = &a.common;
     match (parties, me) {
@@ -42,7 +42,7 @@ pub fn of(a: &OperationArgs, warnings: &mut Vec<String>) -> Result<Option<Me>> {
     }
 }
 
-/// Reads a list of parties, in which we have this name. A file that others may change adds to `warnings`.
+/// Reads a list of parties, in which we have this name. Adds to `warnings` if others may change the file.
 pub fn load(path: &Path, me: &str, warnings: &mut Vec<String>) -> Result<Me> {
     let shown = path.display().to_string();
     let unusable = |e: &dyn std::fmt::Display| {
@@ -60,7 +60,7 @@ pub fn load(path: &Path, me: &str, warnings: &mut Vec<String>) -> Result<Me> {
     Roster::new(listed, &shown)?.me(me)
 }
 
-/// A list of parties with this text, or why it is none.
+/// Parses a list of parties, or returns why the text is none.
 pub fn parse(text: &str) -> std::result::Result<Listed, String> {
     toml::from_str(text)
         .map_err(|e: toml::de::Error| format!("{}{}", e.to_string().trim_end(), known_key(&e)))
@@ -76,7 +76,7 @@ pub fn only_for_two(protocol: Option<&Protocol>) -> Result<()> {
     }
 }
 
-/// The protocol for several parties by which the operation is computed, unless another one was named.
+/// Returns the protocol for several parties that computes the operation, unless another one was named.
 pub fn protocol(
     operation: &'static Operation,
     named: Option<&'static Protocol>,
@@ -96,7 +96,7 @@ pub fn protocol(
     }
 }
 
-/// Refuses what does not go with a list of parties.
+/// Refuses options that a list of parties excludes.
 fn refuse(a: &OperationArgs) -> Result<()> {
     protocol(a.operation, a.common.protocol.and_then(Wish::named))?;
     let CommonArgs { role, peer, connect, proxy, prepared, insecure_plaintext, .. } = &a.common;
@@ -152,8 +152,8 @@ fn wrong<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::usage(what.into()))
 }
 
-/// A list of parties on this machine, at free ports, and where each listens. The first one leads, and the last one only
-/// connects. A port stays theirs as long as there is its listener.
+/// Returns a list of parties on this machine, at free ports, and the listener of each. The first one leads, and the last one
+/// only connects. A party keeps its port as long as its listener exists.
 pub fn on_this_machine(parties: &[(String, Fingerprint)]) -> Result<(Listed, Vec<Option<Listener>>)> {
     let open = |i| if i + 1 < parties.len() { Listener::bind("127.0.0.1:0").map(Some) } else { Ok(None) };
     let listeners = (0..parties.len()).map(open).collect::<Result<Vec<_>>>()?;
@@ -166,7 +166,7 @@ pub fn on_this_machine(parties: &[(String, Fingerprint)]) -> Result<(Listed, Vec
     Ok((Listed { leader, party }, listeners))
 }
 
-/// Such a list as a file. The names must not need escapes.
+/// Writes such a list as TOML. The names must not need escapes.
 pub fn written(listed: &Listed) -> String {
     let mut text = format!("leader = \"{}\"\n", listed.leader);
     for ListedParty { name, fingerprint, address } in &listed.party {
@@ -178,8 +178,8 @@ pub fn written(listed: &Listed) -> String {
     text
 }
 
-/// Connects the parties of a list on this machine over TLS, and runs each on a thread of its own. The identities and the
-/// listeners are in the order of the list. Returns what each returned.
+/// Connects the parties of a list on this machine over TLS, and runs each on its own thread. The identities and the listeners
+/// are in the order of the list. Returns the results of all.
 pub fn together<T: Send>(
     roster: &Roster,
     identities: &[Arc<Identity>],

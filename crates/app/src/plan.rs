@@ -1,4 +1,4 @@
-//! The plan that the arguments mean: everything that can be rejected without looking at the data.
+//! The plan derived from the arguments: everything that can be rejected without reading the data.
 
 use crate::book::Book;
 use crate::columns::Columns;
@@ -36,40 +36,40 @@ use veilset::table::{
 };
 use veilset::trusted::{self, Whose};
 
-/// What one party will do.
+/// The plan of one party.
 #[derive(Debug)]
 pub struct PartyPlan {
-    /// What it computes.
+    /// The computation.
     pub spec: PartySpec,
-    /// Where its report goes, if it is wanted.
+    /// The file of the report, if one is wanted.
     pub report: Option<PathBuf>,
-    /// Whether nothing but errors is said.
+    /// Whether only errors are printed.
     pub quiet: bool,
-    /// The number of threads on which it computes.
+    /// The number of threads for the computation.
     pub threads: usize,
     pub(crate) others: Others,
-    /// How long it waits.
+    /// The time limits for connecting and for silence.
     pub timeouts: Timeouts,
     /// The policy for the other parties.
     pub policy: Policy,
-    /// Whether small sets are accepted of others that learn something of ours.
+    /// Whether small sets of parties that learn something about our data are accepted.
     pub allow_small: bool,
-    /// The file of the check: written by one, and what a run is held to.
+    /// The file of the check: written by a check, and binding for a run.
     pub checked: Option<PathBuf>,
-    /// The check that the run is held to, once it has begun.
+    /// The check that the run is held to, once the run has begun.
     pub review: Option<Review>,
-    /// The log of what was run with whom, if there is one.
+    /// The audit log, if there is one.
     pub audit_log: Option<PathBuf>,
-    /// What is to be said of files that others can change.
+    /// The warnings about files that others can change.
     pub warnings: Vec<String>,
-    /// What else is to be said before the run.
+    /// The other notes to show before the run.
     pub notes: Vec<String>,
-    /// The files that are not the job's.
+    /// The paths that do not belong to the job.
     own: Paths,
 }
 
 impl PartyPlan {
-    /// The plan for an operation, if the policy allows it. `in_memory`: a result that goes to no file stays in memory.
+    /// Plans an operation, if the policy allows it. With `in_memory`, a result without an output file stays in memory.
     ///
     /// # Errors
     /// [`Error::Usage`] and [`Error::Refused`].
@@ -93,23 +93,23 @@ impl PartyPlan {
     }
 }
 
-/// The error for something else where an operation is needed.
+/// The error for a command that is not an operation where one is needed.
 pub fn no_operation() -> Error {
     let names = operations::ALL.map(|o| o.name).join(", ");
     Error::usage(format!("this is not an operation. Use one of {names}, or run and a file name"))
 }
 
-/// How the other parties are met.
+/// The means of reaching the other parties.
 #[derive(Debug)]
 pub(crate) enum Others {
-    /// In a run of two.
+    /// The peer in a run of two.
     Peer {
         endpoint: Endpoint,
         protection: NamedProtection,
         /// The peer's name in the address book.
         name: Option<String>,
     },
-    /// In a run of several.
+    /// The parties in a run of several.
     Parties {
         me: Me,
         /// Where we listen, if not at our address in the list.
@@ -127,7 +127,7 @@ impl Others {
         }
     }
 
-    /// Refuses addresses that are malformed.
+    /// Refuses malformed addresses.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             Others::Peer { endpoint, .. } => endpoint.check(),
@@ -137,7 +137,7 @@ impl Others {
     }
 }
 
-/// How the connection is protected.
+/// The protection of the connection.
 #[derive(Debug)]
 pub(crate) enum NamedProtection {
     Tls { identity: Option<PathBuf>, peer: Fingerprint },
@@ -219,17 +219,18 @@ fn values(plan: &mut PartyPlan, a: ValueArgs) {
     spec.terms.min_count = a.min_count;
 }
 
-/// What a worker does with a piece of a table: the other side, the files and the policy are for those who agree.
+/// The plan of a worker for a piece of a table. The other side, the files and the policy are the concern of the side that
+/// agrees.
 #[derive(Debug)]
 pub struct WorkerPlan {
-    /// What it computes.
+    /// The computation.
     pub spec: PartySpec,
-    /// How long it waits.
+    /// The time limits for connecting and for silence.
     pub timeouts: Timeouts,
 }
 
 impl WorkerPlan {
-    /// The plan of a worker, with its threads started.
+    /// Plans the work of a worker, and starts its threads.
     ///
     /// # Errors
     /// [`Error::Usage`].
@@ -245,7 +246,7 @@ impl WorkerPlan {
         spec.terms.both = both.is_some_and(|a| a.both);
         spec.terms.shards = a.shards.unwrap_or(0);
         spec.max_peer_items = a.max_peer_items;
-        // Its ticket has the protocol that was agreed on. This one is only able to.
+        // The ticket has the agreed protocol. This one is only a protocol that is able to do it.
         let terms = Terms { payload: !spec.sent_columns.is_empty(), ..spec.terms };
         let able = planner::acceptable(operation, &terms, a.group, None);
         spec.protocol = a
@@ -260,10 +261,10 @@ impl WorkerPlan {
     }
 }
 
-/// What protocols a user accepts.
+/// The protocols that a user accepts.
 struct Accepted {
     assume: Vec<Assumption>,
-    /// Whether one of several is picked, and how.
+    /// The preference among several protocols; `None` if the protocol is fixed.
     picks: Option<Preference>,
     prepared: bool,
 }
@@ -280,7 +281,7 @@ impl Accepted {
     }
 }
 
-/// Allows what is acceptable, if one of several is to be picked; otherwise refuses a protocol that is not.
+/// Allows all acceptable protocols if one is to be picked; otherwise refuses a fixed protocol that is not acceptable.
 fn accept(plan: &mut PartyPlan, Accepted { assume, picks, prepared }: &Accepted) -> Result<()> {
     let PartyPlan { spec, policy, threads, notes, .. } = plan;
     let allowed = (!assume.is_empty()).then_some(&assume[..]);
@@ -304,7 +305,7 @@ fn accept(plan: &mut PartyPlan, Accepted { assume, picks, prepared }: &Accepted)
                 spec.operation
             )));
         }
-        // A half is of one group.
+        // A half is bound to one group.
         let group = all.first().map(|choice| choice.group);
         all.retain(|choice| Some(choice.group) == group);
     }
@@ -332,7 +333,7 @@ fn common(
             (role, parties::protocol(operation, a.protocol.and_then(Wish::named))?)
         }
         None => {
-            // Clap makes sure that there is a role.
+            // Clap ensures that there is a role.
             let role = a.role.ok_or_else(|| Error::Bug("a run of two without a role".into()))?;
             let filtering =
                 if a.filter.is_some() || a.cipher.is_some() { protocols::filtering(operation) } else { None };
@@ -398,7 +399,7 @@ fn common(
         (Some(_), Some(path)) => Some(path),
         (Some(_), None) => Some(Ledger::default_path()?),
     };
-    // One that is missing, whoever takes a half says.
+    // A missing ledger is reported when a half is used.
     if let Some((path, file)) = ledger.as_deref().and_then(|path| Some((path, open_regular(path).ok()?))) {
         warnings.extend(trusted::check("the ledger", path, Whose::Ours, &file)?);
     }
@@ -442,7 +443,7 @@ fn common(
     })
 }
 
-/// A path that is no stream.
+/// Refuses a path that is a stream.
 fn file(path: PathBuf, option: &str) -> Result<PathBuf> {
     match path.as_os_str() == "-" {
         true => Err(Error::usage(format!("{option} takes the name of a file, not -. Name one"))),
@@ -450,8 +451,8 @@ fn file(path: PathBuf, option: &str) -> Result<PathBuf> {
     }
 }
 
-/// How the peer is met that was typed as a name or a fingerprint; none without TLS. The addresses are those of
-/// `--listen`, `--connect` and `--proxy`.
+/// Returns how to reach the peer that was typed as a name or a fingerprint; without one, there is no TLS. The addresses are the
+/// values of `--listen`, `--connect` and `--proxy`.
 fn one_peer(
     typed: Option<&str>,
     identity: Option<PathBuf>,
@@ -482,7 +483,7 @@ fn one_peer(
     Ok(Others::Peer { endpoint, protection, name })
 }
 
-/// The seats and fingerprints of the other parties.
+/// Returns the seats and fingerprints of the other parties.
 fn seats(others: &Others) -> Vec<(Seat, Option<Fingerprint>)> {
     match others {
         Others::Peer { protection: NamedProtection::Tls { peer, .. }, .. } => vec![(Seat::PEER, Some(*peer))],
@@ -493,7 +494,7 @@ fn seats(others: &Others) -> Vec<(Seat, Option<Fingerprint>)> {
     }
 }
 
-/// The key columns of a file with this format.
+/// Returns the key columns of a file with this format.
 fn key(a: &KeyArgs, format: Format) -> Result<Vec<String>> {
     let wrong = |what: String| Err(Error::usage(what));
     let key: Vec<String> = a.compared.key.iter().flat_map(|columns| columns.0.iter().cloned()).collect();
@@ -511,7 +512,7 @@ fn key(a: &KeyArgs, format: Format) -> Result<Vec<String>> {
     }
 }
 
-/// The key columns of a table whose columns have names.
+/// Returns the key columns of a table whose columns have names.
 fn named_key(key: &[Columns]) -> Result<Vec<String>> {
     let key: Vec<String> = key.iter().flat_map(|columns| columns.0.iter().cloned()).collect();
     if key.is_empty() {
@@ -528,7 +529,7 @@ fn named_key(key: &[Columns]) -> Result<Vec<String>> {
     }
 }
 
-/// `has_values`: whether the keys have values, as for the sender of sum.
+/// Returns the source of the items. `has_values` tells whether the keys have values, as for the sender of sum.
 pub fn source(InputArgs { keys, pad_to }: InputArgs, has_values: bool) -> Result<InputTable> {
     let mut source = keyed(keys)?;
     source.pad_to = pad_to;
@@ -536,7 +537,7 @@ pub fn source(InputArgs { keys, pad_to }: InputArgs, has_values: bool) -> Result
     Ok(source)
 }
 
-/// The keys of a file.
+/// Returns the source for the keys of a file.
 pub fn keyed(a: KeyArgs) -> Result<InputTable> {
     let read = ReadOptions {
         format: a.format,
@@ -562,7 +563,7 @@ pub fn keyed(a: KeyArgs) -> Result<InputTable> {
     Ok(source)
 }
 
-/// How the rows of a table become items, except the columns of the key.
+/// Sets how the rows of a table become items, except for the key columns.
 fn compared(source: &mut InputTable, a: ComparedArgs) -> Result<()> {
     source.read.encoding = match a.encoding {
         EncodingArg::Utf8 => Encoding::Utf8,
@@ -587,7 +588,7 @@ fn compared(source: &mut InputTable, a: ComparedArgs) -> Result<()> {
     Ok(())
 }
 
-/// The format that the names of these inputs suggest.
+/// Returns the format that the names of these inputs suggest.
 fn format_of(inputs: &[PathBuf], read: &ReadOptions) -> Result<Format> {
     let files = input_files(inputs)?;
     files.iter().try_for_each(|file| check_input_name(file))?;
@@ -603,7 +604,7 @@ fn format_of(inputs: &[PathBuf], read: &ReadOptions) -> Result<Format> {
     }
 }
 
-/// Rejects addresses that are not on this machine. Host names are resolved and checked when they are used.
+/// Refuses addresses that are not on this machine. Host names are resolved and checked when they are used.
 fn on_this_machine(endpoint: &Endpoint) -> Result<()> {
     let (Endpoint::Listen { address: text, .. } | Endpoint::Connect { address: text, .. }) = endpoint;
     let host = text.rsplit_once(':').map_or("", |(host, _)| host);
@@ -616,17 +617,17 @@ fn on_this_machine(endpoint: &Endpoint) -> Result<()> {
     }
 }
 
-/// Where our identity is, if there is a place for it.
+/// Returns the path of our identity, if there is a folder for it.
 pub fn identity_path(typed: Option<&Path>) -> Option<PathBuf> {
     typed.map(Path::to_path_buf).or_else(|| Identity::default_path().ok())
 }
 
-/// The number of computing threads: as typed, or one for each core.
+/// Returns the number of computing threads: as typed, or one per core.
 pub fn threads(typed: Option<u16>) -> usize {
     typed.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
 }
 
-/// The escape character of CSV.
+/// Parses the escape character of CSV.
 fn escape(text: &str) -> Result<u8> {
     match text.as_bytes() {
         [escape] if escape.is_ascii_graphic() && *escape != b'"' => Ok(*escape),

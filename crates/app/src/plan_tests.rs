@@ -2,7 +2,7 @@ use super::*;
 use crate::config::{self, Value};
 use crate::options::Typed;
 
-/// The options of an operation that take a path.
+/// Returns the options of an operation that take a path.
 fn of_paths(operation: &Operation) -> Vec<String> {
     let all = Typed::command();
     let command = config::named(&all, operation.name).unwrap();
@@ -10,7 +10,7 @@ fn of_paths(operation: &Operation) -> Vec<String> {
     paths.filter_map(|arg| Some(arg.get_long()?.to_string())).collect()
 }
 
-/// None is forgotten where the files of a run are compared: an option that is new fails here until it is there.
+/// The comparison of a run's files covers every option: a new one fails here until it is included.
 #[test]
 fn no_file_of_a_run_is_its_result_or_its_report() {
     let folder = tempfile::tempdir().unwrap();
@@ -37,7 +37,7 @@ fn no_file_of_a_run_is_its_result_or_its_report() {
             if !is_used {
                 continue;
             }
-            // What the file must have in it to be looked at at all.
+            // The minimal contents without which the file is rejected first.
             match &*option {
                 "book" | "policy" => std::fs::write(at("file"), "").unwrap(),
                 "parties" => std::fs::write(at("file"), format!("leader = \"us\"\n{list}")).unwrap(),
@@ -71,7 +71,7 @@ fn no_file_of_a_run_is_its_result_or_its_report() {
                     planned.err().map(|e| crate::words::as_options(&e.marked())).unwrap_or_default()
                 });
                 let told = |m: &String| m.contains("are both") && m.contains(&format!("--{option}"));
-                // Some are for one role.
+                // Some options are for one role only.
                 assert!(said.iter().any(told), "{operation} --{option} as --{written}: {said:?}");
                 tried += 1;
             }

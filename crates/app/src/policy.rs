@@ -15,8 +15,8 @@ use veilset::trusted::{self, Whose};
 /// The name of the file in the configuration folder.
 pub(crate) const FILE: &str = "policy.toml";
 
-/// The policy for the other parties, which stand in the order of their seats. Without a policy file, everything is
-/// allowed but small sets ([`veilset::governance::gate::SMALL`]). A file that others may change adds to `warnings`.
+/// Loads the policy for the other parties, which are in the order of their seats. Without a policy file, everything is allowed
+/// but small sets ([`veilset::governance::gate::SMALL`]). Adds to `warnings` if others may change the file.
 pub(crate) fn load(
     named: Option<&Path>,
     others: &[(Seat, Option<Fingerprint>)],

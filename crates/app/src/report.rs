@@ -1,4 +1,4 @@
-//! The report of a run in a file: JSON for programs, or a page for those who file it.
+//! The report of a run in a file: JSON for programs, or an HTML page for the records.
 
 mod known;
 mod venn;
@@ -15,7 +15,7 @@ use veilset::session::Party;
 use veilset::session::report::Report;
 use veilset::table::Destination;
 
-/// Writes a report into the file of this name: as a page if it ends in .html or .htm, otherwise as JSON. The file appears
+/// Writes a report into the file at this path: as a page if it ends in .html or .htm, otherwise as JSON. The file appears
 /// complete or not at all.
 ///
 /// # Errors
@@ -29,7 +29,7 @@ pub(crate) fn write(report: &Report, path: &Path, mut file: Destination) -> Resu
     file.commit()
 }
 
-/// The report as a page.
+/// Renders the report as a page.
 fn as_page(report: &Report) -> String {
     let others: Vec<String> = report.parties.iter().map(called).collect();
     let title = format!("Report of {} with {}", report.operation, others.join(", "));
@@ -66,7 +66,7 @@ fn as_page(report: &Report) -> String {
     )
 }
 
-/// What a party is called, by the name that we gave it if there is one.
+/// Returns the name of a party: the one that we gave it, if there is one.
 fn called(party: &Party) -> String {
     match (&party.name, party.seat.number()) {
         (Some(name), None) => name.clone(),
@@ -109,7 +109,7 @@ fn run(report: &Report) -> Markup {
     table("The run", &["What", "Value"], &rows)
 }
 
-/// What all parties agreed on. A value of 0 does not apply or was not requested.
+/// Lists the terms that all parties agreed on. A value of 0 does not apply or was not requested.
 fn terms(report: &Report) -> Markup {
     let terms = report.terms.iter().filter(|term| term.value != "0");
     let rows: Vec<_> = terms.map(|term| vec![as_options(term.words), term.value.clone()]).collect();
@@ -133,7 +133,7 @@ fn parties(report: &Report) -> Markup {
     table("The parties, and the sizes of their sets as known here", &["Party", "Items", "Fingerprint"], &rows)
 }
 
-/// The numbers that this party learned; in a run of two also as a drawing.
+/// Shows the numbers that this party learned; in a run of two, also as a drawing.
 fn learned(report: &Report) -> Markup {
     let mut rows: Vec<(String, Known)> = Vec::new();
     let of_two = report.parties.count() == 1 && report.parties.peer().seat.number().is_none();
@@ -196,7 +196,7 @@ fn messages(report: &Report) -> Markup {
     }
 }
 
-/// A number with commas between its thousands.
+/// Formats a number with commas between its thousands.
 fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! How fast this machine is, for the choice of protocols.
+//! The speeds of this machine, for the choice of protocols.
 
 use std::path::{Path, PathBuf};
 use veilset::error::Result;
@@ -6,8 +6,8 @@ use veilset::places::Folder;
 use veilset::speed::{self, Speeds};
 use veilset::spelling::SPEEDS;
 
-/// The speeds of this machine on this many threads: measured, or built in until they are. `say` gets a sentence if measured ones
-/// cannot be used.
+/// Returns the speeds of this machine with this number of threads: measured, or built in until then. Calls `say` if measured
+/// ones cannot be used.
 pub fn speeds(path: Option<&Path>, threads: usize, say: &mut dyn FnMut(&str)) -> Speeds {
     let measured = file(path).ok().map(|path| speed::load(&path, threads));
     match measured {
@@ -20,7 +20,7 @@ pub fn speeds(path: Option<&Path>, threads: usize, say: &mut dyn FnMut(&str)) ->
     }
 }
 
-/// The file of the speeds that are measured: the one that is named, or the default one.
+/// Returns the file of the measured speeds: the named one, or the default one.
 ///
 /// # Errors
 /// [`veilset::error::Error::Usage`] if none is named and there is no folder for it.

@@ -1,4 +1,4 @@
-//! What a run says to its user, in words that all front ends share.
+//! Messages of a run to its user, in words that all front ends share.
 
 use veilset::error::Error;
 use veilset::net::Me;
@@ -6,7 +6,7 @@ use veilset::party::{Phase, TableFacts};
 use veilset::spelling::{Named, spell};
 use veilset::table::Profile;
 
-/// A text of the library with its settings as options: `--max-row`, `--modulus 128`.
+/// Writes the settings in a text of the library as options: `--max-row`, `--modulus 128`.
 pub fn as_options(text: &str) -> String {
     let option = |setting: &str| format!("--{}", setting.replace('_', "-"));
     spell(text, |named| match named {
@@ -16,16 +16,16 @@ pub fn as_options(text: &str) -> String {
     })
 }
 
-/// Says which parties of the list an error is about, unless it says that itself.
+/// Names the parties of the list that an error is about, unless its text names them.
 pub fn about(me: &Me, error: &Error) -> Vec<String> {
     let (text, seats) = (error.to_string(), error.seats());
-    // What differs may have the name too, and not as that of the party.
+    // The text of a disagreement may contain the name by coincidence, not as the name of the party.
     let says = |name: &str| !matches!(error, Error::Disagreement(_)) && text.contains(name);
     let parties = me.others().filter(|party| seats.contains(&party.seat()) && !says(party.name()));
     parties.map(|party| format!("{} of {} is {}", party.seat(), me.roster().source(), party.name())).collect()
 }
 
-/// The current phase, in words.
+/// Describes the current phase in words.
 pub fn of_phase(phase: Phase, input: &str) -> String {
     match phase {
         Phase::Sorting => format!("sorting the keys of {input}"),
@@ -34,7 +34,7 @@ pub fn of_phase(phase: Phase, input: &str) -> String {
     }
 }
 
-/// Reports what was read; `repeated` says what becomes of rows with a repeated key.
+/// Reports what was read; `repeated` describes the treatment of rows with a repeated key.
 pub fn tell(facts: &TableFacts<'_>, repeated: &str, say: &dyn Fn(&str), warn: &dyn Fn(&str)) {
     let s = |n: u64| if n == 1 { "" } else { "s" };
     let &TableFacts { name: file, rows, items, duplicates, skipped, found, notes, profile, .. } = facts;
@@ -56,7 +56,7 @@ pub fn tell(facts: &TableFacts<'_>, repeated: &str, say: &dyn Fn(&str), warn: &d
     }
 }
 
-/// Says which columns the result will lack.
+/// Warns about columns that the result will lack.
 pub fn tell_unread(facts: &TableFacts<'_>, warn: &dyn Fn(&str)) {
     for unread in facts.unread {
         let (file, name) = (facts.name, &unread.name);

@@ -1,15 +1,15 @@
-//! What `-h` and `--help` show: `-h` one screen of what nine of ten runs need, `--help` everything under headings.
+//! The output of `-h` and `--help`: `-h` is one screen of what nine of ten runs need, `--help` is everything under headings.
 
 use clap::Command;
 
-/// A heading of `--help`, what of it `-h` shows, and the rest.
+/// A heading of `--help`: its options that `-h` shows, and the others.
 struct Heading {
     title: &'static str,
     shown: &'static [&'static str],
     others: &'static [&'static str],
 }
 
-/// The options of operations, and of the commands that share some of them. Each is under one heading.
+/// The options of operations, and of commands that share some of them. Each is under one heading.
 const HEADINGS: [Heading; 6] = [
     Heading {
         title: "Data",
@@ -67,7 +67,7 @@ const HEADINGS: [Heading; 6] = [
 /// The commands whose options are under [`HEADINGS`], by the id of an option that only they have.
 const ARRANGED_BY: &str = "key";
 
-/// Arranges the help of a command and of all below it. `shortened` names other commands, and the options of each that `-h`
+/// Arranges the help of a command and of its subcommands. `shortened` names other commands, and the options of each that `-h`
 /// leaves to `--help`.
 pub fn arrange(command: Command, shortened: &[(&str, &[&str])]) -> Command {
     let arranged = command.get_arguments().any(|arg| arg.get_id() == ARRANGED_BY);
@@ -80,7 +80,7 @@ pub fn arrange(command: Command, shortened: &[(&str, &[&str])]) -> Command {
             false => arg,
         });
     }
-    // The order of the headings is that of their first options.
+    // The headings are in the order of their first options.
     let place = |id: &str| {
         let all = HEADINGS.iter().flat_map(|heading| heading.shown.iter().chain(heading.others));
         all.zip(0..).find_map(|(other, place)| (*other == id).then_some(place))
@@ -103,7 +103,7 @@ mod tests {
     use crate::options::Typed;
     use std::collections::BTreeSet;
 
-    /// All commands, with their full names.
+    /// Collects all commands, with their full names.
     fn commands(command: &Command, name: &str, all: &mut Vec<(String, Command)>) {
         all.push((name.to_string(), command.clone()));
         for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
@@ -141,7 +141,7 @@ mod tests {
         assert!(gone.is_empty(), "{gone:?}");
     }
 
-    /// Amounts have decimal places, which both sides must give, and so have shares of them.
+    /// Amounts, and shares of amounts, have decimal places, which both sides must give.
     #[test]
     fn the_example_of_what_has_values_is_one_that_runs() {
         for operation in veilset::operations::ALL {
@@ -151,7 +151,7 @@ mod tests {
             let agreed = usize::from(operation.uses.values || operation.uses.shares);
             let count = |words: &str| example.matches(words).count();
             assert_eq!((count("--values amount"), count("--scale 2")), (agreed, 2 * agreed), "{operation}");
-            // Or the receiver would be warned.
+            // Without it, the receiver would be warned.
             assert_eq!(count("--min-count 10"), 2 * usize::from(operation.uses.values), "{operation}");
         }
     }

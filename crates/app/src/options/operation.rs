@@ -1,5 +1,4 @@
-//! The arguments of the operations: one command each, whose options follow from the terms that the operation
-//! uses.
+//! The arguments of the operations: one command each, with options that follow from the terms that the operation uses.
 
 use super::{CommonArgs, EXIT_CODES, OutputArgs};
 use crate::columns::{Columns, Received};
@@ -11,34 +10,34 @@ use veilset::party::ID_COLUMN;
 use veilset::protocols;
 use veilset::sharded::run::MAX_SHARDS;
 
-/// An operation and its options. Options that it does not use are absent.
+/// An operation and its options. Options that the operation does not use are absent.
 #[derive(Debug)]
 pub struct OperationArgs {
-    /// The operation.
+    /// The operation to compute.
     pub operation: &'static Operation,
     /// The options that all operations have.
     pub common: CommonArgs,
-    /// Where the result goes.
+    /// The file and the format of the result.
     pub output: OutputArgs,
-    /// The rows that are sent.
+    /// The options for rows that are sent.
     pub rows: Option<RowArgs>,
-    /// Who gets the result.
+    /// The option to give both sides the result.
     pub both: Option<BothArgs>,
-    /// The values of a sum.
+    /// The options for the values of a sum.
     pub values: Option<ValueArgs>,
-    /// Protection from a malicious sender.
+    /// The option for protection from a malicious sender.
     pub malicious: Option<MaliciousArgs>,
-    /// What the sender learns.
+    /// The option that reveals the count to the sender.
     pub reveal: Option<RevealArgs>,
-    /// Identifiers.
+    /// The options for identifiers.
     pub ids: Option<IdArgs>,
-    /// What is shared.
+    /// The options for shares.
     pub shares: Option<ShareArgs>,
-    /// The shards of the run.
+    /// The options for a run cut into shards.
     pub job: Option<JobArgs>,
 }
 
-/// A run cut into shards.
+/// The options for a run cut into shards.
 #[derive(Debug, Args)]
 pub struct JobArgs {
     /// Cut the run into P shards, which run one after another and each take a part of the memory and of the time; the same on
@@ -55,7 +54,7 @@ pub struct JobArgs {
     pub resume: bool,
 }
 
-/// What is sent in rows.
+/// The options for rows that are sent.
 #[derive(Debug, Args)]
 pub struct RowArgs {
     /// Our columns to send with our keys (sender)
@@ -75,7 +74,7 @@ pub struct RowArgs {
     pub max_row: u32,
 }
 
-/// Who gets the result.
+/// The option to give both sides the result.
 #[derive(Debug, Args)]
 pub struct BothArgs {
     /// Give the result to both; on both sides
@@ -85,7 +84,7 @@ pub struct BothArgs {
     pub both: bool,
 }
 
-/// The values of a sum.
+/// The options for the values of a sum.
 #[derive(Debug, Args)]
 pub struct ValueArgs {
     /// The column of numbers to add up (sender)
@@ -106,7 +105,7 @@ pub struct ValueArgs {
     pub min_count: u64,
 }
 
-/// Protection from a sender that does not follow the protocol.
+/// The option for protection from a sender that does not follow the protocol.
 #[derive(Debug, Args)]
 pub struct MaliciousArgs {
     /// Protect the receiver from a sender that does not follow the protocol; uses the protocol cm20, with longer
@@ -115,7 +114,7 @@ pub struct MaliciousArgs {
     pub malicious_sender: bool,
 }
 
-/// What the sender learns.
+/// The option that reveals the count to the sender.
 #[derive(Debug, Args)]
 pub struct RevealArgs {
     /// Tell the sender how many keys match, but not which; uses the protocol sigma-dh; the same on both sides
@@ -123,7 +122,7 @@ pub struct RevealArgs {
     pub reveal_count_to_sender: bool,
 }
 
-/// Identifiers.
+/// The options for identifiers.
 #[derive(Debug, Args)]
 pub struct IdArgs {
     /// Where the list of all identifiers goes
@@ -137,7 +136,7 @@ pub struct IdArgs {
     pub id_column: String,
 }
 
-/// What is shared.
+/// The options for shares.
 #[derive(Debug, Args)]
 pub struct ShareArgs {
     /// The column of numbers to share (sender)
@@ -175,7 +174,7 @@ impl OperationArgs {
         let command = with(command, identifies(operation), IdArgs::augment_args);
         let command = with(command, operation.uses.shares, ShareArgs::augment_args);
         let command = with(command, cuts(operation), JobArgs::augment_args);
-        // Last, because the groups of arguments have descriptions of their own that would replace these.
+        // These come last, because the groups of arguments have descriptions of their own that would replace them.
         command
             .about(operation.summary)
             .long_about(format!(
@@ -189,7 +188,7 @@ impl OperationArgs {
     }
 }
 
-/// What is different in a run of several parties, if the operation is for them too.
+/// Describes how a run of several parties differs, if the operation supports one.
 fn of_several(operation: &Operation) -> &'static str {
     match protocols::of_several(operation) {
         None => "",
@@ -220,7 +219,7 @@ fn identifies(operation: &Operation) -> bool {
     (operation.result)(Role::Receiver, &Terms::default()) == Shape::Identifiers
 }
 
-/// The arguments, if the operation has them.
+/// Parses the arguments, if the operation has them.
 fn given<T: FromArgMatches>(has: bool, matches: &mut ArgMatches) -> Result<Option<T>, Error> {
     has.then(|| T::from_arg_matches_mut(matches)).transpose()
 }
@@ -272,7 +271,7 @@ impl FromArgMatches for OperationArgs {
     }
 }
 
-/// An example, and where more is.
+/// Returns an example, and a pointer to more help.
 fn short_help(operation: &Operation) -> String {
     let name = operation.name;
     let rows = (operation.result)(Role::Receiver, &Terms::default()).has_items();
@@ -286,7 +285,7 @@ All options: veilset {name} --help. Guide: veilset help operations"
     )
 }
 
-/// An example command line for each party, one of several parties, and the exit codes.
+/// Returns an example command line for each party, one for several parties, and the exit codes.
 fn help(operation: &Operation) -> String {
     let name = operation.name;
     let result = |role| {

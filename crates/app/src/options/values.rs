@@ -1,4 +1,4 @@
-//! The values of options: how they are typed, and what messages say of others.
+//! The values of options: how they are typed, and the messages for invalid ones.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use std::ops::RangeInclusive;
@@ -12,40 +12,40 @@ use veilset::planner::Preference;
 use veilset::protocols::{self, Protocol, groups};
 use veilset::table::Format;
 
-/// The name of an operation.
+/// Parses the name of an operation.
 pub fn one_operation() -> impl TypedValueParser<Value = &'static Operation> {
     PossibleValuesParser::new(operations::ALL.map(|o| o.name)).try_map(|name| name.parse())
 }
 
-/// The name of a role.
+/// Parses the name of a role.
 pub fn role() -> impl TypedValueParser<Value = Role> {
     PossibleValuesParser::new(Role::ALL.map(Role::name)).try_map(|name| name.parse())
 }
 
-/// The name of a protocol.
+/// Parses the name of a protocol.
 pub fn protocol() -> impl TypedValueParser<Value = &'static Protocol> {
     PossibleValuesParser::new(all_protocols()).try_map(|name| protocols::named(&name))
 }
 
-/// The names of all protocols.
+/// Returns the names of all protocols.
 fn all_protocols() -> impl Iterator<Item = PossibleValue> {
     let all = protocols::ALL.into_iter().chain(protocols::SEVERAL);
     let built = all.map(|p| PossibleValue::new(p.name).help(p.summary));
-    // They are refused with the feature that they take.
+    // Protocols that are not built are refused with the name of the feature that they need.
     built.chain(protocols::not_built().map(|name| PossibleValue::new(name).hide(true)))
 }
 
-/// The protocol that is asked for.
+/// The requested protocol.
 #[derive(Debug, Clone, Copy)]
 pub enum Wish {
-    /// The best of those that both sides allow.
+    /// The best protocol that both sides allow.
     Auto,
-    /// This one.
+    /// A named protocol.
     Named(&'static Protocol),
 }
 
 impl Wish {
-    /// The protocol, if one is named.
+    /// Returns the protocol, if one is named.
     pub fn named(self) -> Option<&'static Protocol> {
         match self {
             Wish::Auto => None,
@@ -64,23 +64,23 @@ pub(super) fn protocol_or_auto() -> impl TypedValueParser<Value = Wish> {
 
 const AUTO: &str = "auto";
 
-/// The name of a preference.
+/// Parses the name of a preference.
 pub fn preference() -> impl TypedValueParser<Value = Preference> {
     PossibleValuesParser::new(Preference::ALL.map(Preference::name)).try_map(|name| name.parse())
 }
 
-/// One of these names of groups.
+/// Parses one of these names of groups.
 pub fn group(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = &'static str> {
     PossibleValuesParser::new(names).try_map(|name| groups::named(&name))
 }
 
-/// The name of an encryption of filters.
+/// Parses the name of an encryption of filters.
 pub fn cipher() -> impl TypedValueParser<Value = &'static str> {
     PossibleValuesParser::new(groups::CIPHERS.iter().map(|(name, _)| *name))
         .try_map(|name| groups::cipher(&name))
 }
 
-/// The groups of each protocol, the default first.
+/// Lists the groups of each protocol, the default first.
 pub(super) fn group_help() -> String {
     let list = protocols::ALL.map(|p| match p.groups {
         [default, others @ ..] if !others.is_empty() => {
@@ -91,7 +91,7 @@ pub(super) fn group_help() -> String {
     format!("The group that the protocol works in; the same on both sides: {}", list.join("; "))
 }
 
-/// The protocols of each operation.
+/// Lists the protocols of each operation.
 pub(super) fn protocol_help() -> String {
     let by = |operation: &&'static Operation| {
         format!("{operation} by {}", protocols::names(|p| p.computes(operation)))
@@ -107,12 +107,12 @@ pub(super) fn protocol_help() -> String {
     )
 }
 
-/// The name of one of these formats.
+/// Parses the name of one of these formats.
 pub fn format(of: &[Format]) -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(of.iter().map(|format| format.name())).try_map(|name| name.parse())
 }
 
-/// A number of items, in digits, or as people write large ones: 1e6, 2^20.
+/// Parses a number of items: plain digits, or a large number such as 1e6 or 2^20.
 pub fn items(text: &str) -> Result<usize, String> {
     let power = |base: u64, exponent: &str| base.checked_pow(exponent.parse().ok()?);
     let number = match (text.split_once('^'), text.split_once('e')) {
@@ -127,7 +127,7 @@ pub fn items(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("a whole number from 0 to {MAX_SET}, like 1000000, 1e6 or 2^20, is needed"))
 }
 
-/// A time in seconds, of which there may be a part: 90, 1.5.
+/// Parses a time in seconds, which may have a fraction: 90, 1.5.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     const RANGE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(31_536_000);
     let digits = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -137,17 +137,17 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a number of seconds from 1 to 31536000, like 90 or 1.5, is needed".into())
 }
 
-/// The number of parties in a run of several.
+/// Parses the number of parties in a run of several.
 pub fn several() -> RangedU64ValueParser<u8> {
     RangedU64ValueParser::new().range(2..=Roster::MOST as u64)
 }
 
-/// An emulated network, and how it was typed.
+/// An emulated network, and its text as typed.
 #[derive(Debug, Clone)]
 pub struct Net {
     /// The text as typed.
     pub typed: String,
-    /// The network; `None` for none.
+    /// The network; `None` for no emulation.
     pub link: Option<Network>,
 }
 

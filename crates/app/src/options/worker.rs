@@ -1,5 +1,5 @@
-//! The options of a worker, which has a piece of a table and a ticket: those that say what is computed. The options that name
-//! people, files and connections are for the side that agrees.
+//! The options of a worker, which has a piece of a table and a ticket: only those that define the computation. The options that
+//! name people, files and connections are for the side that agrees.
 
 use super::{BothArgs, ComparedArgs, RowArgs, Wish, group, items, role, seconds, values::protocol_or_auto};
 use clap::{Args, FromArgMatches};
@@ -8,16 +8,16 @@ use std::time::Duration;
 use veilset::operations::{Operation, Role, Rows};
 use veilset::protocols::groups;
 
-/// What a worker computes.
+/// The options of a worker's computation.
 #[derive(Debug)]
 pub struct WorkerArgs {
-    /// The operation.
+    /// The operation to compute.
     pub operation: &'static Operation,
     /// The options that all operations have.
     pub common: CommonWorkerArgs,
-    /// The rows that are sent.
+    /// The options for rows that are sent.
     pub rows: Option<RowArgs>,
-    /// Who gets the result.
+    /// The option to give both sides the result.
     pub both: Option<BothArgs>,
 }
 
@@ -54,7 +54,7 @@ pub struct CommonWorkerArgs {
 }
 
 impl WorkerArgs {
-    /// The definition of the options.
+    /// Returns the definition of the options.
     pub fn command(operation: &'static Operation) -> clap::Command {
         let command = CommonWorkerArgs::augment_args(clap::Command::new(operation.name).no_binary_name(true));
         let command =
@@ -62,7 +62,7 @@ impl WorkerArgs {
         if operation.uses.both { BothArgs::augment_args(command) } else { command }
     }
 
-    /// The options that these words are.
+    /// Parses these words as options.
     ///
     /// # Errors
     /// If the words are wrong.

@@ -1,28 +1,28 @@
-//! What this party knows about the sizes of sets. What it does not know is never computed.
+//! This party's knowledge about the sizes of sets. Sizes that it does not know are never computed.
 
 use super::grouped;
 use std::fmt;
 use veilset::operations::Announced;
 use veilset::session::report::Report;
 
-/// How well a number is known.
+/// The degree to which a number is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
     Exactly(usize),
-    /// A set is padded.
+    /// The upper bound from a padded set.
     AtMost(usize),
-    /// Known to be less than the agreed minimum, of a sum that was withheld.
+    /// Less than the agreed minimum; the sum was withheld.
     BelowMinimum,
     Unknown,
 }
 
 impl Known {
-    /// The size of a set that was announced.
+    /// Returns the size of a set that was announced.
     pub(crate) fn announced(Announced { size, padded }: Announced) -> Known {
         if padded { Known::AtMost(size) } else { Known::Exactly(size) }
     }
 
-    /// What is left without so many.
+    /// Subtracts a number, which may be unknown.
     fn less(self, without: Option<usize>) -> Known {
         match (self, without) {
             (Known::Exactly(n), Some(without)) => Known::Exactly(n.saturating_sub(without)),
@@ -33,7 +33,7 @@ impl Known {
         }
     }
 
-    /// So many more.
+    /// Adds a number.
     fn plus(self, more: usize) -> Known {
         match self {
             Known::Exactly(n) => Known::Exactly(n + more),
@@ -57,22 +57,22 @@ impl fmt::Display for Known {
 /// The three regions of two sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Regions {
-    /// Items that only this party has,
+    /// The items that only this party has.
     pub ours: Known,
-    /// both,
+    /// The items that both have.
     pub both: Known,
-    /// and only the peer.
+    /// The items that only the peer has.
     pub theirs: Known,
     /// The size of this party's set.
     set: usize,
 }
 
 impl Regions {
-    /// What this party knows after a run of two.
+    /// Returns this party's knowledge after a run of two.
     pub(crate) fn of(report: &Report) -> Regions {
         let (set, result) = (report.sizes.ours, &report.result);
         let theirs = match (result.union_size, result.matches) {
-            // It has seen the new items, whether the peer pads or not.
+            // This party has seen the new items, whether the peer pads or not.
             (Some(union), _) => Known::Exactly(union.saturating_sub(set)),
             (None, matches) => Known::announced(report.parties.peer().announced).less(matches),
         };
@@ -84,7 +84,7 @@ impl Regions {
         Regions { ours: Known::Exactly(set).less(result.matches), both, theirs, set }
     }
 
-    /// Items that at least one has.
+    /// Returns the number of items that at least one party has.
     pub(crate) fn union(&self) -> Known {
         self.theirs.plus(self.set)
     }

@@ -15,7 +15,7 @@ fn sets() -> [ItemSet; 2] {
     [["a", "b", "c", "d", "e", "f"].iter().collect(), ["d", "e", "f", "g"].iter().collect()]
 }
 
-/// The reports of both sides of a run, whose requests are changed like this.
+/// Runs both sides with requests changed by `change`, and returns their reports.
 fn reports(operation: &str, change: impl Fn(&mut Request<'_>) + Sync) -> [Report; 2] {
     let (sets, operation) = (sets(), named(operation).unwrap());
     let values = [10, 20, 30, 40];
@@ -36,7 +36,7 @@ fn reports(operation: &str, change: impl Fn(&mut Request<'_>) + Sync) -> [Report
     })
 }
 
-/// Only this party, both, only the peer, at least one.
+/// Returns the numbers of items that only this party has, both have, only the peer has, and at least one has.
 fn known(report: &Report) -> [Known; 4] {
     let regions = Regions::of(report);
     [regions.ours, regions.both, regions.theirs, regions.union()]
@@ -54,7 +54,7 @@ fn each_operation_shows_what_this_party_learned() {
     assert_eq!(plain("count"), [ALL_HERE, NOTHING]);
     assert_eq!(plain("sum"), [ALL_HERE, ALL_THERE]);
     assert_eq!(plain("id"), [ALL_HERE, ALL_THERE]);
-    // What an own share is of is not known.
+    // A party does not know to which item its share belongs.
     let [there, here] = plain("share");
     assert_eq!(here, NOTHING);
     assert!(there == ALL_HERE || there == NOTHING, "{there:?}");
@@ -88,7 +88,7 @@ fn what_padding_hides_stays_hidden() {
     let matching = [Exactly(3), Exactly(3), AtMost(6), AtMost(12)];
     assert_eq!(padded("intersect"), [matching, NOTHING]);
     assert_eq!(padded("count"), [matching, NOTHING]);
-    // The new items, but not how many match.
+    // The number of new items, but not how many match.
     assert_eq!(padded("union"), [[Unknown, Unknown, Exactly(1), Exactly(7)], NOTHING]);
 }
 
@@ -113,7 +113,7 @@ fn a_party_that_learned_nothing_gets_the_announced_sizes_only() {
     assert_eq!(drawing.matches("<tspan").count(), 6, "{drawing}");
     assert_eq!(drawing.matches(">not known<").count(), 3);
     assert!(drawing.contains(">4 items<") && drawing.contains(">at most 9 items<"), "{drawing}");
-    // No number but these two; coordinates stand within tags.
+    // No number but these two; coordinates are within tags.
     let text: String =
         drawing.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text).collect();
     let digits: Vec<char> = text.chars().filter(char::is_ascii_digit).collect();

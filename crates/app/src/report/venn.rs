@@ -1,13 +1,13 @@
-//! Two circles with what is known of each region. They are not to scale: their size would say what nobody said.
+//! Two circles, labelled with the known size of each region. They are not to scale: a size would disclose an unknown number.
 
 use super::known::{Known, Regions};
 use maud::{Markup, html};
 use veilset::operations::Announced;
 
-/// As many characters of a name fit above a circle.
+/// The number of characters of a name that fit above a circle.
 const FITS: usize = 30;
 
-/// The sets of a run of two: ours, the peer's as it was announced, what the peer is called, and what is known.
+/// Draws the sets of a run of two: ours, the peer's as announced, the peer's name, and the known regions.
 pub(crate) fn diagram(ours: usize, theirs: Announced, (peer, regions): (&str, &Regions)) -> Markup {
     let set = [Known::Exactly(ours), Known::announced(theirs)].map(|known| items(&known));
     let Regions { ours, both, theirs, .. } = regions;
@@ -44,7 +44,7 @@ fn items(known: &Known) -> String {
     }
 }
 
-/// The name of a region, and what is known of it, line by line around this place.
+/// Labels a region with its name and its known size, line by line around this place.
 fn label(x: u32, name: &str, known: &Known) -> Markup {
     let lines = match known {
         Known::Exactly(_) => vec![known.to_string()],
@@ -60,7 +60,7 @@ fn label(x: u32, name: &str, known: &Known) -> Markup {
     }
 }
 
-/// A name that fits above a circle.
+/// Shortens a name so that it fits above a circle.
 fn shortened(name: &str) -> String {
     match name.char_indices().nth(FITS) {
         Some((end, _)) => format!("{}...", &name[..end]),
