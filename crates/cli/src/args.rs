@@ -1,4 +1,4 @@
-//! The arguments as typed. What a run or something made in advance takes is defined in [`veilset_app::options`].
+//! The arguments as typed. The options of runs and of preparation are defined in [`veilset_app::options`].
 
 mod plan;
 
@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use veilset_app::options::{EXIT_CODES, RUN_HELP, Wanted, arrange};
 
-/// What is behind the short help of the program.
+/// The examples that follow the short help of the program.
 const OVERVIEW: &str = "\
 Examples:
   veilset demo
@@ -128,7 +128,7 @@ pub enum Command {
     Soak(Moved),
 }
 
-/// Whatever is typed after a command that has left the program.
+/// The words that follow a command that has left the program.
 #[derive(Debug, Args)]
 pub struct Moved {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -196,7 +196,7 @@ pub enum IdentityCommand {
     },
 }
 
-/// Options of other commands than runs that `-h` leaves to `--help`.
+/// The options that `-h` leaves to `--help`, of commands other than runs.
 const SHORTENED: [(&str, &[&str]); 1] = [(
     "plan",
     &[
@@ -213,19 +213,18 @@ const SHORTENED: [(&str, &[&str]); 1] = [(
     ],
 )];
 
-/// The program's command, with its help arranged.
+/// Returns the program's command, with its help arranged.
 pub fn command() -> clap::Command {
     arrange(Arguments::command(), &SHORTENED)
 }
 
 impl Arguments {
-    /// What was typed. Errors end the program here, with exit code 2.
+    /// Parses the arguments of this process. Errors end the program here, with exit code 2.
     pub fn typed() -> Arguments {
         Arguments::from_arg_matches(&command().get_matches()).unwrap_or_else(|e| e.exit())
     }
 
-    /// What these words mean, as if they were typed after the program's name. Errors, and requests for help, end the program
-    /// here.
+    /// Parses these words as if they were typed after the program's name. Errors, and requests for help, end the program here.
     pub fn of(words: Vec<OsString>) -> Arguments {
         let words = std::iter::once("veilset".into()).chain(words);
         Arguments::from_arg_matches(&command().get_matches_from(words)).unwrap_or_else(|e| e.exit())
@@ -236,7 +235,7 @@ impl Arguments {
 mod tests {
     use super::*;
 
-    /// All commands, with their full names.
+    /// Collects all commands, with their full names.
     fn commands(command: &clap::Command, name: &str, all: &mut Vec<(String, clap::Command)>) {
         all.push((name.to_string(), command.clone()));
         for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {

@@ -14,7 +14,7 @@ pub fn run(command: PeerCommand) -> Result<()> {
     done?.iter().try_for_each(print)
 }
 
-/// The lines to print.
+/// Carries out the command, and returns the lines to print.
 fn carry_out(command: PeerCommand, warnings: &mut Vec<String>) -> Result<Vec<String>> {
     match command {
         PeerCommand::Add { name, fingerprint, address, force, identity, book } => {

@@ -1,4 +1,4 @@
-//! `veilset calibrate`: measures how fast this machine is, and keeps it for the choice of protocols.
+//! `veilset calibrate`: measures the speeds of this machine, and stores them for the choice of protocols.
 
 use crate::args::CalibrateArgs;
 use crate::party::printer;
@@ -9,7 +9,7 @@ use veilset::speed;
 use veilset::work::Primitive;
 use veilset_app::speeds::file;
 
-/// Measures and keeps the speeds, and prints them.
+/// Measures, stores and prints the speeds.
 pub fn run(a: &CalibrateArgs) -> Result<()> {
     let path = file(a.speeds.as_deref())?;
     speed::check_place(&path)?;
@@ -31,7 +31,7 @@ pub fn run(a: &CalibrateArgs) -> Result<()> {
     Ok(())
 }
 
-/// A time in a unit that suits it.
+/// Formats a time in a suitable unit.
 fn time(picoseconds: u64) -> String {
     let nanoseconds = picoseconds as f64 / 1000.0;
     match nanoseconds {

@@ -1,11 +1,11 @@
-//! What shells complete: commands, options and their values, peers of the address book, and columns of the input.
+//! Completion in shells: commands, options and their values, peers in the address book, and columns of the input.
 //!
-//! `veilset completions SHELL` prints a script that runs `veilset -- WORD...` at each Tab, with the words up to the cursor and the
-//! variable [`VARIABLE`]. The answer is one candidate per line ([`shell`]). clap_complete's engine finds which argument the
-//! last word is of; what it offers there is in [`offers`].
+//! `veilset completions SHELL` prints a script that runs `veilset -- WORD...` at each Tab, with the words up to the cursor and
+//! the variable [`VARIABLE`]. The answer is one candidate per line ([`shell`]). clap_complete's engine finds the argument to
+//! which the last word belongs; the values on offer are in [`offers`].
 //!
-//! Nobody asked for a run: nothing waits, nothing is said on standard error, and an error is no candidate. Only regular files
-//! are read, of a table only its beginning, and no cell below a header is shown.
+//! The user has not asked for a run: completion never waits for anything, prints nothing to standard error, and offers no
+//! candidate on an error. Only regular files are read; of a table only its beginning, and no cell below a header is shown.
 
 mod line;
 mod offers;
@@ -27,28 +27,28 @@ use veilset::operations;
 use veilset::paths::open_regular;
 use veilset_app::config;
 
-/// A file system that hangs keeps the shell waiting no longer than this.
+/// The longest time for which a file system that hangs may block the shell.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The largest address book, run file or list of parties that is looked at: 1 MiB.
+/// The size of the largest address book, run file or list of parties that is read: 1 MiB.
 const LARGEST: u64 = 1 << 20;
 
-/// A value to offer, and what it is.
+/// A value to offer, and its description.
 #[derive(Debug, PartialEq, Eq)]
 struct Candidate {
     value: String,
     help: Option<String>,
 }
 
-/// What to do for the last word of a line.
+/// The action for the last word of a line.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
-    /// Offer these.
+    /// Offer these values.
     Candidates(Vec<Candidate>),
-    /// Offer the names of files, as the shell itself knows best.
+    /// Leave the names of files to the shell, which knows them best.
     Files,
 }
 
-/// Answers a completion script, if one runs this process. Such a process does nothing else.
+/// Answers a completion script, if one runs this process; such a process does nothing else. Returns whether it did.
 pub fn answered() -> bool {
     let mut words = std::env::args_os().skip(1);
     let asks = std::env::var_os(VARIABLE).and_then(|name| Shell::named(name.to_str()?));
@@ -63,13 +63,13 @@ pub fn answered() -> bool {
     if started.is_ok()
         && let Ok(text) = told.recv_timeout(PATIENCE)
     {
-        // The shell may have gone away.
+        // The shell may be gone.
         let _ = std::io::stdout().write_all(text.as_bytes());
     }
     true
 }
 
-/// What to offer for the last of these words, of which the first is the program.
+/// Returns the answer for the last of these words, of which the first is the program.
 fn answer(words: Vec<String>) -> Answer {
     let nothing = Answer::Candidates(Vec::new());
     let Some(words) = with_file(words) else { return nothing };
@@ -80,20 +80,20 @@ fn answer(words: Vec<String>) -> Answer {
     let (at, dash) = (words.len() - 1, last.starts_with('-'));
     let words = words.into_iter().map(Into::into).collect();
     let Ok(found) = clap_complete::engine::complete(&mut root, words, at, None) else { return nothing };
-    // What looks like an option is not the name of a file, but may have one behind it: `--output=`.
+    // A word that looks like an option is not a file name, but may contain one after its equals sign: `--output=`.
     let behind_option = |candidate: &CompletionCandidate| !candidate.get_value().is_empty();
     if found.iter().any(|candidate| offers::are_files(candidate) && (!dash || behind_option(candidate))) {
         return Answer::Files;
     }
     let found: Vec<_> = found.iter().filter(|candidate| !offers::are_files(candidate)).collect();
-    // Options are offered for a hyphen, and where there is nothing else.
+    // Options are offered after a hyphen, and where there is nothing else to offer.
     let with_options = dash || found.iter().all(|candidate| offers::is_option(candidate));
     let found = found.into_iter().filter(|candidate| with_options || !offers::is_option(candidate));
     Answer::Candidates(found.filter_map(Candidate::of).collect())
 }
 
 impl Candidate {
-    /// A candidate of the engine, if it can be shown and typed.
+    /// Converts a candidate of the engine, if it can be shown and typed.
     fn of(found: &CompletionCandidate) -> Option<Candidate> {
         let value = found.get_value().to_str().filter(|value| !value.is_empty() && is_plain(value))?;
         let help = found.get_help().map(|help| help.to_string());
@@ -102,14 +102,14 @@ impl Candidate {
     }
 }
 
-/// Whether a text has neither control characters nor those that change the direction of writing or end a line.
+/// Returns whether a text has neither control characters nor characters that change the direction of writing or end a line.
 fn is_plain(text: &str) -> bool {
     let changes =
         |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     !text.chars().any(|c| c.is_control() || changes(c))
 }
 
-/// All commands. What `check` takes as words are commands here.
+/// Returns all commands. The words that `check` takes as arguments are subcommands here.
 fn tree() -> clap::Command {
     let root = args::command();
     let checked = |command: &&clap::Command| {
@@ -123,7 +123,7 @@ fn tree() -> clap::Command {
     })
 }
 
-/// The words of a line with those that a run file stands for; `None` if there is no such file.
+/// Returns the words of a line, with the words of its run file inserted; `None` if the file does not exist.
 fn with_file(words: Vec<String>) -> Option<Vec<String>> {
     let at = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [_, "run", _, ..] => 2,
@@ -132,7 +132,7 @@ fn with_file(words: Vec<String>) -> Option<Vec<String>> {
     };
     let (last, typed) = words.get(at..)?.split_last()?;
     let (file, typed) = match typed.split_first() {
-        // The name of the file is about to be typed.
+        // The name of the file is still being typed.
         None if !last.starts_with('-') => return Some(words),
         Some((file, typed)) if !file.starts_with('-') => (path(file), typed),
         _ => (config::DEFAULT.into(), typed),
@@ -144,14 +144,14 @@ fn with_file(words: Vec<String>) -> Option<Vec<String>> {
     Some(std::iter::once(words[0].clone()).chain(of_file).chain(typed).collect())
 }
 
-/// The text of a regular file that is not large.
+/// Returns the text of a regular file of at most [`LARGEST`] bytes.
 fn small_text(path: &Path) -> Option<String> {
     let mut text = String::new();
     open_regular(path).ok()?.take(LARGEST + 1).read_to_string(&mut text).ok()?;
     (text.len() as u64 <= LARGEST).then_some(text)
 }
 
-/// The path that a word means: shells expand the tilde only when they run the command.
+/// Returns the path that a word means: shells expand the tilde only when they run the command.
 fn path(word: &str) -> PathBuf {
     match (word.strip_prefix("~/"), std::env::var_os("HOME")) {
         (Some(rest), Some(home)) => Path::new(&home).join(rest),

@@ -67,7 +67,7 @@ impl Party {
     }
 }
 
-/// The keys in a result.
+/// Returns the keys in a result.
 fn keys(learned: &Learned, ours: Option<&ItemSet>) -> Vec<String> {
     let key = |item: &[u8]| {
         let columns = decode_key(item, 1).unwrap_or_default();
@@ -85,7 +85,7 @@ fn keys(learned: &Learned, ours: Option<&ItemSet>) -> Vec<String> {
     keys
 }
 
-/// Shows what each party has and what it learns.
+/// Shows each party's data and result.
 pub fn run(a: &DemoArgs) -> Result<()> {
     match a.parties {
         Some(parties) => several::run(parties),
@@ -94,7 +94,7 @@ pub fn run(a: &DemoArgs) -> Result<()> {
     print(SMALL_SETS)
 }
 
-/// What is different where parties do not know each other's data.
+/// The note on runs in which parties do not know each other's data.
 const SMALL_SETS: &str = "\nSo few keys ask about each of them: in a run of your own, a party with fewer than 10 that learns something of the \
                           others' rows is\nrefused, unless --allow-small or a policy says otherwise.";
 
@@ -145,7 +145,8 @@ fn both(north: &Party, south: &Party, operation: &'static Operation) -> Result<[
     })
 }
 
-/// Why parties on this machine failed: what one of them sees of another's failure is no cause.
+/// Returns the original cause among errors of parties on this machine: errors that follow from another party's failure come
+/// last.
 fn cause(errors: impl IntoIterator<Item = Error>) -> Error {
     let follows = |error: &Error| match error {
         Error::Cancelled => 2,

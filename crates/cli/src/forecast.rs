@@ -1,4 +1,4 @@
-//! `veilset plan`: what each protocol would take, and which one would be chosen.
+//! `veilset plan`: the predicted cost of each protocol, and the protocol that would be chosen.
 
 use crate::args::PlanArgs;
 use crate::party::printer;
@@ -97,7 +97,7 @@ pub fn run(a: &PlanArgs) -> Result<()> {
     Ok(())
 }
 
-/// What computes it, the best first.
+/// Returns the choices that can compute the operation, the best first.
 fn candidates(a: &PlanArgs, wanted: &Wanted, setting: &Setting) -> Result<Vec<(Choice, Prediction)>> {
     let Some(parties) = a.parties else {
         let all = wanted.acceptable();
@@ -134,7 +134,7 @@ fn line(wanted: &Wanted, choice: Choice, run: &Prediction) -> String {
     )
 }
 
-/// Three digits that count.
+/// Formats a number with three significant digits.
 fn digits(number: f64) -> String {
     match number {
         100.0.. => format!("{number:.0}"),
@@ -168,7 +168,7 @@ fn as_json(wanted: &Wanted, choice: Choice, run: &Prediction, may_be_picked: boo
     })
 }
 
-/// Why this one is chosen of those that may be picked, the best first.
+/// Explains why `chosen` is picked from `among`, the permitted choices with the best first.
 fn reason(among: &[(Choice, Prediction)], chosen: Choice, prefer: Preference) -> String {
     let what = match prefer {
         Preference::Time => "the fastest",

@@ -6,12 +6,12 @@ use veilset::spelling::to_type;
 use veilset_app::guide::{self, listed, titles};
 use veilset_app::near::{did_you_mean, sentence};
 
-/// Prints the page or the help of the command with this name; without one, the names of all.
+/// Prints the page, or the help of the command, with this name; without a name, the list of pages.
 pub fn show(topic: Option<&str>) -> Result<()> {
     print(topic.map_or_else(|| Ok(contents()), about)?)
 }
 
-/// A page, by its name or a word of it, or the help of a command.
+/// Returns a page, by its name or a word of it, or the help of a command.
 fn about(topic: &str) -> Result<String> {
     if let Some(page) = guide::named(topic) {
         return Ok(page);
@@ -30,7 +30,7 @@ fn about(topic: &str) -> Result<String> {
     })
 }
 
-/// The names of all pages and commands, each with what it is.
+/// Returns the names of all pages and commands, with their titles.
 pub fn topics() -> Vec<(String, Option<String>)> {
     let pages = titles().map(|(name, title)| (name.to_string(), Some(title)));
     let all = args::command();
@@ -39,7 +39,7 @@ pub fn topics() -> Vec<(String, Option<String>)> {
     pages.chain(commands.map(|command| (command.get_name().to_string(), about(command)))).collect()
 }
 
-/// The pages, with their titles.
+/// Returns the list of pages, with their titles.
 fn contents() -> String {
     format!(
         "Pages of the guide (veilset help PAGE):\n{}\n\nCommands: veilset -h, and veilset help COMMAND",
@@ -56,7 +56,7 @@ mod tests {
         let title = |topic: &str| about(topic).unwrap().lines().next().unwrap().to_string();
         assert_eq!(title("policy-and-audit"), title("audit"));
         assert_eq!(title("policy"), title("audit"));
-        // A command goes before a word.
+        // A command takes precedence over a word of a page's name.
         assert!(about("filter").unwrap().contains("Usage: veilset filter"));
         assert_eq!(title("filters"), title("prepare-and-filters"));
         let refused = |topic: &str| about(topic).unwrap_err().to_string();

@@ -4,10 +4,10 @@
 //! every 64 KiB that it reads or writes, before every frame of a half that it prepares, and while it waits for
 //! the peer.
 //!
-//! A system call that does not return has no next step: a write to a pipe that nobody reads, or any access to a
-//! file system that hangs. Polling would help only with pipes. So a watchdog thread ends the program if it is
-//! still running some time after the first signal. Nothing is lost by that: a result gets its name only when it
-//! is complete ([`veilset::table::Destination`]), and a prepared half is spent before it is used.
+//! A system call that does not return has no next step: a write to a pipe that is never read, or any access to a file system
+//! that hangs. Polling would help only with pipes. So a watchdog thread ends the program if it is still running some time after
+//! the first signal. Nothing is lost: a result gets its name only when it is complete ([`veilset::table::Destination`]), and a
+//! prepared half is spent before it is used.
 //!
 //! Handlers run on their own thread, and may lock, remove files and exit. That thread never writes and never
 //! waits, so it always notices a second signal.
@@ -26,23 +26,23 @@ use veilset::table::remove_unfinished;
 use veilset::threads::none;
 use veilset_app::STOPPED;
 
-/// The signals that ask a program to stop, except those that it was started to ignore, for instance by `nohup`.
+/// Returns the signals that ask a program to stop, except those that it was started to ignore, for instance by `nohup`.
 pub fn signals() -> Vec<i32> {
     let ignored = ignored_from(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
     [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()
 }
 
-/// The ignored signals from a Linux process status, lowest bit for signal 1; none on other systems.
+/// Parses the ignored signals from a Linux process status, lowest bit for signal 1; none on other systems.
 fn ignored_from(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// How long a stopped program may continue: alone, when a step takes milliseconds; and
+/// The time for which a stopped program may continue without a peer, when a step takes milliseconds.
 const ALONE: Duration = Duration::from_secs(1);
-/// with a peer, which must be told before the log is written.
+/// The time for which a stopped program may continue with a peer, which must be notified before the log is written.
 const WITH_PEER: Duration = Duration::from_secs(10);
-/// After this time, a stopped program that still runs says so.
+/// The time after which a stopped program that is still running prints a message.
 const SLOW: Duration = Duration::from_millis(300);
 
 /// Turns a write beyond the limit on file sizes (`ulimit -f`) into an error, instead of death by SIGXFSZ.
@@ -50,21 +50,21 @@ pub fn survive_file_limits() -> Result<()> {
     signal_hook::flag::register(SIGXFSZ, Arc::default()).map(|_| ()).map_err(unwatched)
 }
 
-/// The error if signals cannot be watched for.
+/// Returns the error for signals that cannot be watched for.
 pub fn unwatched(e: std::io::Error) -> Error {
     Error::bug(format!("cannot watch for signals: {e}"))
 }
 
-/// Whether the program was asked to stop.
+/// Records whether the program was asked to stop.
 #[derive(Clone, Default)]
 pub struct Interrupt(Arc<State>);
 
 #[derive(Default)]
 struct State {
     happened: AtomicBool,
-    /// The run with the peer, while there is one.
+    /// The canceller of the run with the peer, during that run.
     run: Mutex<Option<Canceller>>,
-    /// Once the result is complete: the exit code and the message in case the watchdog ends the program.
+    /// The exit code and the message if the watchdog ends the program, once the result is complete.
     done: Mutex<Option<(u8, String)>>,
 }
 
@@ -86,7 +86,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Whether the program was asked to stop.
+    /// Returns whether the program was asked to stop.
     pub fn happened(&self) -> bool {
         self.0.happened.load(Ordering::SeqCst)
     }
@@ -104,8 +104,8 @@ impl Interrupt {
         *self.0.run.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Marks the result as complete, so that a signal no longer means that there is none. If the program must
-    /// still be ended by force, it exits with this code and this message.
+    /// Marks the result as complete, so that a signal no longer means that there is no result. If the watchdog must still end
+    /// the program, it exits with this code and this message.
     pub fn done(&self, code: u8, what: String) {
         *self.0.done.lock().unwrap_or_else(PoisonError::into_inner) = Some((code, what));
     }
@@ -118,7 +118,7 @@ impl Interrupt {
             let patience = if run.is_some() { WITH_PEER } else { ALONE };
             run.inspect(Canceller::cancel);
             std::thread::sleep(SLOW);
-            // On a thread of its own, because standard error may hang.
+            // This runs on its own thread, because standard error may hang.
             let say = move || printer(quiet)("veilset: stopping; a second signal stops at once");
             let _ = Builder::new().spawn(say);
             std::thread::sleep(patience - SLOW);
@@ -129,7 +129,7 @@ impl Interrupt {
         }
     }
 
-    /// Ends the process, whatever it is doing.
+    /// Ends the process, even during a system call that does not return.
     fn leave(&self, why: &str) -> ! {
         let (code, line) = self.ending(why);
         let (written, wait) = mpsc::channel();
@@ -145,7 +145,7 @@ impl Interrupt {
         std::process::exit(code.into())
     }
 
-    /// The exit code and the message for an end by force.
+    /// Returns the exit code and the message of a forced exit.
     fn ending(&self, why: &str) -> (u8, String) {
         match &*self.0.done.lock().unwrap_or_else(PoisonError::into_inner) {
             None => (STOPPED, format!("veilset: {why}")),

@@ -1,6 +1,6 @@
-//! The veilset program: what is typed, signals, the terminal, and exit codes. [`veilset_app`] has the rest.
+//! The veilset program: its arguments, signals, the terminal, and exit codes. [`veilset_app`] has the rest.
 #![forbid(unsafe_code)]
-// `pub` marks what a module offers to the others; little of it leaves the crate.
+// `pub` marks the items that a module offers to other modules; few of them leave the crate.
 #![allow(unreachable_pub)]
 
 mod args;
@@ -48,10 +48,10 @@ pub fn main() -> ExitCode {
     end_of("veilset", || run(arguments.command))
 }
 
-/// Runs what the program of this name is to do, says what went wrong, and returns the exit code.
+/// Runs the main function of the program with this name, prints its error, and returns the exit code.
 pub fn end_of(program: &str, run: impl FnOnce() -> Result<()>) -> ExitCode {
     let run = || interrupt::survive_file_limits().and_then(|()| run());
-    // A panic has printed its message; what remains is to exit with the right code.
+    // A panic has already printed its message; only the right exit code is missing.
     let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         if is_for_want_of_a_thread(&*panic) {
             veilset_memory::exit("no thread can be started");
@@ -97,7 +97,7 @@ fn run_as(wanted: Wanted, purpose: Purpose) -> Result<()> {
     party::run(PartyPlan::of(wanted, false)?, purpose)
 }
 
-/// The run that a file describes. If help was asked for behind its name, the program exits here.
+/// Returns the run that a file describes. The program exits here if the words ask for help.
 fn from_file(words: Vec<std::ffi::OsString>) -> Result<Wanted> {
     let mut warnings = Vec::new();
     let found = config::read(words, &mut warnings);
@@ -116,7 +116,7 @@ fn make_in_advance(plan: &MakePlan) -> Result<()> {
     }
 }
 
-/// Where a command is that has left the program.
+/// Returns the error for a command that has left the program.
 fn moved(command: &str) -> Error {
     Error::usage(format!(
         "{command} is for those who develop veilset, and no longer in this program. Build the package veilset-dev from the \
@@ -124,7 +124,7 @@ fn moved(command: &str) -> Error {
     ))
 }
 
-/// Whether the panic comes from `std::thread::spawn`, which fails if there is no memory for a stack.
+/// Returns whether the panic comes from `std::thread::spawn`, which fails if there is no memory for a stack.
 fn is_for_want_of_a_thread(panic: &(dyn Any + Send)) -> bool {
     panic.downcast_ref::<String>().is_some_and(|message| message.starts_with("failed to spawn thread"))
 }

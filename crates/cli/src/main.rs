@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use veilset_memory::SystemOrExit;
 
-/// If memory runs out, the program ends with a message and an exit code of its own.
+/// Ends the program with a message and an exit code of its own if memory runs out.
 #[global_allocator]
 static ALLOCATOR: SystemOrExit = SystemOrExit;
 
@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     veilset_cli::main()
 }
 
-/// Runs the program again with larger stacks of threads: code that is not optimised has larger frames than they have by default.
+/// Runs the program again with larger thread stacks: code that is not optimised has larger frames than the default allows.
 #[cfg(feature = "demo")]
 fn with_larger_stacks() {
     use std::os::unix::process::CommandExt;
@@ -23,7 +23,7 @@ fn with_larger_stacks() {
     if std::env::var_os(STACK).is_none()
         && let Ok(program) = std::env::current_exe()
     {
-        // If this returns, it has failed, and the program goes on as it is.
+        // If this returns, it has failed, and the program continues unchanged.
         let _ = std::process::Command::new(program)
             .args(std::env::args_os().skip(1))
             .env(STACK, "33554432")

@@ -1,4 +1,4 @@
-//! Completion scripts for shells, and manual pages, which are generated from the definition of the arguments.
+//! Completion scripts for shells, and manual pages, generated from the definition of the arguments.
 
 use crate::{args, complete};
 use clap_complete::Shell;
@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use veilset::error::{Error, Result};
 
-/// Prints the completion script of a shell: one that asks the program, or else one that is generated.
+/// Prints the completion script of a shell: one that queries the program, if there is one, or else a generated one.
 pub fn completions(shell: Shell) -> Result<()> {
     let mut script = Vec::new();
     match complete::SCRIPTS.iter().find(|(other, _)| *other == shell) {
@@ -19,7 +19,7 @@ pub fn completions(shell: Shell) -> Result<()> {
     })
 }
 
-/// Writes one page for the program and one per command. Pages that are there are replaced, and no other file.
+/// Writes one page for the program and one per command. Replaces existing pages of veilset, but no other file.
 pub fn pages(folder: &Path) -> Result<()> {
     let failed =
         |e| Error::output(format!("cannot write to {}: {e}. Name a folder that exists", folder.display()));
@@ -30,7 +30,7 @@ pub fn pages(folder: &Path) -> Result<()> {
         pages.map(|page| page.map(to)).collect::<io::Result<Vec<_>>>()
     });
     let pages = pages.map_err(failed)?;
-    // Whatever is in it: it need not be text.
+    // The file is read as bytes, since it need not be text.
     let is_page =
         |path: &Path| std::fs::read(path).is_ok_and(|page| page.windows(12).any(|at| at == b"\n.TH veilset"));
     if let Some((_, other)) = pages.iter().find(|(_, to)| to.exists() && !is_page(to)) {

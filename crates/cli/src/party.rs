@@ -22,13 +22,13 @@ pub fn run(plan: PartyPlan, purpose: Purpose) -> Result<()> {
 }
 
 fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
-    // First of all: from here on a signal ends the program gracefully.
+    // This comes first: from here on, a signal ends the program gracefully.
     let interrupt = Interrupt::install(plan.quiet)?;
     plan.begin(purpose)?;
     let spec = &plan.spec;
     let terminal = Terminal::new(plan.quiet, Some(&spec.source), &interrupt);
     ready(&plan, PartySpec::load, &terminal, |party| {
-        // Before anybody else hears from us.
+        // Created before any other party is contacted.
         let files = party.files()?;
         match purpose {
             Purpose::Run => finish(party, files, &interrupt),
@@ -40,7 +40,7 @@ fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     })
 }
 
-/// Runs, and writes the result.
+/// Runs the protocol, and writes the result.
 fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
     let (plan, data, kept) = (party.plan, party.data, party.kept);
     let spec = &plan.spec;
@@ -52,7 +52,7 @@ fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
             interrupt.done(7, format!("{}, but its report or its line in the log may be missing", done(spec)))
         }
     };
-    // The time that this takes depends on the result, so it happens after the peer has left.
+    // The time for writing depends on the result, so the result is written after the peer has left.
     match files.output {
         Some(mut output) => {
             let write = || -> Result<()> {
@@ -109,7 +109,7 @@ fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
     })
 }
 
-/// The message that the run is done, and where its result is.
+/// Returns the message that the run is done, with the location of its result.
 fn done(spec: &PartySpec) -> String {
     match (spec.has_result(), &spec.output) {
         (false, _) => "the run is done".into(),
@@ -118,11 +118,11 @@ fn done(spec: &PartySpec) -> String {
     }
 }
 
-/// A function that prints a line for the user, unless the program is quiet.
+/// Returns a function that prints a line for the user, unless the program is quiet.
 pub fn printer(quiet: bool) -> impl Fn(&str) {
     move |line| {
         if !quiet {
-            // A run continues even if nobody reads this.
+            // A run continues even if this cannot be printed.
             let _ = writeln!(std::io::stderr(), "{}", as_options(line));
         }
     }

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use veilset::channel::{Observer, Unit};
 use veilset::course::{Course, Left};
 
-/// Shorter work needs no sign of life.
+/// Work that is shorter than this needs no sign of life.
 const NOTICED: Duration = Duration::from_secs(2);
-/// How often a sign of life is updated on a terminal.
+/// The interval between updates of a sign of life on a terminal.
 const RENEWED: Duration = Duration::from_millis(200);
 
-/// The time left is not shown before a run has gone on for this long.
+/// The duration of a run before its remaining time is shown.
 const SHOWN: Duration = Duration::from_secs(3);
-/// A time left that is shorter than this is not shown.
+/// The shortest remaining time that is shown.
 const WORTH: Duration = Duration::from_secs(1);
 
 /// Shows a run's progress on standard error.
@@ -27,7 +27,7 @@ pub struct Progress {
     left: Arc<WhatIsLeft>,
 }
 
-/// What is left of the run that goes on.
+/// The remaining time of the current run.
 #[derive(Default)]
 struct WhatIsLeft {
     moved: AtomicU64,
@@ -39,7 +39,7 @@ impl WhatIsLeft {
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// In words, as a part of a sentence: ", about 40 s left". Empty if there is nothing to say.
+    /// Returns the remaining time as a part of a sentence: ", about 40 s left". Empty if it is unknown or short.
     fn words(&self, now: Instant) -> String {
         let mut run = self.run();
         let Some((began, left)) = &mut *run else { return String::new() };
@@ -51,7 +51,7 @@ impl WhatIsLeft {
     }
 }
 
-/// A time in the unit that suits it: 47 s, 12 min, 3 h.
+/// Formats a time in a suitable unit: 47 s, 12 min, 3 h.
 fn rounded(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     let (unit, of) =
@@ -61,11 +61,11 @@ fn rounded(time: Duration) -> String {
 
 #[derive(Default)]
 struct Stage {
-    /// How many there are; 0 until it is known.
+    /// The number of stages; 0 until it is known.
     all: usize,
     /// The number of the stage, starting at 1.
     number: usize,
-    /// Whether the time left was shown in this stage. In a log, it is shown once in each.
+    /// Whether the remaining time was shown in this stage. In a log, it is shown once per stage.
     said: bool,
     bar: Option<(Unit, ProgressBar)>,
 }
@@ -77,7 +77,7 @@ impl Progress {
         Progress { terminal, stage: Mutex::default(), left: Arc::default() }
     }
 
-    /// Marks the end of the run: it is complete, or it was aborted here.
+    /// Marks the end of the run; `all` tells whether it is complete or was aborted.
     pub fn end(&self, all: bool) {
         match self.now().bar.take() {
             Some((_, bar)) if all => bar.finish(),
@@ -110,7 +110,7 @@ impl Observer for Progress {
             bar.finish();
         }
         if !self.terminal {
-            // The run continues even if nobody reads this.
+            // The run continues even if this cannot be printed.
             let left = self.left.words(Instant::now());
             stage.said = !left.is_empty();
             let _ = writeln!(std::io::stderr(), "{name}{left}");
@@ -133,7 +133,7 @@ impl Observer for Progress {
             bar.set_style(style.progress_chars("=> ").with_key("left", write).with_key("rate", rate));
         }
         bar.set_message(name);
-        // What is left changes while nothing is sent, too.
+        // The remaining time changes even while nothing is sent.
         bar.enable_steady_tick(RENEWED);
         stage.bar = Some((unit, bar));
     }
@@ -178,7 +178,7 @@ struct Doing {
 }
 
 impl Life {
-    /// Starts with this piece of work.
+    /// Starts the display with this piece of work.
     pub fn begin(quiet: bool, what: String) -> Life {
         let shared = Arc::new(Shared::default());
         shared.now().what = Some(what);
@@ -193,7 +193,7 @@ impl Life {
         self.shared.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Continues with this piece of work.
+    /// Continues the display with this piece of work.
     pub fn next(&self, what: String) {
         self.shared.change(Some(what));
     }
@@ -220,7 +220,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits until this piece of work is over, at most for `at_most`. Returns whether it is over.
+    /// Waits until this piece of work is over, for `at_most` at the longest. Returns whether it is over.
     fn over(&self, number: usize, at_most: Duration) -> bool {
         let same = |doing: &mut Doing| doing.number == number;
         let waited = self.changed.wait_timeout_while(self.now(), at_most, same);
@@ -249,7 +249,7 @@ impl Shared {
                 }
                 line.finish_and_clear();
             } else {
-                // The run continues even if nobody reads this.
+                // The run continues even if this cannot be printed.
                 let _ = writeln!(std::io::stderr(), "{}", self.line(&what));
                 while !self.over(number, NOTICED) {}
             }

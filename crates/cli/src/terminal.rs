@@ -10,10 +10,10 @@ use veilset::party::{InputTable, Phase};
 use veilset_app::front::Front;
 use veilset_app::words::{as_options, of_phase};
 
-/// Shows on standard error what goes on, and stops at signals.
+/// Shows progress on standard error, and stops at signals.
 pub struct Terminal<'a> {
     quiet: bool,
-    /// The table that is read, in words.
+    /// The description of the table that is read.
     input: String,
     interrupt: &'a Interrupt,
     life: Mutex<Option<Life>>,

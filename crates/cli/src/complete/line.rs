@@ -1,11 +1,11 @@
-//! The words of a line: as a shell writes them, and as the arguments that they are.
+//! The words of a line, as written in a shell and as parsed into arguments.
 
-/// What is typed before the last word: the ids of the arguments, and their values.
+/// The arguments typed before the last word: their ids and values.
 #[derive(Debug)]
 pub struct Typed(Vec<(String, String)>);
 
 impl Typed {
-    /// Reads words of a line, whose first is the program and whose last is not complete.
+    /// Parses the words of a line. The first is the program, and the last is not complete.
     pub fn before_last(root: &clap::Command, words: &[String]) -> Typed {
         let (mut command, mut found) = (root, Vec::new());
         let (mut positionals, mut escaped) = (0, false);
@@ -25,7 +25,7 @@ impl Typed {
                     true => value.or_else(|| words.next().cloned()),
                     false => Some(String::new()),
                 };
-                // Without one, the last word is its value.
+                // Without a value here, the last word is the value.
                 found.extend(value.map(|value| (arg.get_id().to_string(), value)));
             } else if !escaped && word.starts_with('-') && word != "-" {
                 continue;
@@ -33,7 +33,7 @@ impl Typed {
             {
                 command = below;
             } else {
-                // The last of them may be repeated.
+                // The last positional argument may be repeated.
                 let arg = command.get_positionals().nth(positionals).or(command.get_positionals().last());
                 found.extend(arg.map(|arg| (arg.get_id().to_string(), word.clone())));
                 positionals += 1;
@@ -42,12 +42,12 @@ impl Typed {
         Typed(found)
     }
 
-    /// All values of an argument.
+    /// Returns all values of an argument.
     pub fn all<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(other, _)| other == id).map(|(_, value)| value.as_str())
     }
 
-    /// The first value of an argument.
+    /// Returns the first value of an argument.
     pub fn first<'a>(&'a self, id: &'a str) -> Option<&'a str> {
         self.all(id).next()
     }
@@ -56,15 +56,15 @@ impl Typed {
 /// A part of a line without its quotes, and the quote that is still open at its end.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unquoted {
-    /// The words. The last is not complete; it may be empty.
+    /// The words. The last one is not complete, and may be empty.
     pub words: Vec<String>,
-    /// Where the last word begins.
+    /// The offset at which the last word begins.
     pub begin: usize,
-    /// The quote that is open.
+    /// The quote that is open at the end.
     pub open: Option<char>,
 }
 
-/// Takes the quotes from a line as the shells of the POSIX family do; variables and patterns stay as they are.
+/// Removes the quotes from a line as POSIX shells do; variables and patterns stay unchanged.
 pub fn unquoted(line: &str) -> Unquoted {
     let (mut words, mut word, mut begin, mut open) = (Vec::new(), None, line.len(), None);
     let mut chars = line.char_indices().peekable();
@@ -95,7 +95,7 @@ pub fn unquoted(line: &str) -> Unquoted {
     Unquoted { words, begin, open }
 }
 
-/// A text as it is typed where this quote is open.
+/// Quotes a text for a position where this quote is open.
 pub fn quoted(text: &str, open: Option<char>) -> String {
     let mut quoted = String::new();
     for (at, c) in text.char_indices() {

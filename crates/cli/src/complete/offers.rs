@@ -1,4 +1,4 @@
-//! What is offered as the value of an argument, beyond the values that its definition lists.
+//! Values offered for arguments, beyond those that their definitions list.
 
 use super::line::Typed;
 use super::{path, small_text};
@@ -17,17 +17,17 @@ use veilset_app::columns::{self, Columns, Received};
 use veilset_app::options::KeyArgs;
 use veilset_app::{config, parties, plan};
 
-/// The id of a candidate that stands for the names of files begins like this.
+/// The prefix of the id of a candidate that stands for the names of files.
 const FILES: &str = "files of ";
 
 /// The steps of `--normalize`.
 pub const STEPS: [&str; 3] = ["trim", "casefold", "nfc"];
 
-/// The options that say how the input is read.
+/// The options that define how the input is read.
 const OF_THE_TABLE: [(&str, &str); 3] =
     [("format", "--format"), ("delimiter", "--delimiter"), ("encoding", "--encoding")];
 
-/// Adds what is offered to the arguments of a command and of all below it.
+/// Attaches completers to the arguments of a command and of its subcommands.
 pub fn of(command: Command, typed: &Arc<Typed>) -> Command {
     let name = command.get_name().to_string();
     let command = command.mut_subcommands(|below| of(below, typed));
@@ -37,23 +37,23 @@ pub fn of(command: Command, typed: &Arc<Typed>) -> Command {
     })
 }
 
-/// Whether the candidate stands for the names of files.
+/// Returns whether the candidate stands for the names of files.
 pub fn are_files(candidate: &CompletionCandidate) -> bool {
     candidate.get_id().is_some_and(|id| id.starts_with(FILES))
 }
 
-/// Whether the candidate is the name of an option.
+/// Returns whether the candidate is the name of an option.
 pub fn is_option(candidate: &CompletionCandidate) -> bool {
     candidate.get_id().is_some_and(|id| id.starts_with("arg::"))
 }
 
-/// A value, and what it is.
+/// A value, and its description.
 type Offer = (String, Option<String>);
 
-/// What is offered for a word.
+/// Returns the values to offer for a word.
 type Offers = Box<dyn Fn(&str) -> Vec<Offer> + Send + Sync>;
 
-/// What completes an argument of a command, if its definition does not say all.
+/// Returns the completer of an argument, if its definition does not list all values.
 fn completer(command: &str, arg: &Arg, typed: &Arc<Typed>) -> Option<ArgValueCompleter> {
     let (typed, id) = (typed.clone(), arg.get_id().to_string());
     let parsed_as = arg.get_value_parser().type_id();
@@ -61,7 +61,7 @@ fn completer(command: &str, arg: &Arg, typed: &Arc<Typed>) -> Option<ArgValueCom
         _ if config::is_path(arg) => return Some(files(id)),
         ("run", "words") => return Some(files(id)),
         _ if parsed_as == TypeId::of::<Columns>() => Box::new(move |word| list(&typed, &id, word)),
-        // Columns of another party's file.
+        // These are columns of another party's file.
         _ if parsed_as == TypeId::of::<Received>() => Box::new(|_| Vec::new()),
         (_, "values") => Box::new(move |_| plain(names(&typed))),
         (_, "peer") | ("remove", "name") => Box::new(move |_| peers(&typed).unwrap_or_default()),
@@ -79,7 +79,7 @@ fn completer(command: &str, arg: &Arg, typed: &Arc<Typed>) -> Option<ArgValueCom
     }))
 }
 
-/// Of candidates with the same id, the engine keeps one.
+/// The engine keeps only one of several candidates with the same id.
 fn files(argument: String) -> ArgValueCompleter {
     let id = format!("{FILES}{argument}");
     ArgValueCompleter::new(move |_: &OsStr| vec![CompletionCandidate::new("").id(Some(id.clone()))])
@@ -89,7 +89,7 @@ fn plain(values: Vec<String>) -> Vec<Offer> {
     values.into_iter().map(|value| (value, None)).collect()
 }
 
-/// The last name of a list of columns, completed. Names that the option has already are not offered again.
+/// Completes the last name in a list of columns. Names that the option already has are not offered again.
 fn list(typed: &Typed, id: &str, word: &str) -> Vec<Offer> {
     let (mut taken, last) = columns::unfinished(word);
     taken.extend(typed.all(id).filter_map(|value| value.parse().ok()).flat_map(|Columns(names)| names));
@@ -102,14 +102,14 @@ fn list(typed: &Typed, id: &str, word: &str) -> Vec<Offer> {
     plain(offered.collect())
 }
 
-/// The columns of the input that can be named: one that is there twice cannot.
+/// Returns the columns of the input that can be named, which excludes repeated names.
 fn names(typed: &Typed) -> Vec<String> {
     let all = table(typed).unwrap_or_default();
     let once = |name: &&String| all.iter().filter(|other| other == name).count() == 1;
     all.iter().filter(once).cloned().collect()
 }
 
-/// The columns of the first file of the input.
+/// Returns the columns of the first file of the input.
 fn table(typed: &Typed) -> Option<Vec<String>> {
     let input = path(typed.first("input").filter(|input| *input != "-")?);
     let mut words: Vec<String> = vec![String::new(), "--key=x".into()];
@@ -123,7 +123,7 @@ fn table(typed: &Typed) -> Option<Vec<String>> {
     column_names(files.first()?, &source.read).ok()
 }
 
-/// The peers in the address book.
+/// Returns the peers in the address book.
 fn peers(typed: &Typed) -> Option<Vec<Offer>> {
     let book = typed.first("book").map(path).or_else(Book::default_path)?;
     let book = Book::parse(&small_text(&book)?, Some(book)).ok()?;
@@ -134,7 +134,7 @@ fn peers(typed: &Typed) -> Option<Vec<Offer>> {
     Some(book.peers().filter_map(offer).collect())
 }
 
-/// The parties of a list.
+/// Returns the parties of a list.
 fn parties(typed: &Typed) -> Option<Vec<Offer>> {
     let listed: Listed = parties::parse(&small_text(&path(typed.first("parties")?))?).ok()?;
     Some(listed.party.into_iter().map(|party| (party.name, Some(party.fingerprint.to_string()))).collect())

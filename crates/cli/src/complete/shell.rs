@@ -1,15 +1,16 @@
-//! The shells: their scripts, and how they are answered.
+//! Completion scripts of the shells, and answers in the format that each expects.
 //!
-//! A script passes the words up to the cursor, of which the last is not complete; in bash, the line up to the cursor and the part of
-//! it that a candidate replaces. An answer is a line for each candidate, or a line that is a tab: the names of files.
+//! A script passes the words up to the cursor, of which the last is not complete; the bash script passes the line up to the
+//! cursor, and the part of it that a candidate replaces. An answer has one line per candidate, or a single line with a tab,
+//! which asks for the names of files.
 
 use super::line::{Unquoted, quoted, unquoted};
 use super::{Answer, Candidate};
 
-/// The variable with the name of the shell whose script runs the program.
+/// The environment variable that names the shell whose script runs the program.
 pub const VARIABLE: &str = "VEILSET_COMPLETE";
 
-/// The scripts that ask the program, by the shell. Another shell has a script that knows only what the arguments' definition says.
+/// The scripts that query the program, by shell. The scripts of other shells know only the definition of the arguments.
 pub const SCRIPTS: [(clap_complete::Shell, &str); 4] = [
     (clap_complete::Shell::Bash, include_str!("veilset.bash")),
     (clap_complete::Shell::Elvish, include_str!("veilset.elv")),
@@ -17,7 +18,7 @@ pub const SCRIPTS: [(clap_complete::Shell, &str); 4] = [
     (clap_complete::Shell::Zsh, include_str!("veilset.zsh")),
 ];
 
-/// A shell whose script asks the program.
+/// A shell whose script queries the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shell {
     Bash,
@@ -27,7 +28,7 @@ pub enum Shell {
 }
 
 impl Shell {
-    /// The shell of this name.
+    /// Returns the shell of this name.
     pub fn named(name: &str) -> Option<Shell> {
         match name {
             "bash" => Some(Shell::Bash),
@@ -38,12 +39,12 @@ impl Shell {
         }
     }
 
-    /// The answer to what its script passes, where this answers to words without quotes.
+    /// Answers the words that the shell's script passes. `answer` takes words without quotes.
     pub fn answer(self, passed: Vec<String>, answer: impl Fn(Vec<String>) -> Answer) -> String {
         match self {
             Shell::Bash => bash(&passed, answer),
             Shell::Elvish => lines(&answer(passed), |value, _| Some(value.into())),
-            // The last word is as it is written.
+            // Fish passes the last word as typed, with its quotes.
             Shell::Fish => lines(&answer(last_unquoted(passed)), |value, help| match help {
                 Some(help) => Some(format!("{value}\t{help}")),
                 None => Some(value.into()),
@@ -57,7 +58,7 @@ impl Shell {
     }
 }
 
-/// The lines of an answer, each made of a value and what it is.
+/// Formats an answer; `line` formats a value and its description.
 fn lines(answer: &Answer, line: impl Fn(&str, Option<&str>) -> Option<String>) -> String {
     let of = |candidate: &Candidate| Some(line(&candidate.value, candidate.help.as_deref())? + "\n");
     match answer {
@@ -66,7 +67,7 @@ fn lines(answer: &Answer, line: impl Fn(&str, Option<&str>) -> Option<String>) -
     }
 }
 
-/// Bash replaces a part of the last word by what it is told: that which follows a quote, or one of `=` and `:`.
+/// Bash replaces only a part of the last word by a candidate: the part after a quote, `=` or `:`.
 fn bash(passed: &[String], answer: impl Fn(Vec<String>) -> Answer) -> String {
     let [line, replaced] = passed else { return String::new() };
     let Unquoted { words, begin, .. } = unquoted(line);
@@ -75,7 +76,7 @@ fn bash(passed: &[String], answer: impl Fn(Vec<String>) -> Answer) -> String {
     lines(&answer(words), |value, _| Some(quoted(value.strip_prefix(&before)?, kept.open)))
 }
 
-/// A word without its quotes. White space does not end it.
+/// Removes the quotes from one word, which white space does not end.
 fn one(word: &str) -> String {
     unquoted(word).words.join(" ")
 }

@@ -8,7 +8,7 @@ fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.into()).collect()
 }
 
-/// The values that are offered for the last word of a line; "files" for the names of files.
+/// Returns the values offered for the last word of a line; "files" for the names of files.
 fn offered(line: &str) -> Vec<String> {
     match answer(unquoted(&format!("veilset {line}")).words) {
         Answer::Files => vec!["files".into()],
@@ -18,7 +18,7 @@ fn offered(line: &str) -> Vec<String> {
 
 #[test]
 fn quotes_are_taken_from_words() {
-    // (line, words, the quote that is open)
+    // (line, words, the open quote)
     let cases: [(&str, &[&str], Option<char>); 9] = [
         ("", &[""], None),
         ("a  b ", &["a", "b", ""], None),
@@ -85,7 +85,7 @@ fn every_command_and_option_can_be_completed() {
     assert_eq!(offered("inter"), ["intersect"]);
     assert_eq!(offered("--v"), ["--version"]);
     assert_eq!(offered("peer "), ["add", "list", "remove"]);
-    // Where there is nothing else, options are offered without a hyphen too.
+    // Where there is nothing else to offer, options are offered without a hyphen too.
     assert_eq!(offered("peer list "), ["--book", "--help"]);
     assert!(offered("check ").contains(&"union".into()) && offered("check ").contains(&"run".into()));
     assert_eq!(
@@ -175,7 +175,7 @@ fn each_shell_is_answered_as_it_expects() {
     assert_eq!(Shell::Fish.answer(words.clone(), candidates), "--key=a b\tx: y\\z\n--key=c:d\n");
     assert_eq!(Shell::Zsh.answer(words.clone(), candidates), "--key=a b:x: y\\\\z\n--key=c\\:d\n");
     assert_eq!(Shell::Elvish.answer(words.clone(), candidates), "--key=a b\n--key=c:d\n");
-    // (the line, what is replaced, the answer)
+    // (the line, the replaced part, the answer)
     for (line, replaced, expected) in [
         ("veilset count --key=", "", "a\\ b\nc:d\n"),
         ("veilset count --key=c:", "", "d\n"),
@@ -194,7 +194,7 @@ fn each_shell_is_answered_as_it_expects() {
         }));
     }
     assert_eq!(Shell::named("powershell"), None);
-    // The words are those of the line, without quotes.
+    // The words are taken from the line, without quotes.
     let seen = |words: Vec<String>| {
         let all = words.into_iter().map(|value| Candidate { value, help: None });
         Answer::Candidates(all.collect())

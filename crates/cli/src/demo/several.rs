@@ -13,14 +13,14 @@ use veilset::session::report::Report;
 use veilset::table::{ReadOptions, Table};
 use veilset_app::parties::{on_this_machine, together};
 
-/// The patients of 8 hospitals, one row for each patient of each.
+/// The patients of 8 hospitals, one row per hospital and patient.
 const HOSPITALS: &str = include_str!("../../data/hospitals.csv");
 const KEY: &str = "email";
 
-/// A hospital and its list, which is a CSV file.
+/// The name of a hospital, and its list as CSV.
 type Hospital = (&'static str, String);
 
-/// The first hospitals of the data.
+/// Returns the first `parties` hospitals of the data.
 fn hospitals(parties: usize) -> Vec<Hospital> {
     let mut all: Vec<Hospital> = Vec::new();
     for (name, patient) in HOSPITALS.lines().skip(1).filter_map(|line| line.split_once(',')) {

@@ -20,7 +20,7 @@ fn a_run_has_a_line_at_its_start_and_one_at_its_end() {
     assert_eq!(std::fs::metadata(world.path("r.log")).unwrap().permissions().mode() & 0o7777, 0o600);
     let [r, s] = ["r.log", "s.log"].map(|name| entries(&world, name));
     assert_eq!((r.len(), s.len()), (2, 2));
-    // Both name the session alike.
+    // Both sides log the same session.
     for entry in [&r[1], &s[0], &s[1]] {
         assert_eq!(entry["session"], r[0]["session"]);
     }
@@ -44,7 +44,7 @@ fn a_run_has_a_line_at_its_start_and_one_at_its_end() {
     assert_eq!((&r[1]["event"], &r[1]["outcome"]), (&json!("end"), &json!("done")));
     assert_eq!((&r[1]["result"], &s[1]["result"]["matches"]), (&json!({"matches": 2}), &json!(2)));
     assert_eq!(s[0]["peer_name"], Value::Null);
-    // Nothing of the data is in it.
+    // The log contains nothing of the data.
     for name in ["r.log", "s.log"] {
         assert!(!world.read(name).contains("\"3\"") && !world.read(name).contains("r.csv"));
     }
@@ -66,7 +66,7 @@ fn checks_refusals_and_runs_that_fail_are_told_apart() {
     }
     let events = |name| entries(&world, name).iter().map(|e| e["event"].clone()).collect::<Vec<_>>();
     assert_eq!(events("log"), ["check", "refused", "refused"]);
-    // A peer that dies after the start.
+    // The peer dies after the start.
     let many = world.write("many.csv", csv(0..100_000));
     let (mut receiver, address) = listen(world.party(RECEIVER, "count", &many, &log));
     let sender = connect(world.party(SENDER, "count", &many, &["--audit-log", "none"]), &address);
@@ -88,16 +88,16 @@ fn without_its_log_no_run_starts() {
         let more = ["--audit-log", log, "--connect", "127.0.0.1:1"];
         run(&mut world.party(RECEIVER, "count", &file, &more)).bad(7, &[log, "--audit-log none"]);
     }
-    // No room when the run starts: the peer gets nothing.
+    // Without room when the run starts, the peer gets nothing.
     let sender = world.party(SENDER, "count", &file, &[]);
     let [here, there] =
         both(with_no_room(&sender), world.party(RECEIVER, "count", &file, &["--audit-log", "none"]));
     here.bad(7, &["the audit log", "No run starts without it", "--audit-log none"]);
     there.bad(5, &["could not write its result or log"]);
-    // No place for it.
+    // No folder for the log.
     let mut homeless = world.party(RECEIVER, "count", &file, &["--connect", "127.0.0.1:1"]);
     run(homeless.env_remove("XDG_STATE_HOME").env_remove("HOME")).bad(2, &["XDG_STATE_HOME", "--audit-log"]);
-    // The default place.
+    // The log is in the default folder.
     world.good("count", [&file, &file], [&[], &["--audit-log", "none"]]);
     assert_eq!(std::fs::read_to_string(world.home("audit.jsonl")).unwrap().lines().count(), 2);
 }
@@ -106,7 +106,7 @@ fn without_its_log_no_run_starts() {
 fn a_line_for_which_there_is_no_room_is_not_there() {
     let world = World::new();
     let file = world.write("f.csv", csv(0..3));
-    // There is room for a part of it.
+    // Only a part of the entry fits.
     let before = "\n".repeat(400);
     world.write("log", &before);
     world.write("policy.toml", "repeats = \"refuse\"");
@@ -117,7 +117,7 @@ fn a_line_for_which_there_is_no_room_is_not_there() {
     here.bad(7, &["the audit log", "free disk space"]);
     there.bad(5, &["could not write its result or log"]);
     assert_eq!(world.read("log"), before);
-    // With room, all goes on.
+    // With room, the run succeeds.
     let [here, there] = both(receiver(), sender());
     here.good();
     there.good();

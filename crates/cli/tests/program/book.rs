@@ -24,7 +24,7 @@ fn peers_are_added_listed_and_removed() {
     peer(&world, &["add", "south.b", s, "host.example.org:7000", "--book", "other.toml"]).good();
     peer(&world, &["add", "north", r, "--book", "other.toml"]).good();
     assert_eq!(world.read("other.toml"), std::fs::read_to_string(&path).unwrap());
-    // Replaced by force only.
+    // An entry is replaced only with `--force`.
     peer(&world, &["add", "north", s]).bad(2, &["already has \"north\"", r, "--force"]);
     peer(&world, &["add", "other", s]).bad(2, &["already has this fingerprint, as \"south.b\""]);
     peer(&world, &["add", "north", r, "[::1]:7", "--force"]).good();
@@ -49,7 +49,7 @@ fn of_changes_at_the_same_time_none_is_lost() {
     let all: Vec<_> = (0..names.len()).map(add).collect();
     all.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));
     assert_eq!(peer(&world, &["list"]).good().lines().count(), names.len());
-    // Half of them go, while others come.
+    // Half of the peers are removed, while others are added.
     let change = |i: usize| match i % 2 {
         0 => world.veilset().args(["peer", "remove", &names[i]]).spawn().unwrap(),
         _ => world
@@ -75,7 +75,7 @@ fn a_change_waits_for_who_has_the_lock_and_not_for_the_dead() {
     let mut waits = world.veilset().args(["peer", "remove", "a"]).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(waits.try_wait().unwrap(), None);
-    // The lock is of an open file, which the system closes when a process dies.
+    // The lock belongs to an open file, which the system closes when a process dies.
     drop(holder);
     assert!(waits.wait().unwrap().success());
     assert_eq!(peer(&world, &["list"]).good(), "");
@@ -90,7 +90,7 @@ fn our_own_fingerprint_is_nobodys() {
     peer(&world, &["add", "me", r, "--identity", "none.pem"]).bad(2, &["there is no identity at none.pem"]);
     assert!(!world.home("peers.toml").exists());
     peer(&world, &["add", "south", s, "--identity", "r.pem"]).good();
-    // Without a default identity nobody can know; with one it is ours.
+    // Without a default identity, our own fingerprint is unknown; with one, it is refused.
     peer(&world, &["add", "me", r]).good();
     std::fs::copy(world.path("s.pem"), world.home("identity.pem")).unwrap();
     peer(&world, &["add", "south", s, "--force"]).bad(2, &["our own fingerprint", "identity.pem"]);
@@ -119,7 +119,7 @@ fn what_cannot_be_an_entry_is_refused() {
         peer(&world, arguments).bad(2, words);
     }
     assert!(!world.home("peers.toml").exists());
-    // By hand.
+    // The file was edited by hand.
     for (text, words) in [
         ("[a]\n", "fingerprint"),
         ("[a]\nfingerprint = \"x\"\n", "line 2"),

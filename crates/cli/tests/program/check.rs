@@ -7,7 +7,7 @@ fn both_sides_are_told_sizes_cost_and_what_each_would_learn() {
     let world = World::new();
     let files = [world.write("r.csv", csv(0..30)), world.write("s.csv", csv(20..70))];
     let before = world.names();
-    // (operation, the sender's options, what the receiver is told, what the sender is)
+    // (operation, the sender's options, text for the receiver, text for the sender)
     let cases: [(&str, Words, &str, &str); 4] = [
         (
             "intersect",

@@ -4,7 +4,7 @@ use crate::common::{Ended, RECEIVER, SENDER, Words, World, both, connect, csv, l
 use serde_json::Value;
 use std::path::Path;
 
-/// A check, then runs, of two parties with these files and options.
+/// Two parties that check, then run, with these files and options.
 struct Pair<'a> {
     world: &'a World,
     operation: &'a str,
@@ -29,7 +29,7 @@ fn a_run_is_held_to_its_check_and_to_the_protocol_of_the_check() {
     let files = [world.write("r.csv", csv(0..40)), world.write("s.csv", csv(20..70))];
     let files = [files[0].as_path(), files[1].as_path()];
     let pair = Pair { world: &world, operation: "intersect" };
-    // By a protocol that nobody picks unasked; the run leaves the choice open.
+    // The check uses a protocol that is picked only on request; the run leaves the choice open.
     let checked = ["--checked", "r.json"];
     let by = ["--protocol", "poprf", "--checked", "r.json"];
     let [here, there] = pair.go("check ", files, [&by, &["--protocol", "poprf"]]).map(Ended::good);
@@ -39,7 +39,7 @@ fn a_run_is_held_to_its_check_and_to_the_protocol_of_the_check() {
     let report = ["--checked", "r.json", "--protocol", "poprf", "--output", "out.csv", "--report", "r1.json"];
     let [here, there] = pair.go("", files, [&report, &["--protocol", "poprf"]]);
     good([here, there]);
-    // Where the choice is open, the check says so, and both can hold to what it showed.
+    // Where the choice is open, the check says so, and both can be held to the protocol that it showed.
     let [here, there] = pair.go("check ", files, [&["--checked", "r2.check"], &["--checked", "s.json"]]);
     let (here, there) = (here.good(), there.good());
     for text in [&here, &there] {
@@ -55,14 +55,14 @@ fn a_run_is_held_to_its_check_and_to_the_protocol_of_the_check() {
     good([here, there]);
     let report: Value = serde_json::from_str(&world.read("r2.json")).unwrap();
     assert!(shown.starts_with(report["protocol"].as_str().unwrap()), "{shown}");
-    // The log says so, and what each side allowed.
+    // The log records that the run was held to a check, and the protocols that each side allowed.
     let log = std::fs::read_to_string(world.home("audit.jsonl")).unwrap();
     let starts: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let last = starts.iter().rfind(|line| line["event"] == "start" && line["role"] == "receiver").unwrap();
     assert_eq!(last["checked"], true);
     assert_eq!(last["allowed"]["ours"], serde_json::json!([shown]));
 
-    // What differs is named, on the side that holds to its check, before anything of the data is sent.
+    // Differences are named, on the side that is held to its check, before any data is sent.
     let fewer = world.write("fewer.csv", csv(0..39));
     let [here, there] = pair.go("", [&fewer, files[1]], [&checked, &[]]);
     here.bad(8, &["the size of our set: 39, in the check 40", "--checked, r.json", "check it again"]);
@@ -74,7 +74,7 @@ fn a_run_is_held_to_its_check_and_to_the_protocol_of_the_check() {
         pair.go("", files, [&["--checked", "r.json", "--normalize", "trim"], &["--normalize", "trim"]]);
     here.bad(8, &["normalisation of keys: utf8, trim, in the check utf8"]);
     there.bad(5, &[]);
-    // Without a peer: another protocol, another file.
+    // Refused without a peer: another protocol, another file.
     let alone = |more: Words| {
         run(world.party(RECEIVER, "intersect", files[0], more).args(["--listen", "127.0.0.1:0"]))
     };
@@ -84,7 +84,7 @@ fn a_run_is_held_to_its_check_and_to_the_protocol_of_the_check() {
     alone(&["--checked", "none.json"]).bad(2, &["none.json", "veilset check"]);
     world.write("broken.json", world.read("r.json").replace("40", "41"));
     alone(&["--checked", "broken.json"]).bad(2, &["broken.json", "damaged"]);
-    // A check replaces nothing unasked, and no other file of the run.
+    // A check never replaces an existing file, and cannot share a path with another file of the run.
     let check = |more: Words| {
         run(world.party(RECEIVER, "check intersect", files[0], more).args(["--listen", "127.0.0.1:0"]))
     };
@@ -92,7 +92,7 @@ fn a_run_is_held_to_its_check_and_to_the_protocol_of_the_check() {
     check(&["--checked", "r.json", "--force"]).bad(7, &["r.json exists, and a check is not replaced"]);
     check(&["--checked", "-"]).bad(2, &["--checked takes the name of a file"]);
     check(&["--checked", "r.pem"]).bad(2, &["--identity and --checked are both r.pem"]);
-    // Nothing is left of a check that does not come to its end.
+    // An incomplete check leaves no file.
     let before = world.names();
     let (receiver, address) =
         listen(world.party(RECEIVER, "check intersect", files[0], &["--checked", "new.json"]));
@@ -114,9 +114,9 @@ fn small_sets_are_refused_where_our_rows_show_unless_that_is_allowed() {
         let words =
             ["and sets of fewer than 10 are refused", "--allow-small", "\"min-peer-size\" in the policy"];
         there.bad(8, &words);
-        // A check says the same.
+        // A check gives the same message.
         pair.go("check ", [small, &many], [&[], &[]])[1].bad(8, &words);
-        // The receiver's rows do not show to the sender, unless it gets the result too.
+        // The sender learns nothing about the receiver's rows, unless it gets the result too.
         good(pair.go("", [&many, small], [&[], &[]]));
         pair.go("", [&many, small], [&["--both"], &["--both"]])[0].bad(8, &words);
         good(pair.go("", [small, &many], [&[], &["--allow-small"]]));
@@ -133,7 +133,7 @@ fn small_sets_are_refused_where_our_rows_show_unless_that_is_allowed() {
     );
     assert!(!here.contains("fewer than"), "{here}");
     good(pair.go("", [&ten, &many], [&[], &[]]));
-    // A rule of the policy goes before it, whether lower or higher.
+    // A rule of the policy takes precedence, whether its bound is lower or higher.
     world.write("low.toml", "min-peer-size = 1\n");
     good(pair.go("", [&one, &many], [&[], &["--policy", "low.toml"]]));
     world.write("any.toml", "min-peer-size = 0\n");
@@ -143,11 +143,11 @@ fn small_sets_are_refused_where_our_rows_show_unless_that_is_allowed() {
     let [_, text] = pair.go("check ", [&many, &many], [&[], high]).map(Ended::good);
     assert!(text.contains("if it has fewer than 20 items, the run is refused by the policy"), "{text}");
     pair.go("", [&ten, &many], [&[], high])[1].bad(8, &["by \"min-peer-size\"", "fewer than 20"]);
-    // Who fills a small set up is not noticed.
+    // A small set that is padded goes unnoticed.
     good(pair.go("", [&one, &many], [&["--pad-to", "10"], &[]]));
 }
 
-/// The planner asks all of the policy, not only what no log is needed for.
+/// The planner applies the whole policy, including rules that need the log.
 #[test]
 fn a_filter_that_may_not_be_answered_is_no_candidate() {
     let world = World::new();
@@ -162,15 +162,15 @@ fn a_filter_that_may_not_be_answered_is_no_candidate() {
     assert!(fixed.err.contains("dc17 is left out: our policy (none.toml) refuses this run"), "{}", fixed.err);
     let (other, fixed) = (other.good(), fixed.good());
     assert!(fixed.contains("poprf is fixed"), "{fixed}");
-    // The other side allows more, and is not told that it does not.
+    // The other side allows more, and its text does not deny that.
     assert!(other.contains("both sides allow only poprf now"), "{other}");
-    // If there is no other, it is refused with the reason.
+    // Without an alternative, the run is refused with the reason.
     let [_, named] =
         pair.go("check ", files, [&["--protocol", "dc17"], &["--policy", "none.toml", "--protocol", "dc17"]]);
     named.bad(8, &["by \"max-filter-runs\""]);
 }
 
-/// A filter brings the group of its encryption along, which no option names.
+/// A filter determines the group of its encryption, which no option names.
 #[test]
 fn a_run_by_a_filter_is_held_to_its_check() {
     let world = World::new();

@@ -10,10 +10,10 @@ pub const SENDER: usize = 1;
 /// Two parties' identities and files.
 pub struct World {
     folder: tempfile::TempDir,
-    /// Configuration and state of both parties: nothing of whoever runs the tests is looked at.
+    /// The configuration and state of both parties; the tester's own are never read.
     home: tempfile::TempDir,
     pub fingerprints: [String; 2],
-    /// Whether its parties allow small sets, such as those of most tests.
+    /// Whether the parties allow small sets, which most tests use.
     pub allow_small: bool,
 }
 
@@ -28,14 +28,14 @@ impl World {
         World { folder, home: tempfile::tempdir().unwrap(), fingerprints, allow_small: true }
     }
 
-    /// A file in the configuration or state folder of both parties.
+    /// Returns the path of a file in the configuration or state folder of both parties.
     pub fn home(&self, name: &str) -> PathBuf {
         let path = self.home.path().join("veilset").join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         path
     }
 
-    /// The program, with this world's configuration and state.
+    /// Returns the program, with this world's configuration and state.
     pub fn veilset(&self) -> Command {
         let mut command = veilset();
         command.current_dir(self.folder.path());
@@ -56,7 +56,7 @@ impl World {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// The files there are.
+    /// Returns the names of all files.
     pub fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.folder.path()).unwrap();
         let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -64,8 +64,8 @@ impl World {
         names
     }
 
-    /// A party without an address. What is not among `more` is added: role, key (not for a list), time-outs, who the
-    /// peer is, and that it may have a small set.
+    /// Returns the command of a party without an address. Adds the options that `more` lacks: role, key (not for a list),
+    /// time-outs, the peer, and permission for small sets.
     pub fn party(&self, who: usize, operation: &str, file: &Path, more: Words) -> Command {
         let mut command = self.veilset();
         command.args(operation.split(' ')).arg(file).args(more);
@@ -87,14 +87,14 @@ impl World {
         command
     }
 
-    /// A run in which the receiver listens: how the receiver and the sender ended.
+    /// Runs both parties, with the receiver listening. Returns how the receiver and the sender ended.
     pub fn run(&self, operation: &str, files: [&Path; 2], more: [Words; 2]) -> [Ended; 2] {
         let [receiver, sender] =
             [RECEIVER, SENDER].map(|who| self.party(who, operation, files[who], more[who]));
         both(receiver, sender)
     }
 
-    /// A run in which both come to an end that is good, and what each wrote to standard output.
+    /// Runs both parties to a good end. Returns their standard outputs.
     pub fn good(&self, operation: &str, files: [&Path; 2], more: [Words; 2]) -> [String; 2] {
         self.run(operation, files, more).map(Ended::good)
     }
@@ -106,19 +106,19 @@ pub fn veilset() -> Command {
     command
 }
 
-/// Starts a party that listens, and names its address.
+/// Starts a party that listens, and returns its address.
 pub fn listen(mut command: Command) -> (Running, String) {
     let mut running = Running::start(command.args(["--listen", "127.0.0.1:0"]));
     let address = running.until("listening on ");
     (running, address)
 }
 
-/// The same command under a limit of `ulimit`.
+/// Returns the command under a limit of `ulimit`.
 pub fn limited(command: &Command, limit: &str) -> Command {
     after(&format!("ulimit {limit}"), command)
 }
 
-/// The same command, started by a shell that did this before.
+/// Returns the command, started by a shell that first runs `first`.
 pub fn after(first: &str, command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("{first}; exec \"$@\""), "sh"]);
@@ -132,14 +132,14 @@ pub fn connect(mut command: Command, address: &str) -> Running {
     Running::start(command.args(["--connect", address]))
 }
 
-/// How two parties ended, the first of which listens.
+/// Runs two parties, the first of which listens. Returns how they ended.
 pub fn both(listens: Command, connects: Command) -> [Ended; 2] {
     let (here, address) = listen(listens);
     let there = connect(connects, &address);
     [here.end(), there.end()]
 }
 
-/// Rows of an id and a cost.
+/// Returns rows with an id and a cost.
 pub fn csv(ids: impl Iterator<Item = u32>) -> String {
     let rows: Vec<String> = ids.map(|i| format!("{i},{}.5\n", i % 100)).collect();
     format!("id,cost\n{}", rows.concat())

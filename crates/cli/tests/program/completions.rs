@@ -1,11 +1,11 @@
-//! What shells complete: the answers that their scripts get, and bash with its script.
+//! Completion in shells: the answers to their scripts, and bash with its script.
 
 use crate::common::{Ended, Running, World, run, veilset};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A world with a table, and an address book of two.
+/// Creates a world with a table, and an address book with two peers.
 fn world() -> World {
     let world = World::new();
     world.write("a.csv", "email,first name,\"last, first\",amount,email2\nann@a.org,Ann,x,7,secret\n");
@@ -15,14 +15,15 @@ fn world() -> World {
     world
 }
 
-/// What the program answers to the script of a shell that passes these words. It says nothing else, even where it knows nothing.
+/// Returns the program's answer to the script of a shell that passes these words. It prints nothing else, even without
+/// candidates.
 fn asked(world: &World, shell: &str, words: &[&str]) -> String {
     let ended = run(world.veilset().env("VEILSET_COMPLETE", shell).args(["--", "veilset"]).args(words));
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{words:?}");
     ended.out
 }
 
-/// The lines of the answer to fish, without what is said about each value.
+/// Returns the lines of the answer to fish, without the descriptions of the values.
 fn offered(world: &World, words: &[&str]) -> Vec<String> {
     let values = asked(world, "fish", words);
     values.lines().map(|line| line.split_once('\t').map_or(line, |(value, _)| value).to_string()).collect()
@@ -49,7 +50,7 @@ fn columns_of_the_input_are_offered() {
         ),
         (&["sum", "a.csv", "--values", "la"], &["last, first"]),
         (&["share", "a.csv", "--values", "am"], &["amount"]),
-        // Nobody here knows the other party's columns.
+        // The other party's columns are unknown here.
         (&["intersect", "a.csv", "--receive-columns", ""], &[]),
         (&["intersect", "--key", ""], &[]),
     ];
@@ -85,7 +86,7 @@ fn the_input_is_read_as_its_options_say() {
         let ended = run(command.args(["--", "veilset", "count"]).args(input).args(["--key", ""]));
         assert_eq!(ended.good().lines().collect::<Vec<_>>(), expected, "{input:?}");
     }
-    // In a run file.
+    // The options come from a run file.
     world.write("veilset.toml", "operation = \"intersect\"\ninput = \"a.csv\"\nkey = [\"email\"]\n");
     std::fs::copy(world.path("veilset.toml"), world.path("folder/other.toml")).unwrap();
     assert_eq!(offered(&world, &["run", "veilset.toml", "--send-columns", "a"]), ["amount"]);
@@ -104,7 +105,7 @@ fn peers_of_the_address_book_are_offered() {
     assert_eq!(asked(&world, "zsh", &["intersect", "--peer", "b"]), format!("bank:{r}\n"));
     assert_eq!(asked(&world, "elvish", &["check", "sum", "a.csv", "--peer=hos"]), "--peer=hospital-b\n");
     assert_eq!(offered(&world, &["peer", "remove", "h"]), ["hospital-b"]);
-    // Another book, none, and one that cannot be read.
+    // Another book, a missing one, and one that cannot be read.
     world.write("book.toml", format!("[north]\nfingerprint = \"{r}\"\n"));
     assert_eq!(offered(&world, &["count", "--book", "book.toml", "--peer", ""]), ["north"]);
     assert_eq!(offered(&world, &["count", "--book", "none.toml", "--peer", ""]), [""; 0]);
@@ -127,7 +128,7 @@ fn only_the_beginning_of_regular_files_is_read_and_no_value_is_shown() {
     assert!(!key("a.csv").contains("secret") && !key("a.csv").contains("ann@a.org"));
     // Without a header, the first row is not shown.
     assert_eq!(asked(&world, "fish", &["count", "a.csv", "--no-header", "--key", "e"]), "");
-    // Whatever a name would do to the terminal.
+    // Names that could control the terminal are not offered.
     world.write("odd.csv", "a\u{1b}[2Jb,\"c\nd\",e\u{202e}f,\u{9b}g,fine,twice,twice,\n");
     assert_eq!(key("odd.csv"), "fine\n");
     world.write("long.csv", "x".repeat(1 << 20));
@@ -143,7 +144,7 @@ fn only_the_beginning_of_regular_files_is_read_and_no_value_is_shown() {
     assert_eq!(asked(&world, "fish", &["count", "--book", "pipe.csv", "--peer", ""]), "");
     assert_eq!(asked(&world, "fish", &["run", "pipe.csv", "--peer", ""]), "");
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
-    // Standard input stays open, and is not looked at.
+    // Standard input stays open, and is not read.
     let mut command = world.veilset();
     command.env("VEILSET_COMPLETE", "fish").args(["--", "veilset", "count", "-", "--key", ""]);
     let mut running = Running::start(&mut command);
@@ -172,7 +173,7 @@ fn scripts_call_the_program_by_its_name() {
     }
 }
 
-/// What the script offers in bash, whose variables are set like this, for the word that is replaced.
+/// Returns the candidates of the script in bash, with these variables set, for the replaced word.
 fn bash(world: &World, variables: &str, replaced: &str) -> Vec<String> {
     let script = run(world.veilset().args(["completions", "bash"])).good();
     let call = "[[ $(complete -p veilset) == *'-F _veilset veilset' ]] || exit 3
@@ -199,7 +200,7 @@ fn bash_offers_what_the_program_answers() {
     }
     let world = world();
     world.write("glob*", "");
-    // (line up to the cursor, the part of it that is replaced, what is offered)
+    // (line up to the cursor, the replaced part of it, the candidates)
     let cases: [(&str, &str, &[&str]); 13] = [
         ("veilset inter", "inter", &["intersect"]),
         ("veilset intersect a.csv --key em", "em", &["email", "email2"]),
@@ -213,7 +214,7 @@ fn bash_offers_what_the_program_answers() {
         ("veilset peer remove ", "", &["bank", "hospital-b"]),
         ("veilset help first", "first", &["first-run"]),
         ("veilset intersect none.csv --key ", "", &[]),
-        // Bash has its own way with files.
+        // Bash completes the names of files itself.
         ("veilset intersect ", "", &[]),
     ];
     for (line, replaced, expected) in cases {
@@ -237,7 +238,7 @@ fn what_is_generated_replaces_nothing_of_somebody_else() {
     run(man.args(["man", "pages"])).good();
     let page = world.read("pages/veilset-count.1");
     assert!(page.contains(".TH veilset-count 1"));
-    // Those that were made here are made again.
+    // Pages of veilset are replaced.
     world.write("pages/veilset-count.1", page.replace("veilset 0", "veilset older 0"));
     run(&mut man).good();
     assert_eq!(world.read("pages/veilset-count.1"), page);
@@ -246,7 +247,7 @@ fn what_is_generated_replaces_nothing_of_somebody_else() {
     run(&mut man).bad(2, &["pages/veilset-count.1", "no page of veilset"]);
     assert_eq!(world.read("pages/veilset-count.1"), "notes");
     assert!(world.read("pages/veilset.1").contains("veilset-count"), "nothing is replaced then");
-    // Nothing else is left there.
+    // No temporary file is left there.
     let all = std::fs::read_dir(world.path("pages")).unwrap().map(|page| page.unwrap().file_name());
     assert!(all.map(|name| name.into_string().unwrap()).all(|name| name.ends_with(".1")));
     world.write("ours.csv", "id\n1\n");

@@ -2,7 +2,7 @@
 
 use crate::common::{Ended, RECEIVER, Running, SENDER, World, both, connect, csv, run};
 
-/// What both parties' files have in common.
+/// Writes both parties' run files and tables.
 fn files(world: &World) {
     std::fs::create_dir(world.path("conf")).unwrap();
     world.write("conf/r.csv", csv(0..30));
@@ -25,11 +25,11 @@ fn files(world: &World) {
     );
 }
 
-/// Runs both files, with these options of the receiver.
+/// Runs both files, with additional options for the receiver.
 fn run_files(world: &World, more: &[&str]) -> [Ended; 2] {
     let mut receiver = Running::start(world.veilset().args(["run", "conf/r.toml"]).args(more));
     let address = receiver.until("listening on ");
-    // The address that is typed counts.
+    // A typed address takes precedence.
     let mut sender = world.veilset();
     sender.args(["run", "conf/s.toml"]);
     [receiver, connect(sender, &address)].map(Running::end)
@@ -79,7 +79,7 @@ fn files_that_are_wrong_are_refused_with_the_place() {
     run_with(&["--role", "sender"]).bad(2, &["veilset.toml, with what was typed", "<INPUT>"]);
     world.write("veilset.toml", [0xff]);
     run_with(&[]).bad(2, &["veilset.toml", "text file"]);
-    // Help is there without a file, and with one for its operation.
+    // Help is available without a file, and with one for its operation.
     assert!(run_with(&["--help"]).good().contains("connect-timeout = 300"));
     world.write("veilset.toml", "operation = \"sum\"\n");
     assert!(run_with(&["veilset.toml", "--help"]).good().contains("--modulus"));

@@ -1,9 +1,9 @@
-//! What is in the files: spellings of CSV, keys, duplicates, values.
+//! The contents of files: spellings of CSV, keys, duplicates, values.
 
 use crate::common::{Words, World};
 use std::path::Path;
 
-/// A file's name and text, and the options of the party that has it.
+/// A file's name and text, and the options of its party.
 type Side = (&'static str, &'static str, Words<'static>);
 
 fn files(world: &World, sides: [Side; 2]) -> [std::path::PathBuf; 2] {
@@ -21,7 +21,7 @@ fn equal_keys_match_however_they_are_written() {
             ("s.csv", "x,b\ny,a\n", &["--no-header", "--key", "2"]),
             "id;v\na;1,5\nb;2\n",
         ),
-        // Of three delimiters that fit, the key tells which it is.
+        // Among three delimiters that fit, the key decides.
         (
             "intersect",
             ("r.csv", "id|x;y,z\na|1;2,3\nb|4;5,6\n", &[]),
@@ -40,7 +40,7 @@ fn equal_keys_match_however_they_are_written() {
             ("s.txt", "b\n", &[]),
             "matches,union_size\n1,2\n",
         ),
-        // JSON lines, of which the result is CSV; and all rows of a key.
+        // JSON lines, whose result is CSV; and all rows of a key.
         (
             "intersect",
             ("r.jsonl", "{\"id\": 1, \"v\": \"x\"}\n{\"id\": 2}\n", &[]),
@@ -61,7 +61,7 @@ fn equal_keys_match_however_they_are_written() {
             ("s", "A\n\"b\n", &["--format", "list", "--key", "item", "--normalize", "casefold"]),
             "id\na\n\"\"\"b\"\n",
         ),
-        // Ordinary quotes are of CSV, whatever the name, and however it begins.
+        // A file read without quotes is CSV, regardless of its name and of how it begins.
         (
             "intersect",
             ("r.txt", "{\"id,v\na,1\nb,5\"\n", &["--no-quotes", "--key", "{\"id"]),
@@ -110,7 +110,7 @@ fn equal_keys_match_however_they_are_written() {
             ),
             "id,v\n\"x,y\",1\n\"say \"\"hi\"\"\",2\n\"two\nlines\",3\nplain,4\n\"new, \"\"one\"\"\",\n",
         ),
-        // Several key columns, other names and another order there; no two of these are run together.
+        // Several key columns, with other names and another order on the other side; adjacent columns are not run together.
         (
             "union",
             ("r.csv", "last,v,first\na,1,bc\nab,2,c\n", &["--key", "last,first"]),
@@ -123,7 +123,7 @@ fn equal_keys_match_however_they_are_written() {
             ("s.csv", "last,first\na,b\n", &["--key", "last,first"]),
             "last,first\na,b\n",
         ),
-        // Names with commas, of keys and of columns that are sent.
+        // Names with commas, for keys and for columns that are sent.
         (
             "union",
             ("r.csv", "\"last, first\",v\n\"a, b\",1\n", &["--key", "\"last, first\""]),
@@ -136,7 +136,7 @@ fn equal_keys_match_however_they_are_written() {
             ("s.csv", "id,\"p, q\",t=u\na,7,8\n", &["--send-columns", "\"p, q\"", "--send-columns", "t=u"]),
             "id,\"r, s\",t=u\na,7,8\n",
         ),
-        // Tabs by the file's name or by option, semicolons.
+        // Tabs implied by the file's name or given as an option, and semicolons.
         (
             "intersect",
             ("r.tsv", "id\tv\na\t1\nb,c\t2\n", &[]),
@@ -162,7 +162,7 @@ fn equal_keys_match_however_they_are_written() {
             ("s.csv", "id,v\n,7\nb,1\n", &["--empty-keys", "skip"]),
             "matches,union_size\n1,1\n",
         ),
-        // Duplicates: the first row stands for all.
+        // Duplicates: the first row represents all.
         (
             "intersect",
             ("r.csv", "id,v\na,1\na,2\nb,3\n", &[]),
@@ -215,7 +215,7 @@ fn bytes_that_are_not_utf8_survive_with_encoding_bytes() {
 
 #[test]
 fn sums_are_exact_and_withheld_below_the_minimum() {
-    // (the sender's values, its options, options of both, matches, the sum that the sender learns)
+    // (the sender's values, its options, options of both, matches, the sum for the sender)
     let cases: [(&str, Words, Words, u32, &str); 9] = [
         ("a,-1.25\nb,+3\nc,0.50\n", &[], &["--scale", "2"], 2, "2,1.75,false"),
         ("a,-1.25\nb,-3.5\nc,100\n", &[], &["--scale", "2"], 2, "2,-4.75,false"),
@@ -253,7 +253,7 @@ fn the_result_is_said_in_one_line_and_what_may_be_the_matter_if_nothing_matches(
     let capitals = world.write("capitals.csv", "id,v\nA,1\nB,2\n");
     let hint = "--normalize trim,casefold on both sides";
     let values = ["--values", "v"];
-    // (operation, the sender's file, options of receiver and sender, what they are told, whether they get the hint)
+    // (operation, the sender's file, options of receiver and sender, their messages, whether they get the hint)
     type Case<'a> = (&'a str, &'a Path, [Words<'a>; 2], [&'a str; 2], [bool; 2]);
     let cases: [Case; 6] = [
         (
@@ -317,7 +317,7 @@ fn nested_columns_of_parquet_that_are_not_used_do_not_matter() {
     here.bad(0, &["warning: ", "r.parquet, column \"tags\": it will be missing from the result", "nested"]);
     assert_eq!(here.out, "id,n\nb,2\n");
     there.good();
-    // As a sender, whose rows nobody gets, there is nothing to say.
+    // The sender's rows end up in no result, so there is no warning.
     let [here, there] = world.run("union", [&theirs, &ours], [&[], &[]]);
     assert_eq!(here.good(), "id\nb\nc\na\n");
     assert!(!there.err.contains("tags"), "{}", there.err);
@@ -343,7 +343,7 @@ fn a_result_in_parquet_is_a_file_to_go_on_with() {
     let csv = ["--output-format", "csv"];
     let [union, _] = world.good("union", [&both, &ours], [&csv, &[]]);
     assert_eq!(union, "id,v\n2,b\n3,c\n1,\n");
-    // What is no Parquet, columns that a list has no room for, bytes that would have to be text, no key.
+    // No Parquet file, columns that a list cannot hold, bytes that would have to be text, and no key.
     let mut bare = crate::common::veilset();
     bare.args(["count", "s.csv", "--role", "sender", "--connect", "127.0.0.1:1", "--insecure-plaintext"]);
     crate::common::run(&mut bare).bad(2, &["--key is missing", "--format list"]);

@@ -1,9 +1,9 @@
-//! Licences and duplicates of everything that ends up in the program, checked offline.
+//! Licences and duplicates of all packages in the program, checked offline.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-/// Permissive licences; of an `OR` one suffices, of an `AND` all are needed.
+/// Permissive licences; one operand of an `OR` suffices, and all operands of an `AND` are needed.
 const LICENCES: [&str; 11] = [
     "0BSD",
     "Apache-2.0",
@@ -18,11 +18,11 @@ const LICENCES: [&str; 11] = [
     "Zlib",
 ];
 
-/// Crates of which two versions are in the program, and why that has to be.
+/// Crates with two versions in the program, and the reason for each.
 const DUPLICATES: [(&str, &str); 1] =
     [("getrandom", "the hash maps of parquet (ahash 0.8) take 0.3, everything else is at 0.4")];
 
-/// Whether an SPDX expression is satisfied by the licences above.
+/// Returns whether an SPDX expression is satisfied by the licences above.
 fn permitted(expression: &str) -> bool {
     let expression = expression.replace('/', " OR ");
     // Cut at the first operator outside parentheses: OR binds weaker than AND.
@@ -47,7 +47,7 @@ fn permitted(expression: &str) -> bool {
     }
 }
 
-/// Name, version and licence of every package along these edges from the program.
+/// Returns the name, version and licence of every package along these edges from the program.
 fn packages(edges: &str) -> BTreeSet<(String, String, String)> {
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--package=veilset-cli", "--prefix=none", "--format={p}|{l}", "--locked", "--offline"])
@@ -60,7 +60,7 @@ fn packages(edges: &str) -> BTreeSet<(String, String, String)> {
         let (package, licence) = line.split_once('|').unwrap();
         let mut words = package.split(' ');
         let mut word = || words.next().unwrap().to_string();
-        // Cargo marks a subtree that it has printed before.
+        // Cargo marks a subtree that it has already printed.
         (word(), word(), licence.trim_end_matches(" (*)").to_string())
     };
     text.lines().filter(|line| !line.is_empty()).map(package).collect()
@@ -105,12 +105,12 @@ fn licence_expressions_are_understood() {
     }
 }
 
-/// `.cargo/config.toml` leaves out the generator that measures the jitter of the processor in every process.
+/// `.cargo/config.toml` leaves out the generator that would measure processor jitter in every process.
 #[test]
 fn the_program_measures_no_jitter() {
     let program = std::fs::read(env!("CARGO_BIN_EXE_veilset")).unwrap();
     let names = |part: &[u8]| program.windows(part.len()).any(|window| window == part);
-    // The names of functions are there.
+    // The program contains function names.
     assert!(names(b"RAND_bytes"));
     assert!(!names(b"jent_"));
 }

@@ -1,21 +1,21 @@
-//! The documentation: every command of veilset in it, and its output, is run as it is printed.
+//! The documentation: every veilset command in it is run as printed, and its output is compared.
 //!
-//! A block of code is run by a test, here or elsewhere, or is marked with a reason:
+//! A block of code is run by a test, here or elsewhere, or is marked with the reason why not:
 //!
-//! - `console`: a session, run here. A line that begins with `$ ` or `NAME$ ` is a command of the party NAME ("you" if it is not
-//!   named), and goes on behind a `\`. Other lines are the output of the command before them, `...` for any lines. The party's
-//!   folder is its home. The last command of a `console,meanwhile` runs at the same time as the next session; `console,exit=8` is the
-//!   exit code of the last command of the block, instead of 0.
-//! - `toml,file=NAME/veilset.toml`, and the same of other languages: a file that a session reads; with `*` in place of NAME, of all
-//!   parties of the page.
-//! - `rust` and `python`: run by the tests of the library and of the Python package, on pages that these know.
+//! - `console`: a session, run here. A line that begins with `$ ` or `NAME$ ` is a command of the party NAME ("you" if it is
+//!   not named), and continues after a `\`. Other lines are the output of the preceding command, with `...` for any lines.
+//!   The party's folder is its home. The last command of a `console,meanwhile` runs at the same time as the next session;
+//!   `console,exit=8` gives the exit code of the last command of the block, instead of 0.
+//! - `toml,file=NAME/veilset.toml`, and other languages with such a path: a file that a session reads; with `*` in place of
+//!   NAME, a file for all parties of the page.
+//! - `rust` and `python`: run by the tests of the library and of the Python package, on the pages that those tests list.
 //! - `text,not-run=the-reason`: not run.
 //!
-//! A comment `<!-- sh NAME`, lines, `-->` is a script that prepares files, unseen.
+//! A comment from `<!-- sh NAME` to `-->` is a hidden script that prepares files.
 //!
-//! Output is compared by patterns ([`PATTERNS`]); a fingerprint of the text stands for a real one from the first time that it is
-//! printed; `NAME.example:7000`, which is `0.0.0.0:7000` where NAME listens, is a free port of this machine.
-//! `VEILSET_BLESS=1` writes what is printed into the pages.
+//! Output is compared by patterns ([`PATTERNS`]). A fingerprint in the text represents a real one from the first time that it
+//! is printed. `NAME.example:7000`, which is `0.0.0.0:7000` where NAME listens, is a free port of this machine.
+//! `VEILSET_BLESS=1` writes the actual output into the pages.
 
 use crate::common::veilset;
 use regex_lite::{Captures, Regex};
@@ -29,7 +29,7 @@ use std::sync::LazyLock;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// What differs from run to run, and what takes its place on both sides of a comparison.
+/// Patterns for output that differs from run to run, and their replacement on both sides of a comparison.
 const PATTERNS: [(&str, &str); 6] = [
     (r"\b\d+(\.\d+)? (seconds?|s|ms|minutes?|bytes|kB|MB|GB|Mbit/s|received)\b", "# $2"),
     (r#""(seconds|sent|received|peak)": ?[0-9.]+"#, r#""$1": #"#),
@@ -37,7 +37,7 @@ const PATTERNS: [(&str, &str); 6] = [
     // Session ids, digests, identifiers and shares.
     (r"\b[0-9a-f]{16,}\b", "HEX"),
     (r"veilset \d+\.\d+\.\d+", "veilset VERSION"),
-    // The ports of those who connect.
+    // The ports of connecting parties.
     (REAL, "127.0.0.1:#"),
 ];
 
@@ -45,7 +45,7 @@ const FINGERPRINT: &str = r"\b([0-9a-z]{5}-){7}[0-9a-z]{5}\b";
 const ADDRESS: &str = r"\b([a-z0-9-]+)\.example:(\d+)\b|\b0\.0\.0\.0:(\d+)\b";
 const REAL: &str = r"127\.0\.0\.1:\d+\b";
 
-/// Pages whose blocks of these languages others run.
+/// Pages whose blocks of these languages are run by other tests.
 const ELSEWHERE: [(&str, &[&str]); 2] = [
     // crates/veilset/src/lib.rs
     ("rust", &["README.md", "docs/guide/rust.md"]),
@@ -53,10 +53,10 @@ const ELSEWHERE: [(&str, &[&str]); 2] = [
     ("python", &["README.md", "docs/guide/python.md", "crates/python/README.md"]),
 ];
 
-/// Longer than any session takes.
+/// A time that no session reaches.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A part of a page that does something.
+/// A part of a page that has an effect.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     /// Writes a file.
@@ -67,18 +67,18 @@ enum Step {
     Session { commands: Vec<Typed>, meanwhile: bool, exit: i32 },
 }
 
-/// A command as it is printed.
+/// A command as printed on the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Typed {
-    /// Whose it is.
+    /// The party that runs it.
     of: String,
     text: String,
-    /// The lines of its output, and the number of the first of them, from 1.
+    /// The lines of its output; `line` is the number of the first of them, from 1.
     printed: Vec<String>,
     line: usize,
 }
 
-/// The steps of a page, or what is wrong with it.
+/// Returns the steps of a page, or why the page is wrong.
 fn parse(page: &str, text: &str) -> Result<Vec<Step>, String> {
     let lines: Vec<&str> = text.lines().collect();
     let mut steps = Vec::new();
@@ -137,7 +137,7 @@ fn parse(page: &str, text: &str) -> Result<Vec<Step>, String> {
     Ok(steps)
 }
 
-/// The commands of a session that begins behind this line.
+/// Returns the commands of a session that begins after this line.
 fn session(page: &str, first: usize, block: &[&str]) -> Result<Vec<Typed>, String> {
     let prompt = Regex::new(r"^([a-z][a-z0-9-]*)?\$ ").unwrap();
     let mut commands: Vec<Typed> = Vec::new();
@@ -162,13 +162,13 @@ fn session(page: &str, first: usize, block: &[&str]) -> Result<Vec<Typed>, Strin
     Ok(commands)
 }
 
-/// The folders of a page's parties, and what its names stand for.
+/// The folders of a page's parties, and the real values for names in the text.
 struct World {
     folder: tempfile::TempDir,
-    /// The real fingerprint for one of the text, and the other way round.
+    /// The real fingerprint for each one in the text, and the reverse map.
     fingerprints: BTreeMap<String, String>,
     printed: BTreeMap<String, String>,
-    /// The port for a party's port of the text.
+    /// The real port for each party's port in the text.
     ports: BTreeMap<(String, String), u16>,
 }
 
@@ -184,7 +184,7 @@ impl World {
         home
     }
 
-    /// What a party of the text writes, with what its names stand for.
+    /// Replaces the names in a text that a party writes by their real values.
     fn real(&mut self, of: &str, text: &str) -> String {
         let text = Regex::new(ADDRESS).unwrap().replace_all(text, |found: &Captures<'_>| {
             let (who, port) = match (found.get(1), found.get(2), found.get(3)) {
@@ -201,7 +201,7 @@ impl World {
         Regex::new(FINGERPRINT).unwrap().replace_all(&text, real).into_owned()
     }
 
-    /// What the program printed for a party, as it stands in the text.
+    /// Replaces the real values in a party's output by the names in the text.
     fn shown(&self, of: &str, printed: &str) -> String {
         let printed = printed.replace(self.home(of).to_str().unwrap(), "~");
         let printed = Regex::new(REAL).unwrap().replace_all(&printed, |found: &Captures<'_>| {
@@ -217,7 +217,7 @@ impl World {
         Regex::new(FINGERPRINT).unwrap().replace_all(&printed, shown).into_owned()
     }
 
-    /// Runs a command of a party in a thread. Returns its exit code and what it printed.
+    /// Runs a command of a party in a thread. Returns its exit code and its output.
     fn start(&mut self, of: &str, text: &str) -> JoinHandle<(Option<i32>, String)> {
         let text = format!("exec 2>&1\n{}", self.real(of, text));
         let mut command = Command::new("sh");
@@ -248,7 +248,7 @@ impl World {
         })
     }
 
-    /// Takes fingerprints of the text for those that were printed at the same place.
+    /// Binds fingerprints in the text to those that were printed at the same place.
     fn bind(&mut self, text: &[String], printed: &[String]) {
         let pattern = Regex::new(FINGERPRINT).unwrap();
         for (text, printed) in text.iter().zip(printed) {
@@ -263,7 +263,7 @@ impl World {
     }
 }
 
-/// A line, with what differs from run to run taken out.
+/// Normalises a line: replaces everything that differs from run to run.
 fn plain(line: &str) -> String {
     static PATTERNS_MADE: LazyLock<Vec<(Regex, &str)>> =
         LazyLock::new(|| PATTERNS.map(|(pattern, with)| (Regex::new(pattern).unwrap(), with)).into());
@@ -271,7 +271,7 @@ fn plain(line: &str) -> String {
     PATTERNS_MADE.iter().fold(line, |line, (pattern, with)| pattern.replace_all(&line, *with).into_owned())
 }
 
-/// Whether these lines are printed, where `...` stands for any.
+/// Returns whether the printed lines agree with the text, where `...` matches any lines.
 fn agree(text: &[String], printed: &[String]) -> bool {
     match (text.split_first(), printed.split_first()) {
         (None, None) => true,
@@ -281,7 +281,7 @@ fn agree(text: &[String], printed: &[String]) -> bool {
     }
 }
 
-/// A run of a page: what does not agree, and the page as it should be.
+/// A run of a page: its disagreements, and the corrected page.
 struct Ran {
     wrong: Vec<String>,
     text: String,
@@ -294,7 +294,7 @@ fn run(page: &str, text: &str) -> Ran {
     };
     let names: BTreeSet<String> = steps.iter().flat_map(names_of).filter(|name| name != "*").collect();
     let (mut world, mut wrong) = (World::new(), Vec::new());
-    // What takes the place of which lines.
+    // The new text for ranges of lines.
     let mut blessed: BTreeMap<usize, (usize, Vec<String>)> = BTreeMap::new();
     let mut waiting: Vec<JoinHandle<Finished>> = Vec::new();
     for step in steps {
@@ -322,7 +322,7 @@ fn run(page: &str, text: &str) -> Ran {
                         Finished { command, code, ended, printed }
                     }));
                     if meanwhile && number == last {
-                        // The one that listens is there first.
+                        // The listening party must start first.
                         thread::sleep(Duration::from_millis(100));
                         continue;
                     }
@@ -450,14 +450,14 @@ pages! {
     timing "docs/security/timing.md",
 }
 
-/// No page is left out, except the tables that `veilset bench tables` writes.
+/// No page is omitted, except the tables that `veilset bench tables` writes.
 #[test]
 fn all_pages_are_run() {
     let there: BTreeSet<String> = pages_in(&root(), "").collect();
     assert_eq!(there, PAGES.iter().map(|page| page.to_string()).collect());
 }
 
-/// All pages in a folder, by their paths from the root.
+/// Returns all pages in a folder, by their paths from the root.
 fn pages_in(folder: &Path, prefix: &str) -> impl Iterator<Item = String> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
@@ -474,7 +474,7 @@ fn pages_in(folder: &Path, prefix: &str) -> impl Iterator<Item = String> {
     all.into_iter()
 }
 
-/// The anchors of a page, as GitHub and mdBook make them of headings.
+/// Returns the anchors of a page, as GitHub and mdBook derive them from headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut fenced = false;
     let mut all = BTreeSet::new();
@@ -482,7 +482,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
         fenced ^= line.trim_start().starts_with("```");
         let Some(heading) = line.strip_prefix('#').filter(|_| !fenced) else { continue };
         let heading = heading.trim_start_matches('#').trim().to_lowercase();
-        // A link in a heading is its text.
+        // A link in a heading is replaced by its text.
         let heading = Regex::new(r"\[([^\]]*)\]\([^)]*\)").unwrap().replace_all(&heading, "$1").into_owned();
         let kept = heading.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
         let anchor: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
@@ -492,7 +492,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     all
 }
 
-/// The links of a page that lead nowhere.
+/// Returns the dead links of a page.
 fn dead_links(page: &Path, text: &str) -> Vec<String> {
     let link = Regex::new(r"\]\(([^)\s]+)\)").unwrap();
     let folder = page.parent().unwrap();
@@ -540,7 +540,7 @@ fn the_version_of_the_protocol_is_the_one_of_the_library() {
     assert!(page.contains(&format!("The protocol version is **{version}**;")), "{version}");
 }
 
-/// A page of one block.
+/// Returns a page with a single block.
 fn page(info: &str, lines: &[&str]) -> String {
     format!("```{info}\n{}\n```\n", lines.join("\n"))
 }
@@ -603,7 +603,7 @@ fn names_of_a_page_stand_for_real_ones() {
     ];
     let ran = run("page", &page("console", &lines));
     assert!(ran.wrong.is_empty(), "{:?}", ran.wrong);
-    // What is blessed is what stands there, with names of the page.
+    // Blessing restores the original text, with the names of the page.
     let mut wrong = lines;
     (wrong[5], wrong[7]) = ("x", "y");
     let blessed = run("page", &page("console", &wrong));

@@ -1,4 +1,4 @@
-//! What travels beside keys, results for both sides, and padding.
+//! Data sent in addition to keys, results for both sides, and padding.
 
 use crate::common::{RECEIVER, SENDER, Words, World};
 use std::path::Path;
@@ -73,7 +73,7 @@ fn padding_hides_the_size_and_what_would_give_it_away() {
 fn the_sender_of_a_union_learns_how_many_keys_match_if_both_sides_ask_for_it() {
     let world = World::new();
     let flag = "--reveal-count-to-sender";
-    // Dummies are not counted, whoever pads.
+    // Dummies are not counted, on whichever side they are.
     let pads: [[Words; 2]; 4] = [
         [&[], &[]],
         [&["--pad-to", "10"], &[]],
@@ -97,13 +97,13 @@ fn the_sender_of_a_union_learns_how_many_keys_match_if_both_sides_ask_for_it() {
         let report: serde_json::Value = serde_json::from_str(&world.read("r.json")).unwrap();
         assert!(report["learned"][1].as_str().unwrap().contains("items match, but not which"), "{report}");
     }
-    // A count by the same protocol; there the receiver asks.
+    // A count with the same protocol, in which the receiver asks.
     let by: Words = &["--protocol", "sigma-dh"];
     let [ours, theirs] = good(&world, "count", [by, by]);
     assert_eq!([&ours[..], &theirs[..]], ["matches,union_size\n2,4\n", ""]);
     let both: Words = &["--protocol", "sigma-dh", "--both"];
     assert_eq!(good(&world, "count", [both, both]), ["matches,union_size\n2,4\n"; 2]);
-    // One side alone does not reveal it.
+    // The option on one side alone reveals nothing.
     let files = files(&world);
     for sides in [[&[flag][..], &[]], [&[], &[flag]]] {
         for ended in world.run("union", [&files[0], &files[1]], sides) {
@@ -116,7 +116,7 @@ fn the_sender_of_a_union_learns_how_many_keys_match_if_both_sides_ask_for_it() {
 fn what_does_not_go_together_is_refused_before_the_peer_hears_of_us() {
     let world = World::new();
     let files = files(&world);
-    // (who, operation, options, code, words)
+    // (party, operation, options, code, words)
     let cases: [(usize, &str, Words, i32, Words); 15] = [
         (RECEIVER, "intersect", &["--send-columns", "name"], 2, &["--receive-columns"]),
         (SENDER, "union", &["--receive-columns", "plan"], 2, &["--send-columns"]),
@@ -197,7 +197,7 @@ fn a_malicious_sender_is_reckoned_with_if_both_sides_ask_for_it() {
         let said = report["assumptions"].to_string().contains("a sender that deviates (malicious)");
         assert_eq!(said, malicious, "{report}");
     }
-    // Tags of 15 bytes instead of 7 or 8.
+    // Tags are 15 bytes instead of 7 or 8.
     let bytes = |report: &serde_json::Value| report["bytes"]["received"].as_u64().unwrap();
     assert!(bytes(&flag) > bytes(&plain) + 200 * 6, "{} {}", bytes(&flag), bytes(&plain));
     let flag: Words = &["--malicious-sender"];

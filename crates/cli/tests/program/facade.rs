@@ -1,12 +1,12 @@
-//! A party that uses the library meets one that runs the program.
+//! Runs between a party that uses the library and one that runs the program.
 
 use crate::common::{RECEIVER, SENDER, Words, World, listen};
 use std::collections::BTreeSet;
 use std::path::Path;
 use veilset::{Identity, Keys, Options, Outcome, Peer, Result, Role};
 
-/// Runs a party of the library against the program, which listens in the other role. Returns its outcome, and what the program
-/// wrote to standard output.
+/// Runs a party of the library against the program, which listens in the other role. Returns the party's outcome, and the
+/// program's standard output.
 fn meets<T>(
     world: &World,
     operation: &str,
@@ -34,7 +34,7 @@ fn small() -> Options {
     Options::new().allow_small()
 }
 
-/// The lines behind the header.
+/// Returns the lines after the header.
 fn rows(csv: &str) -> BTreeSet<String> {
     csv.lines().skip(1).map(str::to_string).collect()
 }
@@ -43,7 +43,7 @@ fn set<const N: usize>(rows: [&str; N]) -> BTreeSet<String> {
     rows.map(str::to_string).into()
 }
 
-/// Every operation, in both roles, with the protocol picked; keys with commas, quotes and letters beyond ASCII.
+/// Every operation, in both roles, with an automatic choice of protocol; keys with commas, quotes and letters beyond ASCII.
 #[test]
 fn a_party_of_the_library_meets_one_of_the_program_in_every_operation() {
     let world = World::new();
@@ -65,7 +65,7 @@ fn a_party_of_the_library_meets_one_of_the_program_in_every_operation() {
             outcome.result.unwrap().new.iter().map(|key| key.text(0).unwrap().into()).collect();
         assert_eq!(new, set(["a \"b\"", "d"]));
         match role {
-            // The sender of a union gets its keys, without its other columns.
+            // The library as the sender of a union sends its keys, without other columns.
             Role::Receiver => assert_eq!(rows(&out), set(["\"a \"\"b\"\"\"", "\"a,b\"", "d", "x", "ç"])),
             Role::Sender => {
                 assert_eq!(rows(&out), set(["\"a \"\"b\"\"\",20", "\"a,b\",1", "d,4000", "x,", "ç,300"]));
@@ -87,7 +87,7 @@ fn a_party_of_the_library_meets_one_of_the_program_in_every_operation() {
             assert!(rows(&out).contains(&format!("{key},{}", hex(&ids.rows[row]))), "{out}");
         }
     }
-    // Values, of either side.
+    // The values of either side.
     let (outcome, out) = meets(&world, "sum", &file, &["--scale", "1"], Role::Sender, |peer, role| {
         let valued = Keys::new(["ç", "d", "e"])?.with_values([15, -5, 1])?;
         veilset::sum(peer, role, &valued, &small().scale(1))
@@ -108,7 +108,7 @@ fn a_party_of_the_library_meets_one_of_the_program_in_every_operation() {
         .zip(0..)
         .map(|(line, i)| {
             let theirs = line.split_once(',').unwrap().1;
-            // Numbers of 16 digits.
+            // Shares are numbers of 16 digits.
             let theirs = u64::from_str_radix(theirs, 16).unwrap();
             theirs.wrapping_add(u64::from_le_bytes(outcome.result.get(i).unwrap().try_into().unwrap()))
         })
@@ -137,7 +137,7 @@ fn columns_normalisation_and_keys_of_several_columns_are_those_of_the_program() 
     assert_eq!(rows(&out), set(["Doe ,JANE,Rome,", "Roe,Rick,Oslo,", "poe,p,,40"]));
 }
 
-/// What differs is named on both sides.
+/// Differences are named on both sides.
 #[test]
 fn what_differs_from_the_program_is_refused_and_named() {
     let world = World::new();

@@ -7,12 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 use veilset_testing::Draw;
 
-/// Rows of a run that is not over before it is disturbed.
+/// Enough rows that a run is not over before it is disturbed.
 const MANY: u32 = 60_000;
-/// What a busy machine may add to a time-out.
+/// The time that a busy machine may add to a time-out.
 const SLACK: Duration = Duration::from_secs(20);
 
-/// A union under way, with these options of both.
+/// Starts a union with these options of both, and returns it under way.
 fn in_flight(world: &World, more: Words) -> [Running; 2] {
     let file = world.path("many.csv");
     let output = [more, &["--output", "out.csv", "--report", "report.json"]].concat();
@@ -50,12 +50,12 @@ fn a_wrong_peer_is_refused_and_both_fingerprints_are_named() {
         let receiver = world.party(RECEIVER, "union", &file, &[&short[..], &[by_r]].concat());
         let sender = world.party(SENDER, "union", &file, &[&short[..], &[by_s]].concat());
         let [here, there] = both(receiver, sender);
-        // The connecting side looks at the listener's key first; who is refused does not say who it is.
+        // The connecting side checks the listener's key first; if it refuses that key, it never shows its own.
         let seen = if by_s == r { s } else { r };
         here.bad(5, &[seen, by_r, "--peer"]);
         there.bad(5, &[seen, by_s, "--peer"]);
     };
-    // Who the receiver, which listens, and the sender, which connects, expect.
+    // (the fingerprint that the listening receiver expects, and the one that the connecting sender expects)
     thread::scope(|scope| {
         for (by_r, by_s) in [(other, r), (s, other), (other, other)] {
             scope.spawn(move || mismatch(by_r, by_s));
@@ -72,7 +72,7 @@ fn a_peer_that_is_stopped_is_noticed_after_the_idle_time_out() {
     sender.signal("STOP");
     let start = Instant::now();
     receiver.end().bad(6, &["nothing came from the peer for 2 seconds (--idle-timeout)", "then run again"]);
-    // The last frame may have come a little before the sender was stopped.
+    // The last frame may have arrived a little before the sender was stopped.
     assert!(start.elapsed() >= Duration::from_secs(1) && start.elapsed() < SLACK, "{:?}", start.elapsed());
     assert_eq!(world.names(), before);
     sender.signal("CONT");
@@ -128,7 +128,7 @@ fn a_job_that_was_killed_goes_on_at_the_shard() {
         assert!(!world.names().contains(&"out.csv".to_string()));
         let before = [kept(RECEIVER), kept(SENDER)];
         assert!(before.iter().all(|n| (2..12).contains(n)), "{before:?}");
-        // What it began with is what it goes on with.
+        // A job continues only with the options that it began with.
         let wrong =
             [&job[..], &["--job", "r.job", "--output", "out.csv", "--resume", "--pad-to", "900000"]].concat();
         let refused = connect(world.party(RECEIVER, "union", &file, &wrong), "127.0.0.1:1").end();
@@ -199,7 +199,7 @@ fn a_full_disk_is_an_error_that_leaves_nothing_behind() {
         world.write("f.csv", csv(0..rows));
         world.names()
     };
-    // A result larger and two smaller than what is written at once.
+    // One result larger than a single write, and two smaller ones.
     for (operation, rows) in [("union", 10_000), ("union", 10), ("count", 10)] {
         let before = before_of(rows);
         let more = ["--output", "out.csv", "--audit-log", "none"];
@@ -207,13 +207,13 @@ fn a_full_disk_is_an_error_that_leaves_nothing_behind() {
         let [here, there] =
             both(with_no_room(&receiver), world.party(SENDER, operation, &world.path("f.csv"), &[]));
         here.bad(7, &["the result could not be written", "ulimit -f"]);
-        // The result is written when the peer has left: it does not see how long that takes.
+        // The result is written after the peer has left, so the peer does not see how long that takes.
         there.good();
         assert_eq!(world.names(), before);
     }
 }
 
-/// The same command where files cannot grow.
+/// Returns the command under a limit that keeps files from growing.
 pub fn with_no_room(command: &Command) -> Command {
     limited(command, "-f 0")
 }
@@ -258,7 +258,7 @@ fn two_sides_that_ask_for_different_things_both_say_which_option_differs() {
     let file = world.write("f.csv", "id,cost\n1,2\n");
     let before = world.names();
     let values = ["--values", "cost"];
-    // (operation, the receiver's options, the sender's, what differs, the two values)
+    // (operation, the receiver's options, the sender's options, the difference, the two values)
     let cases: [(&str, Words, Words, &str, [&str; 2]); 7] = [
         ("union", &["--max-row", "65"], &[], "--max-row", ["65", "64"]),
         ("union", &["--encoding", "bytes"], &[], "normalisation", ["bytes", "utf8"]),
@@ -276,7 +276,7 @@ fn two_sides_that_ask_for_different_things_both_say_which_option_differs() {
         here.bad(4, &[&line(ours, theirs)]);
         there.bad(4, &[&line(theirs, ours)]);
     }
-    // Different operations, and an output that is not made.
+    // The operations differ, and no output is created.
     let receiver = world.party(RECEIVER, "union", &file, &["--output", "out.csv", "--report", "report.json"]);
     for ended in both(receiver, world.party(SENDER, "count", &file, &[])) {
         ended.bad(4, &["operation", "union", "count", "nothing of the data was sent"]);

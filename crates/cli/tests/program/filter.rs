@@ -2,7 +2,7 @@
 
 use crate::common::{Ended, RECEIVER, Running, SENDER, World, csv, run};
 
-/// A command of `veilset filter` under a party's identity.
+/// Runs a command of `veilset filter` under a party's identity.
 fn filter(world: &World, who: usize, words: &[&str]) -> Ended {
     let mut command = world.veilset();
     run(command.arg("filter").args(words).args(["--identity", ["r.pem", "s.pem"][who]]))
@@ -36,7 +36,7 @@ fn a_filter_is_made_once_and_serves_many_runs() {
             assert_eq!(out.each_ref().map(|out| lines(out)), plain.each_ref().map(|out| lines(out)));
         }
     }
-    // New keys, and a partner that has the old public part.
+    // Keys are inserted, and a partner has the old public part.
     let more = world.write("more.csv", csv(25..35));
     let update = ["update", "r.filter", "more.csv", "--key", "id"];
     filter(&world, RECEIVER, &update).bad(0, &["inserted 5 items into r.filter", "veilset filter export"]);
@@ -53,7 +53,7 @@ fn a_filter_is_made_once_and_serves_many_runs() {
     {
         assert!(info.contains(words), "{info}");
     }
-    // The public part shows the same to anybody, but for the number of items.
+    // The public part shows the same to any party, except for the number of items.
     let info = filter(&world, SENDER, &["info", "r.public"]).good();
     assert!(info.contains("the public part of a filter of up to 50 items"), "{info}");
     drop(more);
@@ -85,13 +85,13 @@ fn what_a_filter_is_not_for_is_refused() {
     let other = world.write("other.csv", csv(0..6));
     let more = ["--filter", "r.filter", "--connect", "127.0.0.1:1"];
     run(&mut world.party(RECEIVER, "count", &other, &more)).bad(3, &["made of 5 keys, but the input has 6"]);
-    // Of another identity.
+    // The filter belongs to another identity.
     filter(&world, SENDER, &["info", "r.filter"]).bad(3, &["under another identity"]);
-    // Both are told that the set is too large.
+    // Both sides learn that the set is too large.
     let [here, there] =
         world.run("count", [&files[0], &files[1]], [&["--filter", "r.filter"], &["--cipher=elgamal"]]);
     assert!([here.code, there.code].contains(&Some(8)), "{} {}", here.err, there.err);
-    // Files.
+    // Refused paths and sizes.
     filter(&world, RECEIVER, &BUILD).bad(7, &["r.filter exists", "--force"]);
     filter(&world, RECEIVER, &["build", "r.csv", "--key", "id", "--output", "-"]).bad(2, &["--output"]);
     let small = ["build", "r.csv", "--key", "id", "--output", "f", "--capacity", "4"];
@@ -101,7 +101,7 @@ fn what_a_filter_is_not_for_is_refused() {
     assert_eq!(world.names().iter().filter(|name| name.contains("part")).count(), 0);
 }
 
-/// A filter that takes a while is stopped, and the same command goes on with it.
+/// A filter that takes a while is stopped, and the same command continues it.
 #[test]
 fn an_interrupted_filter_is_gone_on_with() {
     let world = World::new();
@@ -118,7 +118,7 @@ fn an_interrupted_filter_is_gone_on_with() {
     running.end().bad(130, &["f.part is kept: the same command goes on with it"]);
     let kept = part.metadata().unwrap().len();
     assert!(kept > 1 << 20 && !world.path("f").exists());
-    // Killed, it is the same.
+    // A killed command leaves the same state.
     let mut running = Running::start(world.veilset().args(words));
     running.until("encrypting");
     running.signal("KILL");

@@ -31,7 +31,7 @@ fn both_parties_rows_have_the_same_identifiers_for_the_same_keys_and_the_lists_a
             (&ours[0][..], &theirs[0][..]),
             (&["id", "name", "veilset_id"][..], &["city", "id", "veilset_id"][..])
         );
-        // All our rows in their order, those with a repeated key too.
+        // All our rows in their order, including those with a repeated key.
         let cells = |rows: &[Vec<&str>]| rows[1..].iter().map(|row| row[..2].join(",")).collect::<Vec<_>>();
         assert_eq!(cells(&ours), ["1,ann", "2,bob", "3,cleo", "2,bob again"]);
         assert_eq!(cells(&theirs), ["Oslo,2", "Rome,3", "Bern,9"]);
@@ -49,7 +49,7 @@ fn both_parties_rows_have_the_same_identifiers_for_the_same_keys_and_the_lists_a
         known.sort_unstable();
         known.dedup();
         assert_eq!(known.len(), 4);
-        // The list: sorted, the same on both sides, with the identifiers of dummies.
+        // The list is sorted, the same on both sides, and includes the identifiers of dummies.
         let (list, csv) = (world.read("r.txt"), world.read("s.csv.ids.csv"));
         let list: Vec<&str> = list.lines().collect();
         assert_eq!(csv.lines().collect::<Vec<_>>(), [&["veilset_id"], &list[..]].concat());
@@ -63,7 +63,7 @@ fn what_cannot_be_is_refused_before_the_peer_hears_of_us() {
     let world = World::new();
     let files = files(&world);
     let named = world.write("named.csv", "id,veilset_id\n1,2\n");
-    // (who, file, options, code, words)
+    // (party, file, options, code, words)
     let cases: [(usize, &Path, Words, i32, Words); 9] = [
         (RECEIVER, &named, &["--output", "x.csv"], 2, &["\"veilset_id\" already", "--id-column NAME"]),
         (SENDER, &named, &["--output", "x.csv", "--id-column", "id"], 2, &["\"id\" already"]),

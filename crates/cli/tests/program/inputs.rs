@@ -1,4 +1,4 @@
-//! Inputs of several files, and of folders.
+//! Inputs with several files, and folders.
 
 use crate::common::{RECEIVER, SENDER, Words, World, both, csv, run};
 
@@ -20,7 +20,7 @@ fn several_files_and_folders_are_one_table() {
     assert!(s.err.contains("parts: 2 columns separated by ',', 20 rows, 20 items"), "{}", s.err);
     assert_eq!(r.good(), expected);
     assert!(world.read("r.json").contains("a.csv and 1 more"));
-    // As a run file, whose folder is where the files are.
+    // In a run file, paths are relative to its folder.
     world.write(
         "run.toml",
         format!(
@@ -33,7 +33,7 @@ fn several_files_and_folders_are_one_table() {
     receives.args(["run", "run.toml", "--connect-timeout", "20"]);
     let [r, _] = both(receives, world.party(SENDER, "intersect", &sends, &[]));
     assert_eq!(r.good(), expected);
-    // A filter and a half are made of them too.
+    // A filter and a half are made of several files too.
     let mut half = world.veilset();
     half.args(["prepare", "a.csv", "b.csv", "--key", "id", "--output", "half", "--identity", "r.pem"]);
     run(half.args(["--prepared-ledger", "ledger"])).good();
@@ -93,7 +93,7 @@ fn inputs_that_do_not_fit_together_are_refused() {
     assert!(!world.names().iter().any(|name| name.contains("both") || name.contains("r.json")));
 }
 
-/// What was found in our file, and what of it is odd, is said before a run; of the keys, what may cost matches.
+/// Findings and oddities in our file are reported before a run; for keys, those that may cost matches.
 #[test]
 fn what_was_found_is_said_and_what_may_cost_matches() {
     let world = World::new();
@@ -113,7 +113,7 @@ fn what_was_found_is_said_and_what_may_cost_matches() {
                 match; see --normalize\n";
     assert!(receiver.contains(&format!("{name}: {cost}")), "{receiver}");
     assert!(sender.contains(": 2 rows, 2 items\n") && !sender.contains("does not match"), "{sender}");
-    // Keys are counted as they are compared.
+    // The count is of keys as compared, after normalisation.
     let normalised: Words = &["--normalize", "trim,casefold"];
     let ended = world.run("count", [&ours, &theirs], [normalised; 2]);
     assert!(
@@ -123,7 +123,7 @@ fn what_was_found_is_said_and_what_may_cost_matches() {
         "{}",
         ended[0].err
     );
-    // Odd things are said to the quiet too, and counts are not.
+    // Oddities are reported even with `--quiet`, and counts are not.
     let quiet: Words = &["--quiet", "--connect", "127.0.0.1:1", "--connect-timeout", "1"];
     let said = run(&mut world.party(RECEIVER, "count", &ours, quiet)).err;
     assert!(said.contains("line 5: the row repeats the header") && !said.contains("5 rows"), "{said}");
@@ -131,7 +131,7 @@ fn what_was_found_is_said_and_what_may_cost_matches() {
 
 #[test]
 fn quotes_are_as_the_options_say_or_an_error() {
-    // (the receiver's text, its options, the code, what is said or the result)
+    // (the receiver's text, its options, the code, the message or the result)
     let cases: [(&str, Words, i32, &str); 9] = [
         ("id,n\na,5\" disk\n", &[], 3, "line 2, column \"n\": there is a quote in a cell"),
         ("id,n\na,5\" disk\n", &["--no-quotes"], 0, "id,n\na,\"5\"\" disk\"\n"),

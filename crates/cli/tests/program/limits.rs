@@ -1,9 +1,9 @@
-//! Limits of the system: memory and the size of files.
+//! Limits of the system: memory and file sizes.
 
 use crate::common::{Ended, RECEIVER, SENDER, World, both, csv, limited, listen, run};
 use std::process::Command;
 
-/// A little more memory than the program needs to start, in megabytes.
+/// Returns a little more memory than the program needs to start, in megabytes.
 fn least(world: &World) -> u32 {
     let starts =
         |megabytes: &u32| run(&mut with_memory(world.veilset().arg("--version"), *megabytes)).code == Some(0);
@@ -14,7 +14,7 @@ fn with_memory(command: &Command, megabytes: u32) -> Command {
     limited(command, &format!("-v {}", megabytes << 10))
 }
 
-/// Whether the program had enough memory. If not it must have said so.
+/// Returns whether the program had enough memory. Otherwise it must have reported a lack of memory or of threads.
 fn enough(ended: &Ended) -> bool {
     match ended.code {
         Some(0) => true,
@@ -37,7 +37,7 @@ fn memory_that_runs_out_is_a_stated_end_that_leaves_nothing_behind() {
     let mut command = world.veilset();
     command.arg("prepare").arg(&file).args(["--key", "id", "--output", "half"]);
     command.args(["--identity", "r.pem", "--threads", "1"]);
-    // More each time, until it is enough: it ends in another place each time.
+    // The memory grows until it is enough, so that the program ends in another place each time.
     let mut ends = 0;
     for megabytes in (least(&world)..).step_by(4) {
         let ended = run(&mut with_memory(&command, megabytes));
@@ -74,7 +74,7 @@ fn memory_that_runs_out_during_a_run_is_for_the_peer_the_end_of_the_connection()
 fn a_report_that_cannot_be_written_does_not_hide_that_the_result_is_there() {
     let world = World::new();
     let file = world.write("f.csv", csv(0..3));
-    // 512 bytes are enough for the result and not for the report.
+    // 512 bytes are enough for the result, but not for the report.
     let options = ["--audit-log", "none", "--report", "report.json", "--output", "out.csv"];
     let receiver = limited(&world.party(RECEIVER, "count", &file, &options), "-f 1");
     let [here, there] = both(receiver, world.party(SENDER, "count", &file, &[]));
@@ -82,7 +82,7 @@ fn a_report_that_cannot_be_written_does_not_hide_that_the_result_is_there() {
     there.good();
     assert_eq!(world.read("out.csv"), "matches,union_size\n3,3\n");
     assert!(!world.path("report.json").exists());
-    // To standard output, and of a side that has no result.
+    // The result goes to standard output, or the side has no result.
     let options = &options[..4];
     let limit = |who| limited(&world.party(who, "count", &file, options), "-f 1");
     let [here, there] = both(limit(RECEIVER), world.party(SENDER, "count", &file, &[]));

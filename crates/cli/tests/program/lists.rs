@@ -1,4 +1,4 @@
-//! Parties whose lists of the parties differ.
+//! Parties whose lists of parties differ.
 
 use crate::common::{Ended, Running, Words, csv, run};
 use crate::several::{NAMES, Several};
@@ -8,7 +8,7 @@ const NORTH: usize = 0;
 const SOUTH: usize = 1;
 const EAST: usize = 2;
 
-/// How a run ends in which this party has a list of its own.
+/// Runs all parties, one of them with a list of its own. Returns how they ended.
 fn with_list(several: &Several, who: usize, list: &str) -> [Ended; 3] {
     let file = several.world.write("f.csv", csv(0..3));
     several.world.write("own.toml", list);
@@ -24,7 +24,7 @@ fn with_list(several: &Several, who: usize, list: &str) -> [Ended; 3] {
     ended
 }
 
-/// The list, with its parties in this order.
+/// Returns the list, with its parties in this order.
 fn ordered(several: &Several, order: [usize; 3]) -> String {
     let list = several.list();
     let parts: Vec<&str> = list.split("\n[[party]]").collect();
@@ -48,14 +48,14 @@ fn every_difference_between_lists_is_named_by_all_parties_long_before_the_time_o
     let swapped = good.replace(north, "x").replace(south, north).replace("\"x\"", &format!("\"{south}\""));
     let leader = |name: &str| good.replace("leader = \"north\"", &format!("leader = \"{name}\""));
     let in_list = |what: &str| format!("{what} in the list of parties (--parties): ours is ");
-    // (who has it, its list, the codes of all, what those of code 4 say)
+    // (party with its own list, that list, all exit codes, the message with exit code 4)
     let cases = [
         (EAST, leader("south"), [4, 4, 4], in_list("leader")),
         (SOUTH, leader("south"), [4, 4, 4], in_list("leader")),
         (NORTH, leader("east"), [4, 4, 4], in_list("leader")),
         (EAST, ordered(&several, [0, 2, 1]), [4, 4, 4], "order of the list of parties (--parties): ".into()),
         (SOUTH, ordered(&several, [0, 2, 1]), [4, 4, 4], "order of the list of parties (--parties): ".into()),
-        // Who has no connection with the party that differs hears of it.
+        // A party without a connection to the differing one is informed too.
         (EAST, good.replace(second, "127.0.0.1:1"), [4, 5, 4], in_list("address")),
         (EAST, format!("{good}address = \"127.0.0.1:1\"\n"), [4, 4, 4], in_list("address")),
         (EAST, good.replace(south, stranger), [4, 5, 4], in_list("fingerprint")),
@@ -88,7 +88,7 @@ fn a_program_that_runs_twice_says_so_at_once() {
     let second = run(&mut several.party(EAST, "count", &file, &[]));
     second
         .bad(2, &["the address of north, is connected already", "our identity", "If our program runs twice"]);
-    // The run goes on.
+    // The run continues.
     let south = Running::start(&mut several.party(SOUTH, "count", &file, &[]));
     for ended in [north, south, first].map(Running::end) {
         ended.good();

@@ -1,6 +1,6 @@
 //! The program as its users run it: processes, real files, TLS.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-// In a program `pub` says what a module offers to the others.
+// In a program, `pub` marks the items that a module offers to other modules.
 #![allow(unreachable_pub)]
 
 mod audit;

@@ -1,4 +1,4 @@
-//! What the table of mutants (`mutants/README.md`) says about the source.
+//! Consistency of the table of mutants (`mutants/README.md`) with the source.
 
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ struct Removals {
     removed: Vec<Removed>,
 }
 
-/// A mutant that is gone because another one proves its property.
+/// A mutant that was removed because another one proves its property.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Removed {
@@ -44,7 +44,7 @@ struct Place {
 }
 
 impl Place {
-    /// Where it is in the file, of which this is the text.
+    /// Returns where the place is in the text of its file.
     fn find(&self, text: &str) -> Result<Range<usize>, String> {
         let once = |text: &str, part: &str| match &text.match_indices(part).collect::<Vec<_>>()[..] {
             [(at, _)] => Ok(*at),
@@ -62,7 +62,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The text of a file, or of all Rust files in a folder.
+/// Returns the text of a file, or of all Rust files in a folder.
 fn text(path: &Path) -> String {
     if !path.is_dir() {
         return std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -73,7 +73,7 @@ fn text(path: &Path) -> String {
         .collect()
 }
 
-/// The text of the tests of a package, or of a package and `--test NAME`.
+/// Returns the text of the tests of a package, or of a package and `--test NAME`.
 fn tests(package: &str) -> String {
     let (package, target) = package.split_once(" --test ").map_or((package, None), |(p, t)| (p, Some(t)));
     let folder = root().join("crates").join(package.strip_prefix("veilset-").unwrap_or(package));
@@ -82,7 +82,7 @@ fn tests(package: &str) -> String {
     text(&if target.is_dir() { target } else { target.with_extension("rs") })
 }
 
-/// What is directly in the folder `src` of a crate.
+/// A file or folder directly in the folder `src` of a crate.
 struct Module {
     krate: String,
     /// The name of the file or folder.
@@ -94,7 +94,7 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())
 }
 
-/// The modules of all crates, which have their unit tests.
+/// Returns the modules of all crates, which contain their unit tests.
 fn modules() -> Vec<Module> {
     let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_string();
     let of_crate = |folder: PathBuf| {
@@ -106,7 +106,7 @@ fn modules() -> Vec<Module> {
     entries(&root().join("crates")).flat_map(of_crate).collect()
 }
 
-/// The crates that have a unit test, by its full path.
+/// Returns the crates that have a unit test with this full path.
 fn homes<'a>(test: &str, modules: &'a [Module]) -> BTreeSet<&'a str> {
     let (top, function) = (test.split("::").next().unwrap(), function(test));
     let is_of = |module: &&Module| {
@@ -117,12 +117,12 @@ fn homes<'a>(test: &str, modules: &'a [Module]) -> BTreeSet<&'a str> {
     modules.iter().filter(is_of).map(|module| module.krate.as_str()).collect()
 }
 
-/// How the function of a test begins.
+/// Returns the beginning of a test's function.
 fn function(test: &str) -> String {
     format!("fn {}(", test.rsplit("::").next().unwrap())
 }
 
-/// All mutants of the table.
+/// Returns all mutants of the table.
 fn mutants() -> Vec<Mutant> {
     let folder = entries(&root().join("mutants"));
     let others = ["Cargo.toml", "judged.toml", "removed.toml"].map(|name| root().join("mutants").join(name));
@@ -131,8 +131,8 @@ fn mutants() -> Vec<Mutant> {
     tables.flat_map(|path| toml::from_str::<Table>(&text(&path)).unwrap().mutant).collect()
 }
 
-/// A change of the source must not lose a mutant, whose build takes too long for every change: it finds its place and its
-/// tests. Whether it is Rust, `scripts/mutants --check` says.
+/// A change of the source must not lose a mutant, and building them takes too long for every change. So this only finds the
+/// place and the tests of each; `scripts/mutants --check` tells whether the mutant is valid Rust.
 #[test]
 fn every_mutant_has_its_place_in_the_source_and_its_tests() {
     let mutants = mutants();
@@ -167,7 +167,7 @@ fn every_mutant_has_its_place_in_the_source_and_its_tests() {
                     homes.len() == 1
                 }
             };
-            // The snapshot is blessed anew at every change of a protocol.
+            // The snapshot is blessed again at every change of a protocol, so it proves nothing.
             if !there || test.contains("snapshot") {
                 wrong.push(format!("{name}: {test} is no test for it, or of several crates"));
             }
@@ -188,7 +188,7 @@ fn every_mutant_has_its_place_in_the_source_and_its_tests() {
     assert_eq!(crates, BTreeSet::from(["core", "kernels", "veilset"]));
 }
 
-/// A property whose mutant was removed has another one, which must stay.
+/// The property of a removed mutant is proved by another one, which must stay.
 #[test]
 fn what_was_removed_is_proved_by_a_mutant_that_is_there() {
     let mutants = mutants();

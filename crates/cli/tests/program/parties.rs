@@ -145,12 +145,12 @@ fn a_report_names_its_run() {
             (&report["peer_name"], &report["input"], &report["output"]),
             (&name, &"a.csv".into(), &output)
         );
-        // It began before the log says so, or in the same second.
+        // The run began before the time in the log, or in the same second.
         let [began, logged] =
             [&report["time"], &start["time"]].map(|time| time.as_str().unwrap().to_string());
         assert!(began.len() == "2026-11-20T10:00:00Z".len() && began <= logged, "{began} {logged}");
     }
-    // Who has no result has put it nowhere.
+    // A party without a result has no output path.
     assert_eq!(read("n.json")["output"], serde_json::Value::Null);
 }
 

@@ -1,4 +1,4 @@
-//! `veilset plan` and `veilset calibrate`: what would be chosen, and how fast this machine is.
+//! `veilset plan` and `veilset calibrate`: the choice of protocols, and the speeds of this machine.
 
 use crate::common::{World, csv, run, veilset};
 use serde_json::Value;
@@ -33,18 +33,18 @@ fn candidates_come_with_what_they_take_and_the_best_comes_first() {
         assert!(seconds.windows(2).all(|two| two[0] <= two[1]) && seconds[0] > 0.0, "{arguments}");
         assert!(all.iter().all(|c| !c["assumptions"].as_array().unwrap().is_empty()));
         assert!(all.iter().all(|c| c["bytes_to_receiver"].as_u64().unwrap() > 0));
-        // What is taken on request only is shown, and not chosen while something else is there.
+        // A protocol that is used only on request is shown, but not chosen while there is another one.
         let on_request = |c: &Value| c["may_be_picked"] == false;
         assert!(all.iter().find(|c| c["protocol"] == "krtw19-plain").is_none_or(on_request));
         assert!(all.iter().find(|c| c["protocol"] == "poprf").is_none_or(on_request));
-        // The same, for people.
+        // The output for people agrees.
         let text = run(&mut plan_text(&world, arguments)).good();
         assert!(text.contains(&format!("chosen: {chosen}, ")), "{text}");
         assert!(text.contains("the receiver learns ") && text.contains("it assumes: "), "{text}");
     }
 }
 
-/// Large numbers as people write them.
+/// Large numbers can be written as powers.
 #[test]
 fn a_number_of_items_may_be_a_power() {
     let world = World::new();
@@ -72,7 +72,7 @@ fn what_is_preferred_and_paid_for_decides() {
     assert_eq!((first("--prefer time"), first("--prefer bytes")), ("osn".into(), "dh".into()));
     let paid = "--prefer dollars --dollars-per-gigabyte";
     assert_eq!((first(&format!("{paid} 0")), first(&format!("{paid} 9"))), ("osn".into(), "dh".into()));
-    // The roles are told apart.
+    // The roles are distinguished.
     let plan = planned(&world, "--op intersect --n 10 --n-peer 20 --role sender");
     assert_eq!((&plan["n_receiver"], &plan["n_sender"]), (&20.into(), &10.into()));
 }
@@ -120,7 +120,7 @@ fn what_cannot_be_planned_is_said() {
     run(&mut plan(&world, nothing)).bad(2, &["no protocol computes id", needs]);
     let nothing = "--op count --n 100 --assume lpn --group p256";
     run(&mut plan(&world, nothing)).bad(2, &["no protocol computes count", "on ddh"]);
-    // The same where it is to be run.
+    // A run fails with the same message.
     let file = world.write("f.csv", csv(0..3));
     let mut id = world.party(0, "id", &file, &["--assume", "ddh", "--listen", "127.0.0.1:0"]);
     run(&mut id).bad(2, &["no protocol computes id", needs]);
@@ -156,7 +156,7 @@ fn a_machine_is_measured_once_and_its_file_believed_if_it_fits() {
     let text = std::fs::read_to_string(&file).unwrap();
     let ended = plan(&text);
     assert!(!ended.err.contains("calibrate"), "{}", ended.err);
-    // A curve that is a thousand times as slow makes a count as slow.
+    // If a multiplication on the curve takes a thousand times as long, so does a count.
     let slow = text.lines().map(|line| match line.contains("multiplication in curve25519") {
         true => "\"multiplication in curve25519\": 3000000000,",
         false => line,
@@ -170,13 +170,13 @@ fn a_machine_is_measured_once_and_its_file_believed_if_it_fits() {
     }
     let other = plan(&text.replace("\"processor\": \"", "\"processor\": \"another "));
     assert!(other.err.contains("another machine"), "{}", other.err);
-    // A folder in the place of the file.
+    // A folder takes the place of the file.
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
     run(&mut calibrate(&[])).bad(7, &["the speeds cannot be written", "of-this.json"]);
 }
 
-/// Both pick by themselves, one does and the other does not, and neither accepts what the other has.
+/// Both sides leave the choice open, only one does, and neither accepts the other's protocol.
 #[test]
 fn the_protocol_is_picked_when_the_parties_meet() {
     let world = World::new();
@@ -199,7 +199,7 @@ fn the_protocol_is_picked_when_the_parties_meet() {
     let auto = ["--protocol", "auto"];
     assert_eq!(run(&auto, &["--protocol", "dh"]), ("dh".into(), Value::Null));
     assert_eq!(run(&["--protocol", "cm20"], &auto), ("cm20".into(), Value::Null));
-    // Without learning parity with noise, and by as few bytes as can be.
+    // The choice excludes learning parity with noise, and minimises bytes.
     let few = ["--protocol", "auto", "--assume", "ddh", "--prefer", "bytes"];
     assert_eq!(run(&few, &auto).0, "dh-psi");
     let refused =
@@ -207,7 +207,7 @@ fn the_protocol_is_picked_when_the_parties_meet() {
     for ended in refused {
         ended.bad(4, &["--protocol", "vole", "dh-psi"]);
     }
-    // Nothing is typed: the same. Where a policy allows less, it is picked of what is left.
+    // No option is typed, with the same effect. Where a policy allows less, the choice is made among the remaining protocols.
     let (picked, why) = run(&[], &[]);
     assert!(picked == "dh-psi" && why.is_string(), "{picked}");
     let policy = world.write("policy.toml", "protocols = [\"vole\"]\n").display().to_string();

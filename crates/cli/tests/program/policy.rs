@@ -1,4 +1,4 @@
-//! What the policy refuses.
+//! Runs that the policy refuses.
 
 use crate::common::{RECEIVER, SENDER, Words, World, both, csv, listen, run};
 
@@ -31,12 +31,12 @@ fn what_is_known_before_is_refused_before_the_peer_hears_of_us() {
         let ended = run(&mut world.party(RECEIVER, operation, &file, &more));
         ended.bad(8, &[&["our policy (policy.toml) refuses this run", "Change the run"], words].concat());
         assert!(!ended.err.contains("cannot be reached"), "{}", ended.err);
-        // What the arguments show is known before the input is read.
+        // Rules about arguments apply before the input is read.
         if !["min-our-size", "repeats"].iter().any(|key| policy.contains(key)) {
             run(&mut world.party(RECEIVER, operation, &world.path("none.csv"), &more)).bad(8, words);
         }
     }
-    // The policy of the configuration folder holds without being named.
+    // The policy in the configuration folder applies without being named.
     std::fs::write(world.home("policy.toml"), "operations = []").unwrap();
     run(&mut world.party(RECEIVER, "count", &file, &["--connect", "127.0.0.1:1"])).bad(8, &["operations"]);
 }
@@ -56,7 +56,7 @@ fn what_is_known_with_the_sizes_ends_both_sides() {
             let [here, there] = both(receiver, world.party(SENDER, &operation, &files[1], &[]));
             here.bad(8, words);
             there.bad(5, &["it gave up because its policy refuses this run"]);
-            // By which rule is our affair.
+            // The peer is not told which rule refused the run.
             let said = there.err.split_once("veilset: ").unwrap().1;
             assert!(!said.contains("size") && !said.contains(|c: char| c.is_ascii_digit()), "{said}");
         }
@@ -96,12 +96,12 @@ fn a_policy_that_cannot_be_understood_allows_nothing() {
     }
     let more = ["--policy", "none.toml", "--connect", "127.0.0.1:1"];
     run(&mut world.party(RECEIVER, "count", &file, &more)).bad(2, &["none.toml", "--policy"]);
-    // One in the configuration folder that cannot be read.
+    // A policy in the configuration folder that cannot be read.
     std::fs::create_dir(world.home("policy.toml")).unwrap();
     let more = ["--connect", "127.0.0.1:1"];
     run(&mut world.party(RECEIVER, "count", &file, &more))
         .bad(2, &["policy.toml cannot be used", "--policy"]);
-    // And one that cannot even be opened, for any user.
+    // A policy that cannot even be opened, by any user.
     #[cfg(unix)]
     {
         std::fs::remove_dir(world.home("policy.toml")).unwrap();
@@ -117,7 +117,7 @@ fn repeated_runs_on_changed_sets_are_warned_of_or_refused() {
     let [r, s] = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv(0..3))];
     let policy = |repeats: &str| world.write("policy.toml", format!("repeats = \"{repeats}\""));
     policy("warn");
-    // The receiver's log and policy; the sender has neither.
+    // The log and policy are the receiver's; the sender has neither.
     let count = || {
         let more = ["--policy", "policy.toml", "--audit-log", "log"];
         let (receiver, address) = listen(world.party(RECEIVER, "count", &r, &more));
@@ -137,7 +137,7 @@ fn repeated_runs_on_changed_sets_are_warned_of_or_refused() {
     count()
         .0
         .bad(0, &["warning: this is run 4 with", &world.fingerprints[1], "our set has changed", warning]);
-    // That set has run now, whatever the policy says; the next one has not.
+    // That set has now run, regardless of the policy; the next one has not.
     assert!(!count().0.err.contains(warning));
     policy("refuse");
     world.write("r.csv", csv(2..7));
@@ -148,20 +148,20 @@ fn repeated_runs_on_changed_sets_are_warned_of_or_refused() {
     policy("allow");
     let (here, _) = count();
     assert!(here.code == Some(0) && !here.err.contains(warning), "{}", here.err);
-    // The peer's number of items tells too.
+    // A change in the peer's number of items is noticed too.
     std::fs::remove_file(world.path("log")).unwrap();
     policy("warn");
     count().0.good();
     world.write("s.csv", csv(0..4));
     count().0.bad(0, &["run 2 with", "the peer's set has changed in size since the last one (count of 2"]);
-    // Other operations show the same difference.
+    // Other operations show the same difference between sets.
     let more = ["--policy", "policy.toml", "--audit-log", "log"];
     world.write("r.csv", csv(3..8));
     let union = both(world.party(RECEIVER, "union", &r, &more), world.party(SENDER, "union", &s, &[]));
     assert!(union[0].err.contains("run 3 with") && union[0].err.contains(warning), "{}", union[0].err);
 }
 
-/// Whoever runs this every night must hear of it.
+/// An unattended nightly run must show the warning.
 #[test]
 fn who_is_to_be_quiet_is_warned_all_the_same() {
     let world = World::new();

@@ -58,7 +58,8 @@ fn a_prepared_run_gives_what_another_gives_and_takes_the_half() {
             assert!(!world.path("r.half").exists() && !world.path("s.half").exists());
         }
     }
-    // One line for each half: 7 runs with one of the receiver, 7 of the sender, 7 of both. Before them the ledger's.
+    // One line per half: 7 runs with a half of the receiver, 7 with one of the sender, 7 with both. The first line is the
+    // ledger's own.
     assert_eq!(std::fs::read_to_string(world.home("prepared.ledger")).unwrap().lines().count(), 29);
 }
 
@@ -69,7 +70,7 @@ fn what_becomes_of_values_makes_no_difference_to_the_half() {
     prepare(&world, SENDER, &files[1], "half", &[]).good();
     let sender = ["--scale", "1", "--values", "cost", "--duplicates", "add", "--prepared", "half"];
     let [_, out] = world.good("sum", [&files[0], &files[1]], [&["--scale", "1"], &sender]);
-    // 3.5 once, 4.5 twice.
+    // The value 3.5 once, and 4.5 twice.
     assert_eq!(out, "matches,sum,below_minimum\n2,12.5,false\n");
     assert!(!world.path("half").exists());
 }
@@ -112,7 +113,7 @@ fn what_was_prepared_for_something_else_is_refused() {
     let sender = alone(SENDER, "count", &file, &["--role", "sender"]);
     sender.bad(3, &["another identity", &world.fingerprints[0], &world.fingerprints[1]]);
     assert!(world.path("half").exists());
-    // What prepare itself refuses.
+    // Halves that `prepare` itself refuses.
     prepare(&world, RECEIVER, &file, "half", &[]).bad(7, &["half exists", "--force"]);
     prepare(&world, RECEIVER, &file, "half", &["--force"]).good();
     prepare(&world, RECEIVER, &file, "-", &[]).bad(2, &["must be a file"]);
@@ -135,7 +136,7 @@ fn a_disagreement_and_a_check_leave_the_half() {
     here.bad(4, &["operation"]);
     assert!(both(receiver("check count"), sender("check count")).iter().all(|ended| ended.code == Some(0)));
     assert!(world.path("half").exists());
-    // A peer that dies under way: it is gone.
+    // The peer dies during the run: the half is gone.
     let many = world.write("many.csv", csv(0..100_000));
     let (mut here, address) = listen(receiver("count"));
     let there = connect(world.party(SENDER, "count", &many, &[]), &address);
@@ -151,7 +152,7 @@ fn of_two_runs_with_copies_at_once_one_goes_on() {
     let files = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv(3..9))];
     prepare(&world, RECEIVER, &files[0], "a", &[]).good();
     std::fs::copy(world.path("a"), world.path("b")).unwrap();
-    // Both have looked at the ledger when they listen.
+    // Both parties have read the ledger by the time that they listen.
     let parties =
         ["a", "b"].map(|half| listen(world.party(RECEIVER, "count", &files[0], &["--prepared", half])));
     let ends = parties.map(|(here, address)| {
@@ -206,11 +207,11 @@ fn a_half_belongs_to_the_ledger_that_it_was_prepared_with() {
     prepare(&world, RECEIVER, &file, "new", &["--prepared-ledger", "ours.txt"])
         .bad(7, &["ours.txt is not a ledger"]);
     assert_eq!(world.read("ours.txt"), "alice\nbob\n");
-    // Whoever has no place for it is told what to name.
+    // Without a default folder for the ledger, the error names the option.
     let mut homeless = world.veilset();
     homeless.arg("prepare").arg(&file).args(["--key", "id", "--output", "new", "--identity", "r.pem"]);
     run(homeless.env_remove("XDG_STATE_HOME").env_remove("HOME")).bad(2, &["--prepared-ledger"]);
-    // With its own it goes as far as to the peer.
+    // With its own ledger, the party gets as far as connecting.
     let mut command = world.party(
         RECEIVER,
         "count",
@@ -278,7 +279,7 @@ fn a_run_that_waits_for_the_ledger_can_be_interrupted() {
     let ledger = std::fs::File::open(world.home("prepared.ledger")).unwrap();
     ledger.lock().unwrap();
     let there = connect(world.party(SENDER, "count", &files[1], &[]), &address);
-    // The half is spent when the log has the start.
+    // The half is spent once the log has the start.
     let begin = Instant::now();
     while std::fs::read_to_string(world.path("log")).unwrap_or_default().is_empty() {
         assert!(begin.elapsed() < Duration::from_secs(60));

@@ -1,4 +1,4 @@
-//! What the program says while it works.
+//! Messages of the program during its work.
 
 use crate::common::{RECEIVER, Running, SENDER, Words, World, csv};
 
@@ -7,7 +7,7 @@ fn every_run_counts_its_steps_and_shows_no_other_number() {
     let world = World::new();
     let files = [world.write("r.csv", csv(0..6)), world.write("s.csv", csv(3..9))];
     let columns = [&["--receive-columns", "cost=theirs"][..], &["--send-columns", "cost"]];
-    // (operation, options of both, whether with columns too)
+    // (operation, options of both, whether columns are sent too)
     let cases: [(&str, Words, bool); 12] = [
         ("count", &[], false),
         ("sum", &["--scale", "1"], false),
@@ -54,7 +54,7 @@ fn what_takes_long_to_read_gives_a_sign_of_life_unless_it_is_to_be_quiet() {
     party.feed(&world.read("f.csv"));
     party.until("-: 2 columns separated by ',', 3 rows, 3 items");
     party.end().bad(6, &[]);
-    // As long, and nothing is said but the error.
+    // For as long, a quiet party prints nothing but the error.
     let quiet = [&rest[..], &["--quiet"]].concat();
     let mut silent = Running::start(&mut world.party(RECEIVER, "count", "-".as_ref(), &quiet));
     let mut speaks = Running::start(&mut world.party(RECEIVER, "count", "-".as_ref(), &rest));

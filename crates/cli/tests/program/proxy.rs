@@ -5,11 +5,11 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 
-/// The receiver as the proxy is told it. Nobody else can resolve this name.
+/// The receiver's address as passed to the proxy. This name cannot be resolved anywhere else.
 const PEER: &str = "peer.invalid:7000";
 
-/// A proxy for one connection: it opens the tunnel to this address, or refuses with this status. Returns its address, and then
-/// the first line of what it was asked.
+/// Starts a proxy for one connection: it opens the tunnel to this address, or refuses with this status. Returns its address,
+/// and then the first line of the request.
 fn proxy(answer: Result<String, &'static str>) -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! What one party refuses before its peer hears of it.
+//! Runs that one party refuses before it contacts its peer.
 
 use crate::common::{Ended, RECEIVER, SENDER, Words, World, csv, run, veilset};
 use std::ffi::OsStr;
@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-/// Runs a party whose peer's address is ours, and sees that it did not come.
+/// Runs a party whose peer has our address, and asserts that it did not connect.
 fn refused(mut command: Command) -> Ended {
     let peer = TcpListener::bind("127.0.0.1:0").unwrap();
     peer.set_nonblocking(true).unwrap();
@@ -230,7 +230,7 @@ fn arguments_that_contradict_are_refused_before_the_input_is_looked_at() {
     for (operation, more, words) in cases {
         refused(world.party(SENDER, operation, &world.path("none.csv"), more)).bad(2, words);
     }
-    // What an input's name says.
+    // Refusals because of an input's name.
     let cases: [(&str, Words, Words); 5] = [
         ("a.txt", &["--key", "id"], &["a.txt is a list", "add --format csv", "omit --key"]),
         ("a.list", &["--key", "item"], &["a.list is a list", "add --format csv", "omit --key"]),
@@ -251,7 +251,7 @@ fn arguments_that_contradict_are_refused_before_the_input_is_looked_at() {
 fn plaintext_is_refused_off_this_machine() {
     let world = World::new();
     world.write("f.csv", csv(0..3));
-    // An address is refused before the input is read, a name when it is looked up.
+    // An address is refused before the input is read, a name when it is resolved.
     for (file, address) in [
         ("none.csv", "--listen=0.0.0.0:0"),
         ("none.csv", "--listen=[::]:0"),
@@ -269,7 +269,7 @@ fn a_result_that_could_not_be_written_is_refused_before_the_run() {
     let file = world.write("f.csv", csv(0..3));
     world.write("old", "old");
     let before = world.names();
-    // (who, options, words)
+    // (party, options, words)
     let cases: [(usize, Words, Words); 7] = [
         (RECEIVER, &["--output", "old"], &["old exists", "--force"]),
         (RECEIVER, &["--output", "none/out.csv"], &["none/out.csv cannot be written", "directory exists"]),
@@ -281,7 +281,7 @@ fn a_result_that_could_not_be_written_is_refused_before_the_run() {
     ];
     for (who, more, words) in cases {
         refused(world.party(who, "union", &file, more)).bad(7, words);
-        // What the name shows is known before the input is read.
+        // Errors visible in the name are found before the input is read.
         if !words.contains(&"directory exists") {
             refused(world.party(who, "union", &world.path("none.csv"), more)).bad(7, words);
         }
@@ -324,7 +324,7 @@ fn an_identity_is_made_once_and_kept_private() {
     let bytes = std::fs::read(&path).unwrap();
     identity("new").bad(2, &["is not overwritten", "veilset identity show", "--output"]);
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
-    // One token, which can be the other party's --peer as it is.
+    // A single token that can be used as the other party's --peer.
     assert_eq!(identity("show").good(), made);
     assert!(
         made.ends_with('\n') && made.trim().len() == 47 && made.split_whitespace().count() == 1,

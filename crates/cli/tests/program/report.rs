@@ -1,4 +1,4 @@
-//! What `--report` writes.
+//! The contents of `--report` files.
 
 use crate::common::{Words, World, csv};
 use serde_json::Value;
@@ -23,7 +23,7 @@ fn the_name_of_the_file_says_whether_it_is_a_page_or_json() {
     world.good("intersect", files, [&["--report", "r.json"], &["--report", "report"]]);
     for name in ["r.json", "report"] {
         let report: Value = serde_json::from_str(&world.read(name)).unwrap();
-        // Everything on the wire is some message's, or none's.
+        // All bytes on the wire are attributed in the list of messages.
         for way in ["sent", "received"] {
             assert_eq!(total(&report, way), report["bytes"][way].as_u64().unwrap(), "{report}");
         }

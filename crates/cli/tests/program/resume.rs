@@ -1,4 +1,4 @@
-//! Jobs that break off, and go on with `--resume`.
+//! Jobs that are interrupted, and continue with `--resume`.
 
 use crate::common::{Ended, RECEIVER, SENDER, Words, World, both, connect, csv, listen, run};
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 const GOES_ON: &str = "The job keeps the shards that are done: both sides go on with --resume";
 
-/// The results of shards that are kept in a folder.
+/// Returns the results of shards that a folder keeps.
 fn kept(folder: &Path) -> Vec<std::path::PathBuf> {
     let files = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
     files.filter(|path| path.extension().is_some_and(|extension| extension == "shard")).collect()
 }
 
-/// Whoever is interrupted, and whoever loses the peer by it.
+/// Both the interrupted side and the side that loses its peer because of that.
 #[test]
 fn both_sides_of_a_job_that_is_interrupted_hear_how_it_goes_on() {
     let world = World::new();
@@ -32,7 +32,7 @@ fn both_sides_of_a_job_that_is_interrupted_hear_how_it_goes_on() {
     receiver.signal("TERM");
     receiver.end().bad(130, &["stopped on request", GOES_ON]);
     sender.end().bad(5, &["it was stopped on request", GOES_ON]);
-    // Who cannot reach the other then is told the same.
+    // A party that then cannot reach the other gets the same message.
     let alone: Words = &["--resume", "--listen", "127.0.0.1:0", "--connect-timeout", "1"];
     run(&mut party(RECEIVER, alone)).bad(6, &["within 1 second", GOES_ON]);
     let [r, s] = both(party(RECEIVER, &["--resume"]), party(SENDER, &["--resume"]));
@@ -64,7 +64,7 @@ fn a_job_that_has_not_begun_is_not_gone_on_with_and_leaves_no_folder() {
     nothing_left(s, 4, &["--shards"]);
 }
 
-/// What a job began with is what it goes on with; nothing of its folder is changed by what is refused.
+/// A job continues only with the settings that it began with; a refused attempt changes nothing in its folder.
 #[test]
 fn what_does_not_go_with_a_job_in_its_folder_is_refused() {
     let world = World::new();
@@ -73,7 +73,7 @@ fn what_does_not_go_with_a_job_in_its_folder_is_refused() {
     std::fs::create_dir(world.path("full")).unwrap();
     world.write("full/x", "");
     let stranger = World::new();
-    // What the sender kept is left when its run is over.
+    // The shards that the sender kept remain when its run is over.
     let job: Words = &["--shards", "4", "--job", "s.job"];
     let began = world.good("union", [&file, &file], [&["--shards", "4"], job]);
     assert_eq!(began[RECEIVER].lines().count(), 11);
@@ -121,12 +121,12 @@ fn what_does_not_go_with_a_job_in_its_folder_is_refused() {
         assert_eq!(content(), before, "{options:?}");
         assert!(!world.path("none").exists(), "{options:?}");
     }
-    // What another identity keeps cannot be read.
+    // Shards kept under another identity cannot be read.
     let nobody = ["--listen", "127.0.0.1:0", "--connect-timeout", "1"];
     let other = [on, &nobody, &["--role", "sender"]].concat();
     run(&mut world.party(RECEIVER, "union", &file, &other)).bad(3, &["s.job", "another identity"]);
     assert!(content() == before);
-    // One side goes on, and the other begins.
+    // One side continues, and the other begins.
     let [r, s] = both(
         world.party(RECEIVER, "union", &file, &["--shards", "4", "--job", "r.job"]),
         world.party(SENDER, "union", &file, on),
@@ -134,7 +134,7 @@ fn what_does_not_go_with_a_job_in_its_folder_is_refused() {
     r.bad(4, &["the job that goes on (--resume)"]);
     s.bad(4, &["the job that goes on (--resume)"]);
     assert!(content() == before && !world.path("r.job").exists());
-    // A result that was damaged is not taken for one.
+    // A damaged result is not accepted.
     let damaged = kept(&world.path("s.job")).remove(0);
     let mut bytes = std::fs::read(&damaged).unwrap();
     *bytes.last_mut().unwrap() ^= 1;

@@ -16,7 +16,7 @@ const NORTH: usize = 0;
 const SOUTH: usize = 1;
 const EAST: usize = 2;
 
-/// Items of a run that is not over before it is disturbed.
+/// Enough items that a run is not over before it is disturbed.
 const MANY: u32 = 20_000;
 
 /// Three parties' identities, files, and list `parties.toml`. The last party only connects.
@@ -26,7 +26,7 @@ pub struct Several {
     pub addresses: [String; 2],
 }
 
-/// An address of this machine that is free, outside the range from which the system chooses ports.
+/// Returns a free address of this machine, outside the range from which the system chooses ports.
 fn free() -> String {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = 12_000 + (std::process::id() % 900) as u16 * 20;
@@ -42,7 +42,7 @@ fn free() -> String {
 impl Several {
     pub fn new() -> Several {
         let world = World::new();
-        // Of two parties with an address, the one of the first fingerprint listens: let it be the first one.
+        // Among two parties with an address, the one whose fingerprint sorts first listens: make that the first one.
         let made = |i: usize| {
             let output = format!("{i}.pem");
             let made = run(world.veilset().args(["identity", "new", "--output", &output]));
@@ -59,7 +59,7 @@ impl Several {
         several
     }
 
-    /// The text of the list.
+    /// Returns the text of the list.
     pub fn list(&self) -> String {
         let party = |(i, name): (usize, &str)| {
             let address = self.addresses.get(i).map_or(String::new(), |at| format!("address = \"{at}\"\n"));
@@ -69,7 +69,7 @@ impl Several {
         format!("leader = \"north\"\n{}", parties.collect::<String>())
     }
 
-    /// A party's command. What is not among `more` is added: list, key (not for a list of items), time-outs.
+    /// Returns a party's command. Adds the options that `more` lacks: list, key (not for a list of items), time-outs.
     pub fn party(&self, who: usize, operation: &str, file: &Path, more: Words) -> Command {
         let mut command = self.world.veilset();
         command.args(operation.split(' ')).arg(file).args(more);
@@ -103,7 +103,7 @@ impl Several {
         self.start(operation, files, more).map(Running::end)
     }
 
-    /// A run that ends well for all, and what each wrote to standard output.
+    /// Runs all parties to a good end. Returns their standard outputs.
     fn good(&self, operation: &str, files: [&Path; 3], more: [Words; 3]) -> [String; 3] {
         self.run(operation, files, more).map(Ended::good)
     }
@@ -222,7 +222,7 @@ fn a_check_says_who_takes_part_and_what_the_run_would_cost() {
         assert!(several.fingerprints.iter().all(|fingerprint| text.contains(fingerprint)), "{text}");
     }
     assert_eq!(world.names(), before);
-    // A check and a run do not meet.
+    // A check cannot be run against a run.
     let parties = [NORTH, SOUTH, EAST].map(|who| {
         let operation = if who == EAST { "union" } else { "check union" };
         Running::start(&mut several.party(who, operation, files[who], &[]))
@@ -241,14 +241,14 @@ fn parties_that_ask_for_different_things_name_who_differs() {
     world.write("other.toml", several.list().replace("127.0.0.1", "localhost"));
     let before = world.names();
     let output: Words = &["--output", "out.csv", "--report", "report.json"];
-    // (options of the last party, what differs)
+    // (options of the last party, the difference)
     let cases: [(Words, &str); 3] = [
         (&["--max-row", "65"], "--max-row"),
         (&["--encoding", "bytes"], "normalisation"),
         (&["--parties", "other.toml"], "address in the list of parties (--parties)"),
     ];
     for (more, what) in cases {
-        // Each compares itself with all others before any gives up.
+        // Each party compares itself with all others before any gives up.
         let [north, south, east] = several.run("union", files, [output, &[], more]);
         for ended in [north, south] {
             ended.bad(4, &["the parties ask", what, "party 3's is", "party 3 of parties.toml is east"]);
@@ -277,7 +277,7 @@ fn a_party_that_does_not_come_is_named() {
         for party in parties {
             let name = format!("party {} ({})", absent + 1, NAMES[absent]);
             let ended = party.end();
-            // Who hears of it from another party first says so.
+            // A party that learns of it from another party first reports that.
             let how = if ended.code == Some(6) { "--connect-timeout" } else { "it says" };
             assert!(matches!(ended.code, Some(5 | 6)), "{}", ended.err);
             ended.bad(ended.code.unwrap(), &[&name, how, "then run again"]);
@@ -289,7 +289,7 @@ fn a_party_that_does_not_come_is_named() {
     assert_eq!(several.world.names(), before);
 }
 
-/// Runs of a union that are disturbed once all are connected and have begun. Returns how they ended.
+/// Disturbs a union once all are connected and have begun. Returns how the parties ended.
 fn disturbed(several: &Several, who: usize, name: &str) -> [Ended; 3] {
     let file = several.world.write("many.csv", csv(0..MANY));
     let before = several.world.names();
@@ -312,7 +312,7 @@ fn a_party_that_is_killed_is_named_by_the_others() {
         for (i, ended) in disturbed(&several, who, "KILL").into_iter().enumerate() {
             match i == who {
                 true => assert_eq!(ended.code, None, "{}", ended.err),
-                // Who hears of it from another party first says so.
+                // A party that learns of it from another party first reports that.
                 false => {
                     assert!(matches!(ended.code, Some(5 | 6)), "{:?} {}", ended.code, ended.err);
                     ended.bad(ended.code.unwrap(), &[&name, "then run again"]);
@@ -344,7 +344,7 @@ fn the_limits_and_the_policy_hold_for_each_party() {
     world.write("most.toml", "max-peer-items = 4");
     world.write("one.toml", "max-peer-items = 4\n[peer.from-the-book]\nmax-peer-items = 9\n");
     world.write("none.toml", "max-peer-items = 9\n[peer.from-the-book]\noperations = [\"union\"]\n");
-    // (options of the leader, what it says)
+    // (options of the leader, its message)
     let cases: [(Words, Words); 2] = [
         (&["--max-peer-items", "4"], &["party 3", "9 items", "--max-peer-items is 4"]),
         (&["--policy", "most.toml"], &["party 3", "9 items, more than 4", "most.toml"]),
@@ -358,7 +358,7 @@ fn the_limits_and_the_policy_hold_for_each_party() {
     }
     let [out, ..] = several.good("count", files, [&["--policy", "one.toml"], &[], &[]]);
     assert_eq!(out, "matches\n3\n");
-    // What is known before is refused before anybody hears of it.
+    // A refusal known from the start comes before any contact.
     let mut alone = several.party(NORTH, "count", &world.path("none.csv"), &["--policy", "none.toml"]);
     run(&mut alone).bad(8, &["party 3", "by \"operations\""]);
 }

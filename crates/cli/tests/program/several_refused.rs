@@ -1,4 +1,4 @@
-//! What a party of several refuses before the others hear of it.
+//! Runs of several that one party refuses before it contacts the others.
 
 use crate::common::{Words, World, run, veilset};
 use crate::several::{NAMES, Several};
@@ -6,7 +6,7 @@ use std::net::TcpListener;
 
 const SOUTH: usize = 1;
 
-/// Three parties, of which the second would connect to a listener of ours.
+/// Returns three parties, of which the second would connect to a listener of ours.
 fn listening() -> (Several, TcpListener) {
     let mut several = Several::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -135,7 +135,7 @@ fn lists_that_are_wrong_are_refused_before_anything_is_read() {
     let input = several.world.path("none.csv");
     run(&mut several.party(SOUTH, "count", &input, &[]))
         .bad(2, &["parties.toml", "cannot be used", "--parties"]);
-    // The name of one party with the identity of another.
+    // The name is one party's, and the identity another's.
     several.world.write("parties.toml", good);
     let more = ["--identity", "east.pem"];
     let mut other = several.party(SOUTH, "count", &input, &more);
@@ -160,7 +160,7 @@ fn benchmarks_of_several_parties_refuse_what_is_for_two() {
     }
 }
 
-/// A parser names what it found and what it knows in backquotes, and so does a column of somebody's file.
+/// A parser puts its findings and its known names in backquotes, and so may a column of a file.
 #[test]
 fn what_parsers_and_files_say_is_not_spelled_as_options() {
     let several = Several::new();

@@ -1,4 +1,4 @@
-//! `veilset share`: shares that add up to what matches, and the sender's map to its rows.
+//! `veilset share`: shares that add up to the matching keys or values, and the sender's map to its rows.
 
 use crate::common::{RECEIVER, SENDER, Words, World, run};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn files(world: &World) -> [PathBuf; 2] {
     [world.write("r.csv", OURS), world.write("s.csv", THEIRS)]
 }
 
-/// The share rows of the sender's rows, in their order, by the map.
+/// Returns the share rows of the sender's rows, in their order, according to the map.
 fn rows_of(world: &World, map: &str) -> Vec<usize> {
     world.read(map).lines().skip(1).map(|line| line.rsplit(',').next().unwrap().parse().unwrap()).collect()
 }
@@ -46,7 +46,7 @@ fn values_are_shared_instead_if_the_sender_has_any() {
     let world = World::new();
     let files = files(&world);
     let receiver: Words = &["--output", "ours.csv", "--scale", "2"];
-    // Each file has the delimiter that its name says.
+    // Each file has the delimiter that its name implies.
     let sender: Words = &["--output", "theirs.tsv", "--scale", "2", "--values", "cost", "--map", "map.csv"];
     world.good("share", [&files[0], &files[1]].map(PathBuf::as_path), [receiver, sender]);
     let [ours, theirs] = ["ours.csv", "theirs.tsv"].map(|name| read_shares(&world.path(name)).unwrap());
@@ -57,7 +57,7 @@ fn values_are_shared_instead_if_the_sender_has_any() {
     assert!(world.read("map.csv").starts_with("id,cost,row\n"), "{}", world.read("map.csv"));
 }
 
-/// All that 64 bits with a sign hold can be shared, and nothing else.
+/// All signed 64-bit values can be shared, and no others.
 #[test]
 fn the_extremes_of_64_bits_are_shared() {
     let world = World::new();
@@ -75,7 +75,7 @@ fn the_extremes_of_64_bits_are_shared() {
     run(&mut world.party(SENDER, "share", &below, options)).bad(3, &["line 2, column \"cost\"", "64 bits"]);
 }
 
-/// A file of shares has columns of its own, whatever our file has. The map has ours.
+/// A file of shares has columns of its own, whether or not our file has a header. The map follows our file.
 #[test]
 fn shares_have_a_header_though_our_file_has_none() {
     let world = World::new();
@@ -99,7 +99,7 @@ fn what_cannot_be_is_refused_before_the_peer_hears_of_us() {
     let files = files(&world);
     let named = world.write("named.csv", "row,cost\n1,2\n");
     let large = world.write("large.csv", format!("id,cost\n1,{}\n", 1u64 << 63));
-    // (who, file, options, code, words)
+    // (party, file, options, code, words)
     let cases: [(usize, &Path, Words, i32, Words); 9] = [
         (RECEIVER, &files[0], &["--values", "name"], 2, &["--values is for the sender"]),
         (RECEIVER, &files[0], &["--map", "m.csv"], 2, &["--map is for the sender of share"]),

@@ -1,8 +1,8 @@
-//! What the crates that are handed out are built from.
+//! The dependencies of the crates that are published.
 
 use std::process::Command;
 
-/// The crates and features that this command has cargo take, tests apart.
+/// Returns the crates and features that cargo resolves for this command, except for tests.
 fn tree(words: &[&str]) -> String {
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
     let words = ["tree", "--locked", "--offline", "-e", "normal,features"].iter().chain(words);
@@ -21,9 +21,9 @@ fn what_is_handed_out_has_nothing_that_is_for_tests_and_developers() {
             assert!(!tree.contains(unwanted), "{package}: {unwanted}");
         }
     }
-    // The test would see it.
+    // The check would notice the feature.
     assert!(tree(&["-p", "veilset-dev"]).contains("hazmat"));
-    // The package does not link the program, nor what only the program needs.
+    // The package links neither the program nor dependencies that only the program needs.
     for unwanted in ["veilset-cli", "clap_complete", "clap_mangen", "indicatif"] {
         assert!(!tree(&["-p", "veilset-python"]).contains(unwanted), "{unwanted}");
     }

@@ -1,11 +1,11 @@
-//! Signals: the first ends the program at its next step, or from outside if there is none, the second at once.
+//! Signals: the first ends the program at its next step, or by the watchdog if there is none; the second ends it at once.
 
 use crate::common::{RECEIVER, Running, SENDER, World, after, connect, csv, listen, signal, signalled};
 use std::io::{PipeReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Those that the program listens to, unless whoever runs the tests has them ignored.
+/// Returns the signals that the program handles, unless the tests were started with them ignored.
 fn signals() -> Vec<&'static str> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
@@ -14,7 +14,7 @@ fn signals() -> Vec<&'static str> {
     all.into_iter().filter(|(_, number)| ignored >> (number - 1) & 1 == 0).map(|(name, _)| name).collect()
 }
 
-/// A process that writes all that it says into one pipe, which nobody empties.
+/// A process that writes all its output into one pipe, which is not emptied.
 struct Unread {
     child: Child,
     reads: PipeReader,
@@ -38,7 +38,7 @@ impl Unread {
         }
     }
 
-    /// From now on nothing more fits in.
+    /// Fills the pipe, so that further writes block.
     #[cfg(target_os = "linux")]
     fn fill(&self) {
         use std::os::fd::AsRawFd;
@@ -47,7 +47,7 @@ impl Unread {
         std::thread::spawn(move || writes.write_all(&[b'.'; 1 << 20]));
     }
 
-    /// Its exit code.
+    /// Waits for the end, and returns the exit code.
     fn end(mut self) -> Option<i32> {
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(60) {
@@ -61,7 +61,7 @@ impl Unread {
     }
 }
 
-/// A party that reads standard input, where nothing comes as long as it is kept, and has said so.
+/// Starts a party that has reported that it reads standard input, which stays empty as long as it is kept.
 fn reading(world: &World) -> (Running, ChildStdin) {
     let mut party = Running::start(&mut world.party(
         RECEIVER,
@@ -113,7 +113,7 @@ fn a_signal_after_the_result_is_there_does_not_end_the_run_as_stopped() {
     let (sender, address) = listen(world.party(SENDER, "count", &file, &[]));
     let more = ["--output", "out.csv", "--report", "report.json", "--connect", &address];
     let mut receiver = Unread::start(world.party(RECEIVER, "count", &file, &more), false);
-    // To the end of the line: its parts are written one by one, and a part that does not fit in would stop the run.
+    // Reads to the end of the line: its parts are written one by one, and one that does not fit would stop the run.
     receiver.until("comparing\n");
     receiver.fill();
     sender.end().good();
@@ -122,7 +122,7 @@ fn a_signal_after_the_result_is_there_does_not_end_the_run_as_stopped() {
         assert!(start.elapsed() < Duration::from_secs(60), "{}", receiver.read);
         std::thread::sleep(Duration::from_millis(5));
     }
-    // What is left is the text about the result, which nobody reads.
+    // Only the text about the result remains, which is never read.
     std::thread::sleep(Duration::from_millis(100));
     signal(receiver.child.id(), "TERM");
     assert_eq!(receiver.end(), Some(0));
@@ -145,7 +145,7 @@ fn a_signal_that_is_ignored_at_the_start_stays_ignored() {
 fn a_read_that_does_not_return_is_ended_from_outside() {
     let world = World::new();
     let before = world.names();
-    // Each is given some seconds, all at the same time.
+    // Each takes some seconds, all at the same time.
     let parties: Vec<_> = signals().into_iter().map(|name| (name, reading(&world))).collect();
     parties.iter().for_each(|(name, (party, _))| party.signal(name));
     for (_, (party, _stdin)) in parties {
@@ -157,12 +157,12 @@ fn a_read_that_does_not_return_is_ended_from_outside() {
 #[test]
 fn a_second_signal_ends_the_program_at_once() {
     let world = World::new();
-    // A busy machine may bring the signal when the program has been ended from outside.
+    // On a busy machine, the signal may arrive after the watchdog has ended the program.
     for _ in 0..5 {
         let (mut party, _stdin) = reading(&world);
         party.signal("TERM");
         party.until("a second signal stops at once");
-        // It may be gone.
+        // The process may be gone.
         let _ = signalled(party.id(), "TERM");
         let ended = party.end();
         assert_eq!(ended.code, Some(130), "{}", ended.err);
@@ -191,7 +191,7 @@ fn a_file_that_is_being_read_and_a_half_that_is_being_prepared_can_be_stopped() 
     reading.until("reading -");
     let mut stdin = reading.stdin();
     reading.signal("TERM");
-    // The next bytes are the next step. It may be gone already.
+    // The next bytes are the next step. The process may already be gone.
     let _ = stdin.write_all(csv(0..1000).as_bytes());
     reading.end().bad(130, &["stopped on request"]);
     assert_eq!(world.names(), before);

@@ -1,4 +1,4 @@
-//! What a terminal gets, what a spreadsheet, and what neither changes.
+//! Output to a terminal, output for a spreadsheet, and output that neither changes.
 
 use crate::common::{RECEIVER, SENDER, World, csv, listen};
 use nix::pty::{Winsize, openpty};
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-/// What a command writes to a terminal that is its standard output, or its standard error.
+/// Returns the output of a command to a terminal that is its standard output, or its standard error.
 fn on_terminal(mut command: Command, errors: bool) -> String {
     let size = Winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
     let terminal = openpty(&size, None).unwrap();
@@ -17,7 +17,7 @@ fn on_terminal(mut command: Command, errors: bool) -> String {
         true => command.stdout(other).stderr(shown),
     };
     let mut child = command.spawn().unwrap();
-    // Its end of the terminal is closed when it ends: then reading fails.
+    // The command's end of the terminal is closed when it ends; then reading fails.
     drop(command);
     let (mut bytes, mut part) = (Vec::new(), [0; 1 << 12]);
     let mut terminal = File::from(terminal.master);
@@ -55,7 +55,7 @@ fn a_bar_stays_full_when_its_step_is_done() {
     let file = world.write("f.csv", csv(0..300));
     let (there, address) = listen(world.party(SENDER, "count", &file, &[]));
     let mut party = world.party(RECEIVER, "count", &file, &["--connect", &address]);
-    // Without it, there is no bar.
+    // Without this variable, there is no bar.
     party.env("TERM", "xterm");
     let shown = on_terminal(party, true);
     there.end().good();

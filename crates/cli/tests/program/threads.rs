@@ -1,21 +1,21 @@
-//! A system that gives the program few threads.
+//! Systems that limit the number of threads.
 
 use crate::common::{World, csv, run};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// A user that nobody is.
+/// A user id that is not in use.
 const USER: u32 = 54_321;
 
 #[test]
 fn threads_that_cannot_be_had_are_an_error_and_no_panic() {
     let world = World::new();
-    // The limit is of a user, and only root can be one who has no other processes.
+    // The limit applies to a user, and only root can become one without other processes.
     if world.path(".").metadata().unwrap().uid() != 0 {
         return;
     }
-    // Where that user can read it.
+    // The folder must be readable by that user.
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let program = folder.path().join("veilset");
@@ -25,7 +25,7 @@ fn threads_that_cannot_be_had_are_an_error_and_no_panic() {
     std::fs::create_dir(&home).unwrap();
     chown(&home, Some(USER), Some(USER)).unwrap();
     let of_user = |words: &[&str], threads: u32| {
-        // Not every sh has this limit.
+        // Not every sh supports this limit.
         let mut command = Command::new("bash");
         command
             .args(["-c", "ulimit -u \"$0\" && exec \"$@\"", &threads.to_string()])
@@ -53,7 +53,7 @@ fn threads_that_cannot_be_had_are_an_error_and_no_panic() {
         "2",
         "--allow-small",
     ];
-    // Of two parties in one process, one may see only that the other is gone.
+    // Among two parties in one process, one may see only that the other is gone.
     for (words, done, ends) in [
         (&["demo"][..], 0, &[2, 5, 6][..]),
         (&["demo", "--parties", "3"], 0, &[2, 5, 6]),

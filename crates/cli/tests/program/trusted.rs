@@ -1,11 +1,11 @@
-//! Files that decide whom we trust, and that others can change.
+//! Files that determine whom we trust, and that others can change.
 
 use crate::common::{Ended, SENDER, World, csv, run};
 use std::fs::{Permissions, create_dir, set_permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 
-/// What such a file is.
+/// The kinds of such files.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Policy,
@@ -21,7 +21,7 @@ use Kind::{Book, Check, Identity, Log, Parties, Policy, RunFile};
 const ALL: [Kind; 7] = [Policy, Book, RunFile, Parties, Check, Identity, Log];
 
 impl Kind {
-    /// What messages call it.
+    /// Returns the name that messages use.
     fn name(self) -> &'static str {
         match self {
             Policy => "the policy",
@@ -53,7 +53,7 @@ impl Kind {
         set_permissions(path, Permissions::from_mode(0o600)).unwrap();
     }
 
-    /// A run with this file: nobody is there, so it ends with code 6 unless the file is refused.
+    /// Runs with this file and without a peer, so it ends with code 6 unless the file is refused.
     fn run(self, world: &World, path: &str) -> Ended {
         let file = world.path("f.csv");
         let nobody = ["--listen", "127.0.0.1:0", "--connect-timeout", "1"];
@@ -99,7 +99,7 @@ fn what_others_can_change_is_refused_and_what_a_group_can_change_gives_a_warning
             set_permissions(&path, Permissions::from_mode(file)).unwrap();
             set_permissions(world.path("place"), Permissions::from_mode(folder)).unwrap();
         };
-        // A check that is empty is none, and is looked at after this.
+        // An empty check file is invalid, which is noticed only after its permissions are checked.
         let accepted = |ended: Ended, warning: Option<&str>| {
             let code = if kind == Check { 2 } else { 6 };
             ended.bad(code, if kind == Check { &["cannot be used"] } else { &["within 1 second"] });
@@ -116,7 +116,7 @@ fn what_others_can_change_is_refused_and_what_a_group_can_change_gives_a_warning
             );
         };
         let refused = |ended: Ended, words: &str| match kind {
-            // It keeps no run from being made.
+            // The log does not prevent a run.
             Log => ended.bad(6, &["warning: the audit log", words]),
             _ => ended.bad(2, &[kind.name(), words]),
         };
@@ -144,7 +144,7 @@ fn what_others_can_change_is_refused_and_what_a_group_can_change_gives_a_warning
             chown(&path, Some(54_321), None).unwrap();
             let ended = kind.run(&world, "place/file");
             match kind {
-                // Nobody writes them but us.
+                // These are written by us alone.
                 Book | Identity => refused(ended, "belongs to another user (54321)"),
                 Check => {}
                 _ => accepted(ended, Some("belongs to another user (54321)")),
@@ -161,7 +161,7 @@ fn what_others_can_change_is_refused_and_what_a_group_can_change_gives_a_warning
     }
 }
 
-/// Nobody has named it: anybody may have put it into a folder like /tmp.
+/// The user did not name the run file: in a folder such as /tmp, another user may have put it there.
 #[test]
 fn a_run_file_of_another_user_that_nobody_named_is_refused() {
     let world = World::new();
@@ -180,7 +180,7 @@ fn a_run_file_of_another_user_that_nobody_named_is_refused() {
         unnamed(&["--force"]).bad(2, &[why]);
         let checked = run(world.veilset().current_dir(world.path("place")).args(["check", "run"]));
         checked.bad(2, &[why]);
-        // Whoever names it has looked at it.
+        // A user who names the file has looked at it.
         unnamed(&["veilset.toml"]).bad(6, &["warning: ", why, "within 1 second"]);
         chown(&path, Some(0), None).unwrap();
     }
@@ -193,7 +193,7 @@ fn whoever_could_replace_the_identity_is_told_of() {
     let world = World::new();
     world.write("f.csv", csv(0..3));
     if world.path("f.csv").metadata().unwrap().uid() != 0 {
-        return; // Only root gives folders to others.
+        return; // Only root can give folders to others.
     }
     create_dir(world.path("place")).unwrap();
     let path = world.path("place/id.pem");
