@@ -1,8 +1,8 @@
-//! The kernels of the curve beside other libraries, on one thread:
-//! `cargo run --release --manifest-path bench/kernels/Cargo.toml` (it needs libssl-dev and pkg-config).
+//! Compares the curve kernels with other libraries, on one thread: `cargo run --release --manifest-path
+//! bench/kernels/Cargo.toml` (it needs libssl-dev and pkg-config).
 //!
-//! Every section says what it compares; before anything is timed, all must give the same bytes. See [`timing`] for how
-//! time and cycles are measured.
+//! Every section prints its subject. Before any timing, all candidates must give the same bytes. See [`timing`] for how time
+//! and cycles are measured.
 
 mod timing;
 
@@ -22,7 +22,7 @@ use veilset_kernels::{Backend, curve25519, p256};
 
 type Bytes = [u8; 32];
 
-/// Libraries that take points one at a time are timed on so many of a larger batch.
+/// The number of points, from a larger batch, on which libraries that take points one at a time are timed.
 const SINGLE: usize = 4096;
 
 fn main() {
@@ -35,14 +35,14 @@ fn main() {
     p256();
 }
 
-/// The paths that run here.
+/// Returns the backends that are available here.
 fn paths() -> impl Iterator<Item = Backend> {
     curve25519::BACKENDS.iter().copied().filter(|b| b.is_available())
 }
 
 // ---- X25519: many points by one scalar. ----
 
-/// The keys of the libraries that want keys, made once, and the points.
+/// The points, and the keys of libraries that want keys, made once.
 struct X25519 {
     scalar: Bytes,
     points: Vec<Bytes>,
@@ -52,7 +52,7 @@ struct X25519 {
 }
 
 impl X25519 {
-    /// Random points on the curve or its twist, in the canonical encoding.
+    /// Creates random points on the curve or its twist, in the canonical encoding.
     fn new(n: usize) -> Self {
         let mut random = Random(2);
         let scalar = random.bytes();
@@ -71,7 +71,7 @@ impl X25519 {
         }
     }
 
-    /// One context for all points, so that OpenSSL has to do nothing more often than it must.
+    /// Uses one context for all points, so that OpenSSL does no more work than necessary.
     fn openssl(&self, n: usize, mut out: impl FnMut(Bytes)) {
         let mut context = Deriver::new(&self.openssl).unwrap();
         for point in &self.openssl_points[..n] {
@@ -147,14 +147,14 @@ fn x25519() {
     }
 }
 
-/// Takes a result, which the compiler must then compute.
+/// Consumes a result, so that the compiler must compute it.
 fn ignore(bytes: Bytes) {
     black_box(bytes);
 }
 
 // ---- Hashing to the curve. ----
 
-/// The hash of items as `veilset::hash::Domain` computes it: keyed BLAKE3, the key made once.
+/// Hashes items as `veilset::hash::Domain` does: keyed BLAKE3, with the key made once.
 fn hash_items(domain: &Bytes, items: &[[u8; 16]], out: &mut [Bytes]) {
     for (item, out) in items.iter().zip(out) {
         *out = *blake3::keyed_hash(domain, item).as_bytes();
@@ -277,7 +277,7 @@ fn p256() {
     let mut expected = points.clone();
     p256::multiply(&scalar, &mut expected).unwrap();
 
-    // OpenSSL's multiplication alone: points are decoded before, and left in the form in which it returns them.
+    // OpenSSL's multiplication alone: points are decoded beforehand, and results stay in the form in which it returns them.
     let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).unwrap();
     let mut context = BigNumContext::new().unwrap();
     let decoded: Vec<EcPoint> = points
@@ -309,7 +309,7 @@ fn p256() {
     let measured = measure(&mut candidates, 4.0);
     timing::print_table(&["1024"], std::slice::from_ref(&measured));
     if let [openssl, map, lift, multiply] = &measured[..] {
-        // A party maps each of its items, and multiplies as many points of the peer.
+        // A party maps each of its items, and multiplies an equal number of the peer's points.
         let both = |lift: f64| (map.ns + lift + 2.0 * multiply.ns) / (2.0 * openssl.ns);
         println!("an item here and one there take {:.2} times two multiplications by OpenSSL;", both(0.0));
         println!("by abscissae {:.2} times", both(lift.ns));

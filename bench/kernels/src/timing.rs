@@ -1,15 +1,14 @@
-//! How long something takes, in nanoseconds and in cycles of the processor.
+//! Measures times in nanoseconds and in processor cycles.
 //!
-//! The candidates take turns, so that a noisy neighbour hits all alike, and the best round of each counts. Time is CPU
-//! time of the thread. The time stamp counter may tick at another rate than the core, so cycles come from a loop of
-//! additions, each of which needs the one before, one cycle each: it takes turns with the candidates, and the time of
-//! its best round is what a cycle takes. A core that runs some code slower than other code makes that a little
-//! wrong.
+//! The candidates take turns, so that a noisy neighbour affects all alike, and the best round of each counts. Time is CPU time
+//! of the thread. The time stamp counter may tick at another rate than the core, so cycles are measured with a loop of
+//! dependent additions, one cycle each: the loop takes turns with the candidates, and its best round gives the duration of a
+//! cycle. A core that runs some code slower than other code makes that slightly inaccurate.
 
 use std::arch::asm;
 use std::time::Instant;
 
-/// Something to be timed.
+/// A piece of code to time.
 pub(crate) struct Candidate<'a> {
     name: String,
     points: usize,
@@ -17,20 +16,20 @@ pub(crate) struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    /// `call` does `points` points.
+    /// Creates a candidate whose `call` processes `points` points.
     pub(crate) fn new(name: String, points: usize, call: impl FnMut() + 'a) -> Self {
         Candidate { name, points, call: Box::new(call) }
     }
 }
 
-/// What was measured, for a point.
+/// The measured time and cycles per point.
 pub(crate) struct Measured {
     pub(crate) name: String,
     pub(crate) ns: f64,
     pub(crate) cycles: f64,
 }
 
-/// Runs the candidates in turns for so many seconds, and five times at least.
+/// Runs the candidates in turns for at least `seconds` seconds and five rounds.
 pub(crate) fn measure(candidates: &mut [Candidate<'_>], seconds: f64) -> Vec<Measured> {
     let mut best = vec![f64::INFINITY; candidates.len()];
     let mut cycle = f64::INFINITY;
@@ -39,7 +38,7 @@ pub(crate) fn measure(candidates: &mut [Candidate<'_>], seconds: f64) -> Vec<Mea
     while rounds < 5 || start.elapsed().as_secs_f64() < seconds {
         cycle = cycle.min(cycle_ns());
         for (candidate, best) in candidates.iter_mut().zip(&mut best) {
-            // Small batches several times, so that asking for the time does not count.
+            // Small batches are repeated, so that reading the clock does not count.
             let calls = 64usize.div_ceil(candidate.points);
             let t = cpu_ns();
             for _ in 0..calls {
@@ -58,7 +57,7 @@ pub(crate) fn measure(candidates: &mut [Candidate<'_>], seconds: f64) -> Vec<Mea
     candidates.iter().zip(best).map(measured).collect()
 }
 
-/// A line for each candidate, a column for each run.
+/// Prints a line for each candidate, and a column for each run.
 pub(crate) fn print_table(heads: &[&str], runs: &[Vec<Measured>]) {
     print!("{:36}", "");
     heads.iter().for_each(|head| print!("{head:>19}"));
@@ -72,7 +71,7 @@ pub(crate) fn print_table(heads: &[&str], runs: &[Vec<Measured>]) {
     }
 }
 
-/// The processor's name and how fast it runs now.
+/// Returns the processor's name and its current clock rate.
 pub(crate) fn processor() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
@@ -80,11 +79,11 @@ pub(crate) fn processor() -> String {
     format!("{}, {:.2} GHz", name.trim_start_matches([' ', '\t', ':']), 1.0 / cycle)
 }
 
-/// Nanoseconds of a cycle, from 200,000 of them.
+/// Returns the nanoseconds of a cycle, measured over 200,000 cycles.
 fn cycle_ns() -> f64 {
     const LOOPS: u64 = 6250;
     let t = cpu_ns();
-    // SAFETY: arithmetic in registers. Of registers, because some processors do additions of constants in no time.
+    // SAFETY: arithmetic in registers. The operand is a register, because some processors add constants in no time.
     unsafe {
         asm!(
             "2:",
@@ -100,16 +99,16 @@ fn cycle_ns() -> f64 {
     (cpu_ns() - t) as f64 / (32 * LOOPS) as f64
 }
 
-/// CPU time of this thread.
+/// Returns the CPU time of this thread, in nanoseconds.
 fn cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes to the structure that it is given.
+    // SAFETY: writes only to the structure passed to it.
     let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     assert_eq!(result, 0);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Different inputs, the same in every run (SplitMix64).
+/// A generator of varied inputs, the same in every run (SplitMix64).
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

@@ -53,7 +53,7 @@ pub fn command() -> clap::Command {
 }
 
 impl Arguments {
-    /// What was typed. Errors end the program here, with exit code 2.
+    /// Parses the arguments of this process. Errors end the program here, with exit code 2.
     pub fn typed() -> Arguments {
         Arguments::from_arg_matches(&command().get_matches()).unwrap_or_else(|e| e.exit())
     }
@@ -151,12 +151,12 @@ impl BenchArgs {
         protocol.unwrap_or_else(|| protocols::default_for(self.op, &self.asked()))
     }
 
-    /// The terms that choose the protocol.
+    /// Returns the terms that determine the protocol.
     fn asked(&self) -> Terms {
         Terms { malicious_sender: self.malicious_sender, ..Terms::default() }
     }
 
-    /// Those terms, and what the protocol reveals to the sender: a run of random items needs no agreement on that.
+    /// Returns those terms, with the protocol's disclosures to the sender: a run on random items needs no agreement on them.
     pub fn terms(&self) -> Terms {
         let reveal_count = self.protocol().offer(self.op).is_some_and(|offer| offer.reveals_count);
         let filter = self.filter_of_paper.then(|| Agreed::fresh(Filter::of_paper(self.n)));
@@ -178,7 +178,7 @@ fn fraction(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "give a fraction from 0 to 1".into())
 }
 
-/// Which party of a benchmark a child is: a role in a run of two, otherwise a number.
+/// The party of a benchmark that a child runs: a role in a run of two, otherwise a number.
 #[derive(Debug, Clone, Copy)]
 pub enum Who {
     Role(Role),
@@ -192,7 +192,7 @@ impl FromStr for Who {
     }
 }
 
-/// What `veilset-dev bench` passes to its children: its own arguments, and these.
+/// The arguments of the children of `veilset-dev bench`: these, and its own.
 #[derive(Debug, Args)]
 pub struct BenchPartyArgs {
     pub folder: PathBuf,
@@ -210,7 +210,7 @@ pub struct BenchPartyArgs {
     pub bench: BenchArgs,
 }
 
-/// What `bench` can do in addition to a single measurement.
+/// The tasks of `bench` in addition to a single measurement.
 #[derive(Debug, Subcommand)]
 pub enum BenchTask {
     /// Measure the tables of the papers again, and write them with the papers' figures beside ours

@@ -38,12 +38,12 @@ use veilset_app::parties::only_for_two;
 use veilset_cli::{print, signals, unwatched};
 use veilset_core::hazmat::seeded;
 
-/// Long, because the parent process notices a party that ends early.
+/// These are long, because the parent process notices a party that ends early.
 const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(600), idle: Duration::from_secs(600) };
-/// How often the parent checks its parties.
+/// The interval at which the parent checks its parties.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What a party prints when it is done.
+/// The figures that a party prints when it is done.
 #[derive(Serialize, Deserialize)]
 struct Figures {
     threads: usize,
@@ -54,12 +54,12 @@ struct Figures {
     peak_rss_mb: f64,
 }
 
-/// Runs what is asked for.
+/// Runs a single benchmark, or the measurement of tables.
 pub fn run(a: &BenchCommand) -> Result<()> {
     match a {
         BenchCommand { task: Some(BenchTask::Tables(a)), .. } => tables::run(a),
         BenchCommand { single: Some(a), .. } => single(a),
-        // Clap makes sure that there is one of them.
+        // Clap ensures that there is one of them.
         BenchCommand { task: None, single: None } => Err(Error::Bug("a benchmark of nothing".into())),
     }
 }
@@ -120,7 +120,7 @@ fn single(a: &BenchArgs) -> Result<()> {
     show(a.json, &result)
 }
 
-/// Prints the figures: one JSON object, or a line for each of them.
+/// Prints the figures: one JSON object, or a line for each figure.
 fn show(json: bool, result: &Value) -> Result<()> {
     match (json, result.as_object()) {
         (false, Some(object)) => object.iter().try_for_each(|(name, value)| match value.as_array() {
@@ -131,8 +131,8 @@ fn show(json: bool, result: &Value) -> Result<()> {
     }
 }
 
-/// Prints the operations of all protocols in all their groups, and whether each can run against a malicious sender,
-/// with the names of the options as keys.
+/// Prints the operations of all protocols in all their groups, and whether each can run against a malicious sender, with the
+/// names of the options as keys.
 pub fn kinds() -> Result<()> {
     let kinds = protocols::ALL.into_iter().flat_map(|protocol| {
         protocol.offers.iter().flat_map(move |offer| {
@@ -169,7 +169,7 @@ impl Party {
         }
     }
 
-    /// Reads the next line that it prints; empty if it has ended.
+    /// Reads the next line of its output; empty if the process has ended.
     fn line(&mut self) -> Result<String> {
         let mut line = String::new();
         self.out.read_line(&mut line).map_err(unable)?;
@@ -185,7 +185,7 @@ impl Drop for Party {
     }
 }
 
-/// Waits for the parties to print their figures and to end. If one fails, the others are ended.
+/// Waits for the parties to print their figures and to end. If one fails, the others are killed.
 fn wait(mut parties: Vec<Party>, interrupted: &AtomicBool) -> Result<Vec<Figures>> {
     loop {
         if interrupted.load(Ordering::SeqCst) {
@@ -208,7 +208,7 @@ fn wait(mut parties: Vec<Party>, interrupted: &AtomicBool) -> Result<Vec<Figures
     parties.iter_mut().map(figures).collect()
 }
 
-/// A party reports errors on standard error, unless it was killed.
+/// Returns the error for a failed party, which has reported its own error unless it was killed.
 fn failed(status: ExitStatus) -> Error {
     match status.code() {
         Some(code) if code == i32::from(BUG) => Error::Bug("a party of the benchmark failed".into()),
@@ -241,7 +241,7 @@ fn party_of_two(a: &BenchPartyArgs, role: Role) -> Result<()> {
     let b = &a.bench;
     protocols::allow_short_moduli();
     let threads = start_threads(b.threads.map_or(0, usize::from))?;
-    // The other party starts once it knows the port.
+    // The other party starts once the port is known.
     let listener = match (role, a.alone) {
         (Role::Receiver, false) => {
             let listener = Listener::bind("127.0.0.1:0")?;
@@ -302,7 +302,7 @@ fn party_of_two(a: &BenchPartyArgs, role: Role) -> Result<()> {
     conclude(right, figures)
 }
 
-/// Prints the figures of a party whose result is right.
+/// Prints the figures of a party if its result is right.
 fn conclude(right: bool, figures: Figures) -> Result<()> {
     match right {
         true => print(json!(figures)),
@@ -310,7 +310,7 @@ fn conclude(right: bool, figures: Figures) -> Result<()> {
     }
 }
 
-/// A run under way: when it began, and the CPU seconds before it.
+/// A run in progress: its start, and the CPU seconds before it.
 struct Running(Instant, f64);
 
 impl Running {
@@ -327,15 +327,15 @@ impl Running {
     }
 }
 
-/// Bytes of a recording that are read or written at once.
+/// The bytes of a recording that are read or written at once.
 const BUFFER: usize = 1 << 18;
 
-/// The path of a party's file in the folder.
+/// Returns the path of a party's file in the folder.
 fn file(a: &BenchPartyArgs, role: Role, name: &str) -> PathBuf {
     a.folder.join(format!("{role}.{name}"))
 }
 
-/// The seed of the generator of a benchmark.
+/// Returns the seed of a benchmark's generator.
 fn whole(seed: u128) -> [u8; 32] {
     let mut whole = [0; 32];
     whole[..16].copy_from_slice(&seed.to_le_bytes());
@@ -352,7 +352,7 @@ fn connect(a: &BenchPartyArgs, role: Role, listener: Option<Listener>) -> Result
             let endpoint = Endpoint::connect(format!("127.0.0.1:{port}"));
             establish(&endpoint, &security, TIMEOUTS, &|| false, &|_| ())
         }
-        // Alone. The session id is derived from the fingerprints and the exporter, as in the recorded run.
+        // This party runs alone. The session id is derived from the fingerprints and the exporter, as in the recorded run.
         (None, None) => {
             let exporter = std::fs::read(file(a, role, "exporter")).map_err(unusable)?;
             let recording = File::open(file(a, role, "recording")).map_err(unusable)?;
@@ -365,12 +365,12 @@ fn connect(a: &BenchPartyArgs, role: Role, listener: Option<Listener>) -> Result
     }
 }
 
-/// Hashes a set again, whose hashes a run takes for granted: they are part of what a user waits for, and of the plan.
+/// Hashes a set again. A run takes the hashes for granted, but a user waits for them, and the plan includes them.
 fn hash(threads: &Threads, set: &ItemSet) {
     drop(std::hint::black_box(threads.run(|| hashes_of(set))));
 }
 
-/// Item `i` of the benchmark's stream.
+/// Returns item `i` of the benchmark's stream.
 fn item(stream: &Prng, i: usize, bytes: usize) -> Vec<u8> {
     let mut raw = vec![0; bytes];
     stream.fork(i as u64).fill(&mut raw);

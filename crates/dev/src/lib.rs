@@ -1,7 +1,7 @@
-//! What veilset's developers measure and try: benchmarks, the tables of the papers, and random runs. It is never handed out: it
-//! has a seeded generator.
+//! The tools of veilset's developers: benchmarks, the tables of the papers, and random runs. This crate is never distributed:
+//! it has a seeded generator.
 #![forbid(unsafe_code)]
-// `pub` marks what a module offers to the others; little of it leaves the crate.
+// `pub` marks the items that a module offers to other modules; few of them leave the crate.
 #![allow(unreachable_pub)]
 
 mod args;

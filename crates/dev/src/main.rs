@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use veilset_memory::SystemOrExit;
 
-/// As in the program that is measured.
+/// The same allocator as in the measured program.
 #[global_allocator]
 static ALLOCATOR: SystemOrExit = SystemOrExit;
 

@@ -1,6 +1,6 @@
 //! Drawings for pages: lines over two logarithmic axes, as SVG.
 //!
-//! A series is known by its dashes and its marker, and not by its colour alone.
+//! Series differ in their dashes and markers, and not in colour alone.
 
 use maud::{Markup, html};
 
@@ -10,22 +10,22 @@ const LEFT: f64 = 72.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 12.0;
 const BELOW: f64 = 48.0;
-/// The height of a line of the legend, which has two columns.
+/// The height of a line in the legend, which has two columns.
 const LINE: f64 = 20.0;
 const COLOURS: [&str; 4] = ["first", "second", "third", "fourth"];
-/// Marks on an axis, at most.
+/// The largest number of marks on an axis.
 const MOST_MARKS: usize = 9;
 
 /// A drawing.
 #[derive(Debug)]
 pub struct Plot {
     pub title: String,
-    /// For those who do not see it: what is drawn, and how it comes out.
+    /// The text for readers who do not see the drawing: its contents and its outcome.
     pub description: String,
     pub x: Axis,
     pub y: Axis,
     pub series: Vec<Series>,
-    /// Whether a line shows where both axes are the same.
+    /// Whether a diagonal shows where both axes are equal.
     pub diagonal: bool,
 }
 
@@ -36,12 +36,12 @@ pub struct Axis {
     pub base: Base,
 }
 
-/// What the marks of an axis are powers of.
+/// The base of the powers that an axis marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Base {
-    /// Written as 2^n.
+    /// Powers of two, written as 2^n.
     Two,
-    /// Written as a number.
+    /// Powers of two, written as plain numbers.
     Plain,
     Ten,
 }
@@ -51,12 +51,12 @@ pub enum Base {
 pub struct Series {
     pub name: String,
     pub points: Vec<(f64, f64)>,
-    /// Its colour and marker: those of what it is about.
+    /// The colour and marker, which are shared by series on the same subject.
     pub look: usize,
     pub kind: Kind,
 }
 
-/// How points are connected.
+/// The connection between points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Solid,
@@ -73,7 +73,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// The least that has all of these positive values.
+    /// Returns the smallest scale that contains all of these positive values.
     fn of(values: impl Iterator<Item = f64>, base: Base) -> Scale {
         let base = if base == Base::Ten { 10.0 } else { 2.0 };
         let (least, most) =
@@ -81,19 +81,19 @@ impl Scale {
         if !(least > 0.0 && most.is_finite() && least <= most) {
             return Scale { base, low: 0, high: 1 };
         }
-        // A value that is a power up to rounding is one.
+        // A value that is a power up to rounding counts as one.
         let log = |v: f64| v.ln() / base.ln();
         let low = (log(least) + 1e-9).floor() as i32;
         let high = (log(most) - 1e-9).ceil() as i32;
         Scale { base, low, high: high.max(low + 1) }
     }
 
-    /// Where a value is, from 0 to 1.
+    /// Returns the position of a value, from 0 to 1.
     fn at(self, value: f64) -> f64 {
         (value.ln() / self.base.ln() - f64::from(self.low)) / f64::from(self.high - self.low)
     }
 
-    /// The exponents of its marks, evenly spaced.
+    /// Returns the exponents of the marks, evenly spaced.
     fn marks(self) -> impl Iterator<Item = i32> {
         let count = (self.high - self.low) as usize;
         (self.low..=self.high).step_by((count / MOST_MARKS + 1).max(1))
@@ -118,7 +118,7 @@ impl Axis {
 }
 
 impl Plot {
-    /// The drawing, with the number that makes its names unique on the page.
+    /// Draws the plot; `number` makes its names unique on the page.
     pub fn svg(&self, number: usize) -> Markup {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let mut x = Scale::of(points().map(|p| p.0), self.x.base);
@@ -190,7 +190,7 @@ fn line(series: &Series, places: &[(f64, f64)]) -> Markup {
     }
 }
 
-/// A circle, square, triangle, diamond, cross or upright cross.
+/// Draws a circle, square, triangle, diamond, cross or upright cross.
 fn marker(series: &Series, (x, y): (f64, f64)) -> Markup {
     let shape = match series.look % 6 {
         0 => format!("M{:.1} {y:.1}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", x - 4.0),

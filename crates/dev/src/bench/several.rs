@@ -30,11 +30,11 @@ pub fn run(a: &BenchArgs, parties: u8, folder: &Path, interrupted: &AtomicBool) 
         Ok((number.clone(), identity.fingerprint()))
     };
     let identified = numbers.iter().map(identify).collect::<Result<Vec<_>>>()?;
-    // The parties are processes of their own: each listens at its port when it begins.
+    // The parties are separate processes: each listens at its port when it starts.
     let (list, _) = on_this_machine(&identified)?;
     std::fs::write(folder.join(LIST), written(&list)).map_err(unusable)?;
     let seed = u128::from_le_bytes(Prng::from_os()?.bytes()).to_string();
-    // If one cannot be started, those before it are ended.
+    // If one cannot be started, the ones before it are killed.
     let children = numbers.iter().map(|number| Party::start(folder, number, &seed, &[]));
     let figures = wait(children.collect::<Result<Vec<_>>>()?, interrupted)?;
     let each = figures.iter().zip(1..).map(|(f, number)| {
@@ -86,8 +86,7 @@ fn identity_of(folder: &Path, number: &str) -> PathBuf {
     folder.join(number)
 }
 
-/// The first and last item of a party in the benchmark's stream, in addition to those that all parties have, which come
-/// first.
+/// Returns the range of a party's own items in the benchmark's stream. The items that all parties have come first.
 fn own_items(b: &BenchArgs, common: usize, number: u8) -> std::ops::Range<usize> {
     let own = b.n - common;
     let first = common + (usize::from(number) - 1) * own;
@@ -99,7 +98,7 @@ pub fn party(a: &BenchPartyArgs, number: u8) -> Result<()> {
     let b = &a.bench;
     let parties = usize::from(b.parties.unwrap_or_default());
     let threads = start_threads(b.threads.map_or(0, usize::from))?;
-    // In a folder of the benchmark's own.
+    // The list is in the benchmark's own folder.
     let me = parties::load(&a.folder.join(LIST), &number.to_string(), &mut Vec::new())?;
     let identity = Arc::new(Identity::load(identity_of(&a.folder, &number.to_string()))?);
     let seed = whole(a.seed);

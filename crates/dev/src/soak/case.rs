@@ -1,4 +1,4 @@
-//! A random run: two files, two command lines, and the expected results by the plain computation.
+//! A random run: two files, two command lines, and the expected results from the plain computation.
 
 use super::People;
 use super::cells::{self, Rows};
@@ -14,24 +14,24 @@ use veilset::protocols::{self, Protocol};
 use veilset::rng::Prng;
 use veilset::table::{Encoding, Format};
 
-/// A run to perform. In arrays the receiver precedes the sender.
+/// A run to perform. In arrays, the receiver precedes the sender.
 pub struct Case {
     /// The words after `veilset`.
     pub words: [Vec<String>; 2],
-    /// Those by which a party prepares its half before, if it does.
+    /// The words with which a party prepares its half, if it does.
     pub prepare: [Option<Vec<String>>; 2],
     pub expected: [Expected; 2],
-    /// Whether the parties pick a protocol.
+    /// Whether the parties pick a protocol themselves.
     pub picks: bool,
     /// The category under which the run is counted.
     pub kind: String,
 }
 
-/// What both sides agree on.
+/// The terms that both sides agree on.
 pub struct Terms {
     pub operation: &'static Operation,
     pub both: bool,
-    /// Whether the sender learns how many match.
+    /// Whether the sender learns the number of matches.
     pub reveals: bool,
     pub sent: usize,
     pub keys: usize,
@@ -39,13 +39,13 @@ pub struct Terms {
     pub trim: bool,
     pub casefold: bool,
     pub nfc: bool,
-    /// Whether keys may have an empty column: rows with such keys are skipped, or kept as ordinary keys.
+    /// Whether keys may have an empty column: rows with such keys are skipped, or kept as ordinary keys (`keep`).
     pub skip: bool,
     pub keep: bool,
     /// Whether the sender's items have values.
     pub valued: bool,
     pub scale: u32,
-    /// Element i is the key with number i.
+    /// The keys; element i is the key with number i.
     pub universe: Vec<Vec<Vec<u8>>>,
 }
 
@@ -66,13 +66,13 @@ pub fn pick<T: Clone>(rng: &mut Prng, list: &[T]) -> T {
     list[rng.below(list.len() as u64) as usize].clone()
 }
 
-/// A random size, often small.
+/// Returns a random size, often a small one.
 fn size(rng: &mut Prng, most: usize) -> usize {
     let most = pick(rng, &[1, 2, 5, 30, most.max(1)]).min(most.max(1)) as u64;
     rng.below(most + 1) as usize
 }
 
-/// A cell that is not a key, with anything that a cell may contain.
+/// Returns a cell that is not a key, with anything that a cell may contain.
 fn any_cell(rng: &mut Prng, encoding: Encoding) -> Vec<u8> {
     let parts: [&[u8]; 11] =
         [b"", b"a", b"B7", b" ", b",", b"\"", b"\n", b"\t", "é".as_bytes(), "日本".as_bytes(), b"\r\n"];
@@ -113,13 +113,13 @@ impl Terms {
         terms
     }
 
-    /// The form of a party's result.
+    /// Returns the form of a party's result.
     pub fn shape(&self, role: Role) -> Shape {
         let Terms { both, reveals: reveal_count, .. } = *self;
         (self.operation.result)(role, &operations::Terms { both, reveal_count, ..Default::default() })
     }
 
-    /// The key with this number, in a form that normalisation leaves unchanged.
+    /// Returns the key with this number, in a form that normalisation leaves unchanged.
     fn key(&self, i: usize) -> Vec<Vec<u8>> {
         let numbers = match self.keys {
             1 => vec![i],
@@ -132,14 +132,14 @@ impl Terms {
         }
     }
 
-    /// The text for a number in a key; the same number always gives the same text.
+    /// Returns the text for a number in a key; the same number always gives the same text.
     fn text(&self, n: usize) -> Vec<u8> {
         let style = ["", "x", "ss", "é", "ж,", "\"q\"", "a\nb", "日本", "1,5"][n % 9];
         let mut text = format!("{n}{style}");
         if n % 13 == 5 {
             text.push_str(&"long".repeat(20));
         }
-        // What a normalisation step would change is present only without that step.
+        // Parts that a normalisation step would change are present only without that step.
         if !self.trim && n % 5 == 1 {
             text.insert(0, ' ');
         }
@@ -156,7 +156,7 @@ impl Terms {
         text
     }
 
-    /// A different spelling that the agreed steps normalise to the same text.
+    /// Returns a different spelling that the agreed steps normalise to the same text.
     fn spell(&self, rng: &mut Prng, text: &[u8]) -> Vec<u8> {
         let Ok(text) = std::str::from_utf8(text) else { return text.to_vec() };
         let mut spelled = String::new();
@@ -177,7 +177,7 @@ impl Terms {
         spelled.into_bytes()
     }
 
-    /// A party's rows, some of them with repeated keys.
+    /// Returns a party's rows, some of them with repeated keys.
     fn side(&self, rng: &mut Prng, receiver: bool, numbers: &[usize]) -> Side {
         let mut columns: Vec<String> =
             (0..self.keys).map(|i| format!("{}{i}", if receiver { "k" } else { "s" })).collect();
@@ -227,7 +227,7 @@ impl Terms {
         let header: Vec<String> = order.iter().map(|&i| columns[i].clone()).collect();
         let line = |cell: &Vec<u8>| !cell.is_empty() && !cell.iter().any(|b| b"\r\n".contains(b));
         let list = header.len() == 1 && rows.iter().all(|(_, cells)| line(&cells[0]));
-        // JSON is text. A file without a line names no columns, so it is for parties that need only their keys.
+        // JSON is text. A file without any line names no columns, so it is for parties that need only their keys.
         let text = rows.iter().flat_map(|(_, cells)| cells).all(|cell| std::str::from_utf8(cell).is_ok());
         let role = if receiver { Role::Receiver } else { Role::Sender };
         let json = text && (!rows.is_empty() || !self.shape(role).has_items());
@@ -245,7 +245,7 @@ fn shuffle<T: Clone>(rng: &mut Prng, list: &mut Vec<T>) {
     *list = rng.permutation(list.len()).iter().map(|&i| list[i as usize].clone()).collect();
 }
 
-/// `value` units of 10^-`scale`.
+/// Formats `value` units of 10^-`scale`.
 pub fn decimal(value: i128, scale: u32) -> String {
     let unit = 10i128.pow(scale);
     let sign = if value < 0 { "-" } else { "" };
@@ -258,7 +258,7 @@ pub fn decimal(value: i128, scale: u32) -> String {
 }
 
 impl Side {
-    /// The names of its key columns, in key order.
+    /// Returns the names of the key columns, in key order.
     pub fn key(&self, receiver: bool, keys: usize) -> Vec<String> {
         match self.format {
             Format::List => vec!["item".into()],
@@ -266,7 +266,7 @@ impl Side {
         }
     }
 
-    /// For each key its number and the position of its first row, in row order.
+    /// Returns, for each key, its number and the position of its first row, in row order.
     pub fn firsts(&self) -> Vec<(usize, usize)> {
         let mut seen = BTreeSet::new();
         let keyed = self.rows.iter().enumerate().filter_map(|(row, (number, _))| Some(((*number)?, row)));
@@ -323,7 +323,7 @@ impl Case {
             };
             let path = folder.join(format!("{}.{extension}", if receiver { "ours" } else { "theirs" }));
             cells::write(rng, &path, side.format, terms.encoding, &side.file())?;
-            // What says what our set is, as in `prepare`.
+            // The options that define our set, as in `prepare`.
             let mut set = vec![path.display().to_string()];
             if side.format != Format::List {
                 set.push(format!("--key={}", side.key(receiver, terms.keys).join(",")));

@@ -38,7 +38,7 @@ fn line_end(rng: &mut Prng) -> &'static [u8] {
     [&b"\n"[..], b"\r\n"][rng.below(2) as usize]
 }
 
-/// Omits the header, since lists have none.
+/// Writes the cells of a list, without the header.
 fn lines(rng: &mut Prng, rows: &Rows) -> Vec<u8> {
     let end = line_end(rng);
     rows.iter().skip(1).flat_map(|row| row.iter().flatten().chain(end).copied()).collect()
@@ -78,7 +78,7 @@ fn csv(rng: &mut Prng, delimiter: u8, rows: &Rows, encoding: Encoding) -> Vec<u8
     text
 }
 
-/// An object for each row. The cells must be text.
+/// Writes one object per row. The cells must be text.
 fn json_lines(rng: &mut Prng, rows: &Rows) -> Vec<u8> {
     let (end, mark) = (line_end(rng), rng.below(4) == 0);
     let mut text = if mark && rows.len() > 1 { b"\xef\xbb\xbf".to_vec() } else { Vec::new() };
@@ -87,7 +87,7 @@ fn json_lines(rng: &mut Prng, rows: &Rows) -> Vec<u8> {
         let mut pairs = Vec::new();
         for (name, cell) in names.iter().zip(row) {
             let value = match cell.is_empty() {
-                // The first row says in which order the columns are.
+                // The first row defines the order of the columns.
                 true if i > 0 && rng.below(3) == 0 => continue,
                 true if rng.below(2) == 0 => "null".into(),
                 _ => json(rng, cell),
@@ -104,9 +104,9 @@ fn json_lines(rng: &mut Prng, rows: &Rows) -> Vec<u8> {
     text
 }
 
-/// A value that is read as this text: the text, or a number that is written like it.
+/// Returns a JSON value that is read as this text: a string, or a number that is written the same way.
 fn json(rng: &mut Prng, cell: &[u8]) -> String {
-    // A number may have space around it, which is not read as a part of it.
+    // A number may have space around it, which is not read as part of it.
     let bare = !cell.iter().any(u8::is_ascii_whitespace);
     let number = bare && serde_json::from_slice::<serde_json::Number>(cell).is_ok();
     match number && rng.below(2) == 0 {
@@ -115,7 +115,7 @@ fn json(rng: &mut Prng, cell: &[u8]) -> String {
     }
 }
 
-/// A text, some of whose characters are escaped.
+/// Returns a JSON string with some characters escaped.
 fn json_text(rng: &mut Prng, text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let escaped = rng.below(3) == 0;

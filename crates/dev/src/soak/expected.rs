@@ -1,4 +1,4 @@
-//! What both parties should have in the end, by the plain computation.
+//! The results that both parties should have in the end, from the plain computation.
 
 use super::case::{Side, Terms, decimal};
 use super::cells::Rows;
@@ -16,13 +16,12 @@ pub enum Expected {
     /// A header and rows in this order, with other identifiers in the last column, and the number of identifiers in the
     /// list.
     Identified { rows: Rows, all: usize },
-    /// Shares: for each of the sender's rows with a key, in their order, what the shares add up to, in hexadecimal; and the
-    /// number of shares.
+    /// Shares: for each of the sender's rows with a key, in their order, the sum of its shares in hexadecimal; and the number
+    /// of shares.
     Shared { rows: Vec<String>, all: usize },
 }
 
-/// The expected results. In the plain computation, items are the numbers of keys, and payloads the numbers of
-/// rows.
+/// Returns the expected results. In the plain computation, items are the numbers of keys, and payloads the numbers of rows.
 pub fn expected(
     terms: &Terms,
     [ours, theirs]: &[Side; 2],
@@ -38,7 +37,7 @@ pub fn expected(
         counts.map(|(_, (_, value))| value).sum()
     };
     let values: Vec<i128> = x.iter().filter(|_| terms.valued).map(value).collect();
-    // What the shares add up to.
+    // The sum of the shares of a row.
     let shared = |i: usize, number: usize, matches: bool| match (terms.valued, matches) {
         (true, matches) => format!("{:016x}", if matches { values[i] as u64 } else { 0 }),
         (false, matches) => {
@@ -152,7 +151,7 @@ pub fn expected(
     ]
 }
 
-/// The number that an item or payload encodes.
+/// Returns the number that an item or payload encodes.
 fn number(bytes: &[u8]) -> usize {
     usize::from_le_bytes(bytes.try_into().unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! How a random run of two is computed: by which protocol, or by one that the parties pick, and how.
+//! The settings of a random run of two: a protocol, or the parties' own choice, and its options.
 
 use super::case::{Terms, chance, pick};
 use veilset::operations::Announced;
@@ -6,25 +6,25 @@ use veilset::planner::Preference;
 use veilset::protocols::{self, Offer, Protocol, groups};
 use veilset::rng::Prng;
 
-/// What both sides say of it. In arrays the receiver precedes the sender.
+/// The settings of both sides. In arrays, the receiver precedes the sender.
 pub struct How {
-    /// None: the parties pick one.
+    /// The protocol; `None` if the parties pick one.
     pub protocol: Option<&'static Protocol>,
-    /// Who names it. The other one allows it among others.
+    /// Whether each party names the protocol. The other one allows it among others.
     names: [bool; 2],
-    /// Whether a party that names none says so.
+    /// Whether a party that names no protocol says `auto`.
     says_auto: [bool; 2],
     prefer: [Preference; 2],
-    /// Half of the time the default.
+    /// The group; `None`, half of the time, for the default.
     group: Option<&'static str>,
     malicious: bool,
     shards: Option<u64>,
-    /// Who prepares its half.
+    /// Whether each party prepares its half.
     pub prepares: [bool; 2],
 }
 
 impl How {
-    /// A way that is for these terms and sizes.
+    /// Returns random settings that suit these terms and sizes.
     pub fn random(rng: &mut Prng, terms: &Terms, [receiver, sender]: [Announced; 2]) -> How {
         let operation = terms.operation;
         let offer = |p: &Protocol| p.offer(operation).copied();
@@ -33,7 +33,7 @@ impl How {
             offer(p).is_some_and(|offer| offer.takes(sizes) && offer.reveals_count == terms.reveals)
         };
         let mut all: Vec<&'static Protocol> = protocols::ALL.into_iter().filter(fits).collect();
-        // In one run of three the parties pick.
+        // In one run of three, the parties pick a protocol.
         let protocol = if chance(rng, 3) { None } else { Some(pick(rng, &all)) };
         let picked = |p: &Protocol| {
             let terms = veilset::operations::Terms {
@@ -42,13 +42,13 @@ impl How {
             };
             offer(p).is_some_and(|offer| offer.may_be_picked(&terms))
         };
-        // Where none may be picked, all are.
+        // If no protocol may be picked, all remain.
         let none = !all.iter().any(|p| picked(p));
         all.retain(|p| protocol.map_or(none || picked(p), |protocol| *p == protocol));
         let groups = pick(rng, &all).groups;
         let group = chance(rng, if protocol.is_some() { 2 } else { 4 }).then(|| pick(rng, groups));
         all.retain(|p| group.is_none_or(|group| p.groups.contains(&group)));
-        // Whether the run has a property that some of those that are left offer. Then the others are not for it.
+        // Tells whether the run has a property that some of the remaining protocols offer. If so, the others are dropped.
         let mut asks = |rng: &mut Prng, one_in, property: fn(&Offer) -> bool| {
             let has = |p: &&'static Protocol| offer(p).is_some_and(|offer| property(&offer));
             let asked = all.iter().any(has) && chance(rng, one_in);
@@ -64,7 +64,7 @@ impl How {
         let prepared =
             prepares != [false; 2] && all.iter().any(|p| offer(p).is_some_and(|offer| offer.prepares));
         let prepares = prepares.map(|prepares| prepares && prepared);
-        // One that prepares in the group of a protocol must not allow protocols in others.
+        // A party that prepares in the group of one protocol must not allow protocols in other groups.
         let alone = |at: usize| prepares[at] || protocol.is_some_and(|p| !picked(p));
         let names = [0, 1].map(|at| protocol.is_some() && (alone(at) || !chance(rng, 8)));
         let names = if names == [false; 2] { [protocol.is_some(); 2] } else { names };
@@ -80,7 +80,7 @@ impl How {
         }
     }
 
-    /// What a party says of it.
+    /// Returns a party's options for these settings.
     pub fn words(&self, party: usize) -> Vec<String> {
         let mut words = Vec::new();
         let mut say = |word: String| words.push(word);
@@ -105,15 +105,15 @@ impl How {
         words
     }
 
-    /// The group in which a party prepares its half.
+    /// Returns the group in which a party prepares its half.
     pub fn group_of_half(&self) -> &'static str {
         self.group.unwrap_or(self.protocol.map_or(groups::CURVE25519, Protocol::group))
     }
 
-    /// Its category.
+    /// Returns the category of the settings.
     pub fn name(&self) -> String {
         let mut name = self.protocol.map_or("auto", |p| p.name).to_string();
-        // One of the two names it.
+        // Only one of the two names the protocol.
         if self.names[0] != self.names[1] {
             name += " or auto";
         }

@@ -1,9 +1,8 @@
 //! `veilset-dev soak`: random runs of all parties, each compared with the plain computation.
 //!
-//! The parameters of a run (operation, options, files of every format, sizes, overlap) are derived from the seed
-//! and the run's number, so that a failed run can be repeated with `--first`. The protocols' own randomness
-//! comes from the operating system, as always, and the protocol that parties pick follows from the speeds that are kept
-//! for this machine and from the link.
+//! The parameters of a run (operation, options, files of every format, sizes, overlap) are derived from the seed and the run's
+//! number, so that a failed run can be repeated with `--first`. The protocols' own randomness comes from the operating system,
+//! as always, and the parties' choice of protocol depends on the speeds stored for this machine and on the link.
 
 mod case;
 mod cells;
@@ -34,25 +33,25 @@ use veilset_core::hazmat::seeded;
 
 /// One run in this many goes over TLS and a socket. The others use memory channels, to save time.
 const OVER_TLS: u64 = 8;
-/// One run in this many is of several parties.
+/// One run in this many is a run of several parties.
 const SEVERAL: u64 = 8;
-/// Their largest number.
+/// The largest number of parties in a run of several.
 const MOST_PARTIES: usize = 5;
 const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(30), idle: Duration::from_secs(60) };
-/// How long a party waits for a frame of the other's computation, as over TLS.
+/// The time that a party waits for a frame during the other's computation, as over TLS.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How often a progress line is printed.
+/// The interval between progress lines.
 const TELL: Duration = Duration::from_secs(10);
 
-/// Who the parties are.
+/// The identities of the parties.
 struct People {
     identities: Vec<Arc<Identity>>,
-    /// Their files, for who repeats a run by hand.
+    /// The identity files, for repeating a run by hand.
     files: Vec<PathBuf>,
 }
 
 impl People {
-    /// With files in this folder.
+    /// Creates the identities, with files in this folder.
     fn new(folder: &Path) -> Result<People> {
         let identities = (0..MOST_PARTIES).map(|_| Ok(Arc::new(Identity::generate()?)));
         let identities = identities.collect::<Result<Vec<_>>>()?;
@@ -115,12 +114,12 @@ pub fn run(a: &SoakArgs) -> Result<()> {
     ))
 }
 
-/// Performs a random run. Returns its category.
+/// Performs a random run, and returns its category.
 fn one(folder: &Path, seed: u64, run: u64, max_items: usize, people: &People) -> Result<String> {
     let mut whole = [0; 32];
     whole[..8].copy_from_slice(&seed.to_le_bytes());
     let mut rng = seeded(&whole).fork(run);
-    // Left over from an earlier run.
+    // The folder may be left over from an earlier run.
     let _ = std::fs::remove_dir_all(folder);
     let unusable = |e: std::io::Error| Error::output(format!("cannot write {}: {e}", folder.display()));
     std::fs::create_dir_all(folder).map_err(unusable)?;
@@ -142,7 +141,7 @@ fn one(folder: &Path, seed: u64, run: u64, max_items: usize, people: &People) ->
     Ok(case.kind + &picked)
 }
 
-/// The words as a shell takes them.
+/// Formats the words for a shell.
 fn typed(words: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=/.,:@%+".contains(c);
     let quoted = |word: &String| match word.chars().all(plain) {
@@ -152,8 +151,8 @@ fn typed(words: &[String]) -> String {
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Runs both parties, and compares what they have in the end with what they should have. Returns what they picked, if they
-/// named no protocol; or what is wrong.
+/// Runs both parties, and compares their results with the expected ones. Returns the protocol that they picked, if they named
+/// none; or what is wrong.
 fn of_two(case: &Case, people: &People, over_tls: bool) -> Result<String, String> {
     let [receiver, sender] = case.words.each_ref().map(|words| spec(words).map_err(|e| e.to_string()));
     let (receiver, sender) = (receiver?, sender?);
@@ -162,7 +161,7 @@ fn of_two(case: &Case, people: &People, over_tls: bool) -> Result<String, String
         false => {
             let (a, b) = Channel::pair();
             Ok([a, b].map(|mut channel| {
-                // Of parties that wait for each other the run says so.
+                // If the parties wait for each other, the run reports it.
                 channel.set_patience(PATIENCE);
                 Connection::unprotected(channel, WireCount::default())
             }))
@@ -203,18 +202,18 @@ fn of_two(case: &Case, people: &People, over_tls: bool) -> Result<String, String
     Ok(if case.picks { format!(": {}", ours.choice) } else { String::new() })
 }
 
-/// What was typed.
+/// Parses these words as typed.
 fn command(words: &[String]) -> Result<Wanted> {
     let words = std::iter::once("veilset".into()).chain(words.iter().map(Into::into));
     Typed::parsed(words).map_err(|e| Error::bug(e.to_string()))
 }
 
-/// A party's job, parsed as if it had been typed.
+/// Returns a party's job, parsed as if it had been typed.
 fn spec(words: &[String]) -> Result<PartySpec> {
     PartyPlan::of(command(words)?, false).map(|plan| plan.spec)
 }
 
-/// Runs one party in full. Returns the paths of what it wrote.
+/// Runs one party in full, and returns the paths of its files.
 fn party(spec: PartySpec, connected: impl Into<Connected>, identity: Option<&Identity>) -> Result<Files> {
     let mut rng = Prng::from_os()?;
     let data = spec.load(&Watch::NONE)?;
@@ -242,7 +241,7 @@ fn party(spec: PartySpec, connected: impl Into<Connected>, identity: Option<&Ide
     Ok(files)
 }
 
-/// Shows nothing, and never stops.
+/// A front end that shows nothing and never stops a run.
 struct Silent;
 
 impl Front for Silent {
@@ -277,24 +276,24 @@ fn connections_over_tls([a, b]: [&Arc<Identity>; 2]) -> Result<[Connection; 2]> 
     })
 }
 
-/// What a party has in the end: its result, its list of identifiers, and its map of shares.
+/// A party's files in the end: its result, its list of identifiers, and its map of shares.
 #[derive(Default)]
 struct Files {
-    /// By what it ran.
+    /// The protocol and group of the run.
     choice: String,
-    /// Whether its half was used, and is gone; if it had one.
+    /// Whether its half, if it had one, was used and deleted.
     spent: Option<bool>,
     result: Option<PathBuf>,
     ids: Option<PathBuf>,
     map: Option<PathBuf>,
 }
 
-/// The identifiers of both parties, and those of the plain computation in their place.
+/// The identifiers of both parties, each with its counterpart in the plain computation.
 #[derive(Default)]
 struct Names(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl Names {
-    /// Whether this identifier stands for that one and no other.
+    /// Returns whether this identifier corresponds to that plain one and to no other.
     fn stands_for(&mut self, identifier: &[u8], plain: &[u8]) -> bool {
         let known = self.0.iter().find(|(_, other)| *other == plain).map(|(known, _)| known);
         known.is_none_or(|known| known == identifier)
@@ -302,7 +301,7 @@ impl Names {
     }
 }
 
-/// Compares a party's files with what was expected. The same names are passed for both parties.
+/// Compares a party's files with the expected ones. The same names are passed for both parties.
 fn compare(files: &Files, expected: &Expected, names: &mut Names) -> Result<(), String> {
     let (path, rows) = match (&files.result, expected) {
         (None, Expected::Nothing) | (Some(_), Expected::Shared { .. }) => return Ok(()),
@@ -355,7 +354,7 @@ fn compare_lists(lists: [Option<&Path>; 2], expected: &Expected, names: &Names) 
     }
 }
 
-/// Compares what both parties' shares add up to with what they should, in the order of the sender's map.
+/// Compares the sums of both parties' shares with the expected ones, in the order of the sender's map.
 fn compare_shares([ours, theirs]: [&Files; 2], rows: &[String], all: usize) -> Result<(), String> {
     let read = |path: &Option<PathBuf>| cells::read(path.as_deref().ok_or("a file is missing")?);
     let (ours, theirs, map) = (read(&ours.result)?, read(&theirs.result)?, read(&theirs.map)?);
@@ -378,14 +377,14 @@ fn compare_shares([ours, theirs]: [&Files; 2], rows: &[String], all: usize) -> R
             return Err("shares do not add up to what they should".into());
         }
     }
-    // Those of dummies.
+    // The remaining sums belong to dummies.
     match sums.iter().all(|sum| sum.bytes().all(|digit| digit == b'0')) {
         true => Ok(()),
         false => Err("the shares of a dummy do not add up to zero".into()),
     }
 }
 
-/// The sum modulo 2^64 of shares of 16 digits, otherwise modulo 2 bit by bit.
+/// Adds two shares: modulo 2^64 if they have 16 digits, otherwise bit by bit modulo 2.
 fn sum_of_shares(a: &str, b: &str) -> Option<String> {
     let byte = |text: &str, i: usize| u8::from_str_radix(text.get(2 * i..2 * i + 2)?, 16).ok();
     match (a.len(), b.len()) {

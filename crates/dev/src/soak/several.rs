@@ -1,5 +1,4 @@
-//! A random run of 3 to 5 parties: a file and a command line for each, and the leader's result by the plain
-//! computation.
+//! A random run of 3 to 5 parties: a file and a command line for each, and the leader's result from the plain computation.
 
 use super::cells::{self, Rows};
 use super::{Expected, Files, MOST_PARTIES, Names, People, TIMEOUTS, compare, party, spec};
@@ -13,15 +12,15 @@ use veilset::rng::Prng;
 use veilset::table::{Encoding, Format};
 use veilset_app::parties::{on_this_machine, together, written};
 
-/// Most items of a party: a union of several computes much for each.
+/// The largest number of items of a party: a union of several parties takes long per item.
 const MOST_ITEMS: usize = 60;
-/// Bytes of a row, more than the longest key takes.
+/// The bytes of a row, more than the longest key needs.
 const MAX_ROW: usize = 200;
 
 /// A run to perform. The leader comes first.
 pub struct Case {
     roster: Roster,
-    /// Where each party listens.
+    /// The listener of each party, if it has one.
     listeners: Vec<Option<Listener>>,
     /// The words after `veilset`.
     pub words: Vec<Vec<String>>,
@@ -31,18 +30,18 @@ pub struct Case {
     pub kind: String,
 }
 
-/// The key with this number: some are long.
+/// Returns the key with this number; some are long.
 fn key(number: usize) -> Vec<u8> {
     let style = ["", "x", "\u{e9}", "a,b", "\"q\"", "\u{65e5}\u{672c}"][number % 6];
     let long = if number % 7 == 3 { "long".repeat(30) } else { String::new() };
     format!("{number}{style}{long}").into_bytes()
 }
 
-/// Random numbers of keys, with the column that a party has beside its keys.
+/// Returns random numbers of keys, each of which also determines the extra column of its row.
 fn numbers(rng: &mut Prng, most: usize) -> Vec<usize> {
     let most = [0, 1, 5, 20, most][rng.below(5) as usize].min(most);
     let size = rng.below(most as u64 + 1) as usize;
-    // From few keys, so that parties have some in common.
+    // The numbers come from a small range, so that parties have keys in common.
     let all = rng.permutation(2 * most + 3);
     all.iter().take(size).map(|&number| number as usize).collect()
 }
@@ -73,7 +72,7 @@ impl Case {
             let terms = operations::Terms { several: true, ..Default::default() };
             let role = operations::Role::of_several(i == 0);
             let has_items = (operation.result)(role, &terms).has_items();
-            // A file of JSON lines without a line names no columns, so it is for parties that need only their keys.
+            // A file of JSON lines without any line names no columns, so it is for parties that need only their keys.
             let readable = |format: &Format| *format != Format::JsonLines || !set.is_empty() || !has_items;
             let formats: Vec<Format> = Format::ALL.iter().copied().filter(readable).collect();
             let format = formats[rng.below(formats.len() as u64) as usize];
@@ -118,7 +117,7 @@ impl Case {
                 all.push(format!("--pad-to={}", set.len() + rng.below(20) as usize));
             }
             if i == 0 {
-                // Numbers are CSV, and JSON lines are not written.
+                // Numbers are written as CSV, and JSON lines are never written.
                 let written = has_items && Format::WRITTEN.contains(&format);
                 let extension = if written { extension } else { "csv" };
                 all.push(format!("--output={}", file(&format!("result.{extension}"))));
@@ -131,7 +130,7 @@ impl Case {
         Ok(Case { roster, listeners, words, expected, kind })
     }
 
-    /// Runs all parties. Returns what is wrong.
+    /// Runs all parties. Returns an error that describes a wrong result.
     pub fn run(&mut self, people: &People) -> Result<(), String> {
         let jobs = self.words.iter().map(|words| spec(words)).collect::<Result<Vec<_>>>();
         let jobs = jobs.map_err(|e| e.to_string())?;
@@ -159,7 +158,7 @@ impl Case {
     }
 }
 
-/// The leader's result, given its file and the keys of all parties.
+/// Returns the leader's result, given its file and the keys of all parties.
 fn expected(operation: &Operation, ours: &Rows, sets: &[Vec<usize>]) -> Result<Rows> {
     let [own, others @ ..] = sets else { return Err(Error::Bug("a run without parties".into())) };
     let terms = operations::Terms { several: true, ..Default::default() };

@@ -1,4 +1,4 @@
-//! `veilset-dev bench`: figures that can be true, and an end whatever becomes of the parties.
+//! `veilset-dev bench`: plausible figures, and a clean end even if parties die.
 
 use crate::common::{Folder, veilset_dev};
 use serde_json::Value;
@@ -71,7 +71,7 @@ fn all_operations_give_figures_that_can_be_true() {
             for name in ["one_sided_receiver_seconds", "two_sided_sender_cpu_seconds"] {
                 assert_eq!(f[name].is_f64(), one_sided, "{name} in {f}");
             }
-            // At least a point of 32 bytes for each item, and not ten times as much; dh-psi answers with points.
+            // At least a point of 32 bytes per item, but less than ten times that; dh-psi answers with points.
             let answers = if protocol == "dh" { 500 } else { 300 };
             for (name, n) in [("bytes_receiver_to_sender", 300), ("bytes_sender_to_receiver", answers)] {
                 let bytes = f[name].as_u64().unwrap();
@@ -95,7 +95,7 @@ fn sets_may_be_empty_or_have_nothing_in_common() {
 fn an_emulated_network_is_no_faster_than_it_says() {
     let f = figures("--op count --n 3000 --net 400Mbps,40ms");
     let most = number(&f, "bytes_receiver_to_sender").max(number(&f, "bytes_sender_to_receiver"));
-    // The bytes, and at the least the two sizes that each waits for after the two hellos.
+    // The time for the bytes, and at least for the two sizes that each party awaits after the two hellos.
     assert!(number(&f, "seconds") > most * 8.0 / 400e6 + 0.04, "{f}");
     assert_eq!(f["net"], "400Mbps,40ms");
 }
@@ -152,7 +152,7 @@ fn tables_of_a_paper_are_measured_once_and_shown() {
         let text = folder.read(&format!("results/{page}"));
         assert!(text.contains("CZZDL, Table 4") && text.contains(words), "{text}");
     }
-    // What is there is not measured again, unless it is asked for.
+    // Existing points are measured again only on request.
     let before = read();
     let out = run(&mut tables("--quiet")).good();
     assert!(out.contains("0 measured, 2 were there") && read() == before, "{out}");
@@ -162,13 +162,13 @@ fn tables_of_a_paper_are_measured_once_and_shown() {
     assert!(out.contains("2 measured") && read() != before, "{out}");
     let out = run(&mut tables("--most-seconds 0.000001")).good();
     assert!(out.contains("0 measured, 0 were there, 2 left out"), "{out}");
-    // What was broken off is measured: here, a file with the first point alone.
+    // Interrupted measurements are completed: here, the file has only the first point.
     let mut results: Value = serde_json::from_str(&read()).unwrap();
     results["points"].as_array_mut().unwrap().truncate(1);
     folder.write("results/czzdl-4.json", results.to_string());
     let out = run(&mut tables("")).good();
     assert!(out.contains("1 measured, 1 were there"), "{out}");
-    // Files that are damaged or of another machine are refused and stay.
+    // Files that are damaged, or from another machine, are refused and stay.
     for (text, words) in [
         (read()[..100].to_string(), "damaged"),
         (read().replace("\"cores\": ", "\"cores\": 99"), "of another machine"),
@@ -220,7 +220,7 @@ fn tables_that_are_not_there_are_refused() {
     }
 }
 
-/// The processes that a process has started.
+/// Returns the child processes of a process.
 fn children(parent: u32) -> Vec<u32> {
     let text = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
     text.split_whitespace().map(|id| id.parse().unwrap()).collect()
@@ -228,7 +228,7 @@ fn children(parent: u32) -> Vec<u32> {
 
 #[test]
 fn a_party_that_dies_or_an_interrupt_ends_everything() {
-    // A program leaves an ignored signal ignored, and a shell starts what is in the background so.
+    // A program keeps an ignored signal ignored, and shells start background jobs that way.
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
     let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The program. Nothing of the user who runs the tests is looked at.
+/// Returns the program. The tester's own configuration is never read.
 pub(crate) fn veilset_dev() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_veilset-dev"));
     command.env("XDG_CONFIG_HOME", "/nowhere").env("XDG_STATE_HOME", "/nowhere");
@@ -18,7 +18,7 @@ impl Folder {
         Folder(tempfile::tempdir().unwrap())
     }
 
-    /// The program, in this folder.
+    /// Returns the program, run in this folder.
     pub(crate) fn veilset_dev(&self) -> Command {
         let mut command = veilset_dev();
         command.current_dir(&self.0);
@@ -37,7 +37,7 @@ impl Folder {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// The names of the files.
+    /// Returns the names of the files.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.0).unwrap();
         let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! The program of developers, as they run it.
+//! The developers' program, as they run it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bench;

@@ -3,9 +3,9 @@
 use crate::common::Folder;
 use veilset_testing::Draw;
 
-/// Runs of the first tier, and of the whole one.
+/// The numbers of runs in the first tier, and in the whole one.
 const RUNS: [u64; 2] = [500, 3000];
-/// Most keys of a party in each: what a run of few takes is little more than its base OTs and its connection.
+/// The largest number of keys per party in each tier: a run of few costs little more than its base OTs and its connection.
 const ITEMS: [u64; 2] = [20, 200];
 
 #[test]
@@ -20,7 +20,7 @@ fn random_runs_have_the_results_of_the_plain_computation() {
         soak.args([option, &value.to_string()]);
     }
     let ended = soak.output().unwrap();
-    // It says which run is wrong, and by which commands it can be repeated.
+    // On failure, it prints the wrong run, and the commands that repeat it.
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     let said = String::from_utf8_lossy(&ended.stdout);
     assert!(said.contains(&format!("{runs} runs in ")) && said.contains(&format!("seed {seed}")), "{said}");

@@ -1,4 +1,4 @@
-//! What is drawn of the results.
+//! The drawings of the results.
 
 use super::Known;
 use super::machine::Machine;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use veilset::channel;
 use veilset::planner::Prices;
 
-/// Lines of different colours in one drawing, at most.
+/// The largest number of colours in one drawing.
 const MOST: usize = 4;
 
 /// A table with its results.
@@ -22,7 +22,7 @@ pub struct Drawn<'a> {
 }
 
 impl<'a> Drawn<'a> {
-    /// What was measured of a point by this program.
+    /// Returns the measurement of a point with this program.
     pub fn measured(&self, row: &'a Row, log_n: u32, network: &'a Network) -> Option<&'a Measured> {
         self.known(row, log_n, network).map(|(_, measured)| measured)
     }
@@ -31,7 +31,7 @@ impl<'a> Drawn<'a> {
         Point::known(self.table, (row, log_n, network), self.results)
     }
 
-    /// All drawings of the table.
+    /// Returns all drawings of the table.
     pub fn plots(&self) -> Vec<Plot> {
         if self.table.one_sided || self.results.points.is_empty() {
             return Vec::new();
@@ -52,7 +52,7 @@ impl<'a> Drawn<'a> {
         self.table.figures(row, log_n, &network.name).0
     }
 
-    /// Seconds over the sizes, with the least number of threads. Of many networks, the first alone.
+    /// Draws the seconds over the sizes, with the smallest number of threads. Among many networks, only the first is shown.
     fn over_n(&self) -> Vec<Plot> {
         let least = self.table.rows.iter().map(|row| row.threads).min().unwrap_or(1);
         let rows: Vec<&Row> = self.table.rows.iter().filter(|row| row.threads == least).collect();
@@ -75,7 +75,7 @@ impl<'a> Drawn<'a> {
         each.filter_map(plot).collect()
     }
 
-    /// Seconds over threads: of one kind for the largest sizes, of several kinds for the largest size.
+    /// Draws the seconds over the threads: for one kind of row at the largest sizes, for several kinds at the largest size.
     fn over_threads(&self) -> Vec<Plot> {
         let mut kinds: Vec<&Row> = Vec::new();
         for row in &self.table.rows {
@@ -117,7 +117,7 @@ impl<'a> Drawn<'a> {
         self.networks().iter().filter_map(of_network).collect()
     }
 
-    /// Seconds over the bandwidth, of networks with one latency.
+    /// Draws the seconds over the bandwidth, for networks with the same latency.
     fn over_bandwidth(&self) -> Vec<Plot> {
         let links: Vec<(&Network, channel::Network)> =
             self.networks().iter().filter_map(|network| Some((network, network.net.parse().ok()?))).collect();
@@ -151,8 +151,8 @@ impl<'a> Drawn<'a> {
         self.table.rows.iter().filter_map(of_row).collect()
     }
 
-    /// Dollars of a thousand runs over what a megabyte costs in seconds of a machine: 2 T x + C y, at x by
-    /// [`Prices::default`].
+    /// Draws the dollars of a thousand runs over the ratio of the price of a megabyte to the price of a second of a machine: 2
+    /// T x + C y, with x from [`Prices::default`].
     fn dollars(&self) -> Vec<Plot> {
         let Some(dollars) = &self.table.dollars else { return Vec::new() };
         let second = Prices::default().hour / 3600.0;
@@ -195,14 +195,14 @@ fn seconds() -> Axis {
     Axis::new("seconds", Base::Ten)
 }
 
-/// Ours and the paper's, of one colour and marker.
+/// Returns our series and the paper's, with the same colour and marker.
 fn pair(name: &str, look: usize, ours: Vec<(f64, f64)>, paper: Vec<(f64, f64)>) -> Vec<Series> {
     let ours = Series { name: name.into(), points: ours, look, kind: Kind::Solid };
     let paper = Series { name: format!("{name}, the paper's"), points: paper, look, kind: Kind::Dashed };
     [ours, paper].into_iter().filter(|series| !series.points.is_empty()).collect()
 }
 
-/// The drawing, if there is something of ours on it.
+/// Returns the drawing, if it shows a measurement of ours.
 fn plot(title: String, x: Axis, y: Axis, series: Vec<Series>) -> Option<Plot> {
     if !series.iter().any(|series| series.kind == Kind::Solid) {
         return None;
@@ -224,7 +224,7 @@ fn plot(title: String, x: Axis, y: Axis, series: Vec<Series>) -> Option<Plot> {
     Some(Plot { title, description, x, y, series, diagonal: false })
 }
 
-/// What was measured over what was expected, of all papers.
+/// Draws the measured over the predicted times, for all papers.
 pub fn predictions(tables: &[Known<'_>], machine: &Machine) -> Option<Plot> {
     let mut series: Vec<Series> = Vec::new();
     for (paper, _, results) in tables {

@@ -1,4 +1,4 @@
-//! What figures belong to.
+//! The machine on which figures were measured.
 
 use serde::{Deserialize, Serialize};
 use std::time::SystemTime;
@@ -6,20 +6,20 @@ use veilset::session::report::rfc3339;
 use veilset::speed::this_machine;
 use veilset_kernels::{Backend, aes, band, curve25519, gf128, polynomial, transpose};
 
-/// A machine, and what the program makes of it.
+/// A machine, and the kernels that the program uses on it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     pub processor: String,
     pub cores: usize,
-    /// The path that each kernel takes.
+    /// The path that each kernel takes on this machine.
     pub paths: Vec<String>,
     pub memory_gb: f64,
     pub system: String,
 }
 
 impl Machine {
-    /// This one.
+    /// Describes this machine.
     pub fn this() -> Machine {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let memory = read("/proc/meminfo");
@@ -41,17 +41,17 @@ impl Machine {
         }
     }
 
-    /// Whether figures of both can be compared. A system that was updated stays the same machine.
+    /// Returns whether figures of both can be compared. A system update does not make another machine.
     pub fn is(&self, other: &Machine) -> bool {
         self.processor == other.processor && self.cores == other.cores && self.paths == other.paths
     }
 
-    /// It, in words.
+    /// Returns the machine in words.
     pub fn text(&self) -> String {
         format!("{} with {} cores, {}", self.processor, self.cores, self.vectors())
     }
 
-    /// Whether any kernel takes a path of AVX-512.
+    /// Returns words for whether any kernel takes an AVX-512 path.
     pub fn vectors(&self) -> &'static str {
         let wide = self.paths.iter().any(|path| path.contains("512"));
         if wide { "with AVX-512" } else { "without AVX-512" }
@@ -72,7 +72,7 @@ fn paths() -> Vec<String> {
     kernels.map(|(kernel, list)| format!("{kernel}: {:?}", path(list))).into()
 }
 
-/// Today's date in UTC.
+/// Returns today's date in UTC.
 pub fn today() -> String {
     rfc3339(SystemTime::now()).split('T').next().unwrap_or_default().into()
 }

@@ -1,7 +1,7 @@
 //! `veilset-dev bench tables`: measures the tables of the papers again.
 //!
-//! Each point is a run of this program as a child, `veilset-dev bench ... --json`. It is written to the file of its table as soon
-//! as it is there; a later run measures what is missing. A folder holds the results of one machine and one version.
+//! Each point is a run of this program as a child, `veilset-dev bench ... --json`. It is written to the file of its table as
+//! soon as it is measured; a later run measures only missing points. A folder holds the results of one machine and one version.
 
 mod drawings;
 mod machine;
@@ -33,10 +33,10 @@ use veilset_app::STOPPED;
 use veilset_app::speeds::speeds;
 use veilset_cli::{print, printer, signals, unwatched};
 
-/// What `--quick` leaves out is expected to take longer.
+/// The expected duration, in seconds, above which `--quick` omits a point.
 const QUICK_SECONDS: f64 = 10.0;
 
-/// Measures what is asked for and not there, and writes the pages.
+/// Measures the missing points among those requested, and writes the pages.
 pub fn run(a: &TablesArgs) -> Result<()> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in signals() {
@@ -47,7 +47,7 @@ pub fn run(a: &TablesArgs) -> Result<()> {
     refuse_unknown(a, &papers)?;
     let _ours = results::prepare(&a.out)?;
     let programs = programs(a.beside.as_deref())?;
-    // Everything that is there is looked at before the first minute is spent.
+    // All existing files are checked before any time is spent on measurements.
     let mut all = load(&a.out, &papers, &machine)?;
     let say = printer(a.quiet);
     let speeds = speeds(None, 1, &mut &say);
@@ -86,7 +86,7 @@ pub fn run(a: &TablesArgs) -> Result<()> {
     conclude(&a.out, &shown, &count)
 }
 
-/// A table with what is known of it.
+/// A table with its known results.
 type Known<'a> = (&'a Paper, &'a Table, Results);
 
 fn load<'a>(folder: &Path, papers: &'a [Paper], machine: &Machine) -> Result<Vec<Known<'a>>> {
@@ -94,7 +94,7 @@ fn load<'a>(folder: &Path, papers: &'a [Paper], machine: &Machine) -> Result<Vec
     tables.map(|(paper, table)| Ok((paper, table, Results::load(folder, paper, table, machine)?))).collect()
 }
 
-/// What became of the points.
+/// The numbers of points by outcome.
 #[derive(Default)]
 struct Count {
     measured: usize,
@@ -123,10 +123,10 @@ fn conclude(folder: &Path, report: &report::Report<'_>, count: &Count) -> Result
     }
 }
 
-/// A program to be measured.
+/// A program to measure.
 struct Program {
     path: OsString,
-    /// Its name and version, unless it is this one.
+    /// The program's name and version; `None` for this program.
     beside: Option<String>,
 }
 
@@ -160,14 +160,14 @@ fn programs(beside: Option<&Path>) -> Result<Vec<Program>> {
     Ok(all)
 }
 
-/// The points that are asked for.
+/// The requested points.
 struct Planned {
     tasks: Vec<Task>,
-    /// How many are expected to take too long.
+    /// The number of points that are expected to take too long.
     too_long: usize,
 }
 
-/// A point for a program, without figures.
+/// A point to measure with a program, without figures yet.
 struct Task {
     table: usize,
     program: usize,
@@ -181,7 +181,7 @@ impl Planned {
         for (i, (paper, table, _)) in
             all.iter().enumerate().filter(|(_, (paper, table, _))| wants(a, paper, table))
         {
-            // Rows that differ in the paper's threads only may be one point here.
+            // Rows that differ only in the paper's threads may be a single point here.
             let mut seen = BTreeSet::new();
             for point in points(paper, table, a.threads).filter(|point| wants_point(a, point)) {
                 let command = point.words().join(" ");
@@ -212,7 +212,7 @@ impl Planned {
     }
 }
 
-/// All points of a table.
+/// Returns all points of a table.
 fn points<'a>(paper: &'a Paper, table: &'a Table, threads: Option<u16>) -> impl Iterator<Item = Point<'a>> {
     table.rows.iter().flat_map(move |row| {
         table.sizes(row).iter().flat_map(move |&log_n| {
@@ -222,7 +222,7 @@ fn points<'a>(paper: &'a Paper, table: &'a Table, threads: Option<u16>) -> impl 
     })
 }
 
-/// The threads of a party here: the paper's, but no more than are asked for, or than there are cores.
+/// Returns the threads of a party here: the paper's, but at most the requested number or the number of cores.
 fn ours(row: &Row, threads: Option<u16>) -> u16 {
     row.threads.min(threads.unwrap_or(u16::try_from(cores()).unwrap_or(u16::MAX)))
 }
@@ -248,7 +248,7 @@ fn wants_point(a: &TablesArgs, point: &Point<'_>) -> bool {
         && (a.op.is_empty() || a.op.iter().any(|op| op.name == row.op))
 }
 
-/// Refuses what no table has, and a choice of nothing.
+/// Refuses selections that no table has, and empty ones.
 fn refuse_unknown(a: &TablesArgs, papers: &[Paper]) -> Result<()> {
     let tables: Vec<(&Paper, &Table)> = papers
         .iter()
@@ -284,13 +284,13 @@ fn refuse_unknown(a: &TablesArgs, papers: &[Paper]) -> Result<()> {
     )))
 }
 
-/// Runs the benchmark; `None` if it fails, which it has told.
+/// Runs the benchmark; `None` if it fails, after it has printed its error.
 fn measure(program: &Program, command: &str, interrupted: &AtomicBool) -> Result<Option<Value>> {
     if interrupted.load(Ordering::SeqCst) {
         return Err(Error::Cancelled);
     }
     let mut child = Command::new(&program.path);
-    // A group of its own, so that Ctrl-C reaches it through us alone.
+    // The child has its own process group, so that only we forward Ctrl-C to it.
     child.args(command.split(' ')).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
     let mut child = child.spawn().map_err(unable)?;
     let mut told = false;
@@ -299,7 +299,7 @@ fn measure(program: &Program, command: &str, interrupted: &AtomicBool) -> Result
             break status;
         }
         if interrupted.load(Ordering::SeqCst) && !told {
-            // It ends its parties.
+            // The child kills its parties.
             told = true;
             let id = i32::try_from(child.id()).map_err(|_| Error::Bug("the number of a process".into()))?;
             kill(Pid::from_raw(id), Signal::SIGTERM).map_err(|e| unable(e.into()))?;

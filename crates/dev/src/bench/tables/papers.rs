@@ -1,10 +1,10 @@
-//! The papers' tables: what was measured, and the papers' figures. They are data, in a file for each paper.
+//! The papers' tables: the measured points and the papers' figures, as data in one file per paper.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use veilset::error::{Error, Result};
 
-/// The files. The last is of no paper.
+/// The files. The last one does not belong to a paper.
 const FILES: [(&str, &str); 6] = [
     ("krtw19", include_str!("krtw19.toml")),
     ("dc17", include_str!("dc17.toml")),
@@ -22,9 +22,9 @@ pub struct Paper {
     pub title: String,
     /// Authors and title.
     pub source: String,
-    /// What the paper measured on; empty if there is no paper.
+    /// The machine that the paper measured on; empty if there is no paper.
     pub machine: String,
-    /// In what all rows differ from the paper.
+    /// The differences between all rows and the paper.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The networks of all tables that name none.
@@ -32,7 +32,7 @@ pub struct Paper {
     pub tables: Vec<Table>,
 }
 
-/// A network by the paper's name, as `--net` takes it.
+/// A network with the paper's name for it and its value for `--net`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
@@ -44,26 +44,26 @@ pub struct Network {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// Its number in the paper, and what tells it from others of that number.
+    /// The table's number in the paper, and a suffix if several tables share it.
     pub name: String,
     pub title: String,
-    /// Where the figures are from.
+    /// The source of the figures.
     pub source: String,
     /// Binary logarithms of the sizes of the sets.
     pub sizes: Vec<u32>,
-    /// Those of `--quick`.
+    /// The sizes for `--quick`.
     pub quick: Vec<u32>,
     #[serde(default)]
     pub networks: Vec<Network>,
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Whether each party runs alone, too.
+    /// Whether each party also runs alone.
     #[serde(default)]
     pub one_sided: bool,
-    /// Whether dollars are drawn over prices.
+    /// The drawing of dollars over prices, if there is one.
     pub dollars: Option<Dollars>,
     pub rows: Vec<Row>,
-    /// What the paper measured beside its own protocol, and we have not.
+    /// Other protocols that the paper measured, and that we have not.
     #[serde(default)]
     pub others: Vec<Other>,
 }
@@ -76,7 +76,7 @@ pub struct Dollars {
     pub networks: Vec<String>,
 }
 
-/// What is measured for each size, over each network.
+/// The points measured for each size over each network.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
@@ -85,12 +85,12 @@ pub struct Row {
     pub group: Option<String>,
     /// The paper's threads of a party.
     pub threads: u16,
-    /// With several parties.
+    /// The number of parties in a run of several.
     pub parties: Option<u8>,
     /// Further options of `bench`.
     #[serde(default)]
     pub options: Vec<String>,
-    /// Its own sizes.
+    /// The row's own sizes, if they differ from the table's.
     pub sizes: Option<Vec<u32>>,
     /// The paper's seconds for each network, in the order of the sizes.
     #[serde(default)]
@@ -111,7 +111,7 @@ pub struct Other {
     pub megabytes: Vec<f64>,
 }
 
-/// All papers.
+/// Returns all papers.
 pub fn all() -> Result<Vec<Paper>> {
     let parsed =
         |(name, text)| toml::from_str(text).map_err(|e| Error::bug(format!("tables of {name}: {e}")));
@@ -119,17 +119,17 @@ pub fn all() -> Result<Vec<Paper>> {
 }
 
 impl Table {
-    /// Its networks, or those of the paper.
+    /// Returns the table's own networks, or the paper's.
     pub fn networks<'a>(&'a self, paper: &'a Paper) -> &'a [Network] {
         if self.networks.is_empty() { &paper.networks } else { &self.networks }
     }
 
-    /// The sizes of a row.
+    /// Returns the sizes of a row.
     pub fn sizes<'a>(&'a self, row: &'a Row) -> &'a [u32] {
         row.sizes.as_deref().unwrap_or(&self.sizes)
     }
 
-    /// Whether the size is one of the small ones of a row.
+    /// Returns whether the size is one of the small ones of a row.
     pub fn is_quick(&self, row: &Row, log_n: u32) -> bool {
         match &row.sizes {
             Some(sizes) => sizes.first() == Some(&log_n),
@@ -137,7 +137,7 @@ impl Table {
         }
     }
 
-    /// The paper's seconds and megabytes of a point.
+    /// Returns the paper's seconds and megabytes for a point.
     pub fn figures(&self, row: &Row, log_n: u32, network: &str) -> (Option<f64>, Option<f64>) {
         let at = |list: &[f64]| {
             let i = self.sizes(row).iter().position(|size| *size == log_n)?;
@@ -148,7 +148,7 @@ impl Table {
 }
 
 impl Row {
-    /// What it is, in words.
+    /// Describes the row in words.
     pub fn what(&self) -> String {
         let group = self.group.iter().map(|group| format!(" over {group}"));
         let parties = self.parties.iter().map(|parties| format!(", {parties} parties"));
@@ -162,7 +162,7 @@ impl Row {
         format!("{} by {}{more}", self.op, self.protocol)
     }
 
-    /// Whether two rows differ in threads only.
+    /// Returns whether two rows differ in threads only.
     pub fn is_like(&self, other: &Row) -> bool {
         self.what() == other.what() && self.options == other.options
     }
@@ -199,7 +199,7 @@ mod tests {
                     assert!(seconds.values().all(|list| list.len() == sizes.len()), "{at}");
                     assert!(megabytes.is_empty() || megabytes.len() == sizes.len(), "{at}");
                     assert!(seconds.values().flatten().chain(megabytes).all(|x| *x > 0.0), "{at}");
-                    // A larger set takes longer, so a figure that was mistyped shows.
+                    // A larger set takes longer, so a mistyped figure is noticed.
                     assert!(seconds.values().all(|list| list.is_sorted()) && megabytes.is_sorted(), "{at}");
                 }
             }

@@ -1,4 +1,4 @@
-//! A point of a table: one run of `veilset bench`, and what is expected of it.
+//! A point of a table: one run of `veilset bench`, and its expected duration.
 
 use super::papers::{Network, Row, Table};
 use super::results::{Measured, Results};
@@ -12,7 +12,7 @@ use veilset::planner::{Prices, Setting, Wanted};
 use veilset::protocols::Choice;
 use veilset::speed::Speeds;
 
-/// What is measured.
+/// A point to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct Point<'a> {
     pub table: &'a Table,
@@ -20,12 +20,12 @@ pub struct Point<'a> {
     pub network: &'a Network,
     /// The binary logarithm of the size of each set.
     pub log_n: u32,
-    /// Ours, which may be fewer than the paper's.
+    /// Our threads, which may be fewer than the paper's.
     pub threads: u16,
 }
 
 impl<'p> Point<'p> {
-    /// The arguments of the program.
+    /// Returns the program's arguments.
     pub fn words(&self) -> Vec<String> {
         let Row { op, protocol, group, parties, options, .. } = self.row;
         let mut words: Vec<String> = ["bench", "--op", op, "--protocol", protocol].map(String::from).into();
@@ -45,7 +45,7 @@ impl<'p> Point<'p> {
         words
     }
 
-    /// The point of this size and network that was measured, with the most threads up to the paper's.
+    /// Returns the measured point of this size and network with the most threads, up to the paper's.
     pub fn known(
         table: &'p Table,
         (row, log_n, network): (&'p Row, u32, &'p Network),
@@ -57,7 +57,8 @@ impl<'p> Point<'p> {
         })
     }
 
-    /// What the planner expects it to take. Several parties it expects on a machine each; here they share one.
+    /// Returns the planner's prediction in seconds; `None` for several parties, which it predicts on a machine each, while here
+    /// they share one.
     pub fn predicted(&self, speeds: &Speeds, cores: usize) -> Option<f64> {
         let a = parsed(&self.words()).ok()?;
         if a.parties.is_some() {
@@ -84,7 +85,7 @@ impl<'p> Point<'p> {
     }
 }
 
-/// What these words mean.
+/// Parses these words as arguments of `bench`.
 pub fn parsed(words: &[String]) -> Result<BenchArgs> {
     let words = ["veilset".to_string()].into_iter().chain(words.iter().cloned());
     match Arguments::try_parse_from(words).map(|all| all.command) {

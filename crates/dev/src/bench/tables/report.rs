@@ -1,4 +1,4 @@
-//! The pages: the papers' figures beside ours, in Markdown and in HTML.
+//! The pages: the papers' figures next to ours, in Markdown and in HTML.
 
 use super::Known;
 use super::drawings::{Drawn, predictions};
@@ -13,14 +13,14 @@ use veilset_app::page;
 
 const TITLE: &str = "The papers' tables, measured again";
 
-/// What the pages are made of.
+/// The contents of the pages.
 pub struct Report<'a> {
     pub machine: &'a Machine,
     pub speeds: &'a Speeds,
     pub tables: &'a [Known<'a>],
 }
 
-/// A table as it is shown.
+/// A table in the form in which it is shown.
 struct Shown<'a> {
     known: &'a Known<'a>,
     head: Vec<&'static str>,
@@ -28,7 +28,7 @@ struct Shown<'a> {
     notes: Vec<String>,
 }
 
-/// The columns, by name. Those without a figure are left out.
+/// The columns, by name. Columns without a figure are omitted.
 const COLUMNS: [&str; 17] = [
     "",
     "threads",
@@ -50,7 +50,7 @@ const COLUMNS: [&str; 17] = [
 ];
 
 impl Report<'_> {
-    /// The page as Markdown.
+    /// Returns the page as Markdown.
     pub fn markdown(&self) -> String {
         let mut text = format!("# {TITLE}\n\n");
         for line in self.facts() {
@@ -77,7 +77,7 @@ impl Report<'_> {
         text
     }
 
-    /// The page as HTML, with drawings.
+    /// Returns the page as HTML, with drawings.
     pub fn html(&self) -> String {
         let mut number = 0;
         let mut next = || {
@@ -108,7 +108,7 @@ impl Report<'_> {
         page::page(TITLE, &contents)
     }
 
-    /// The machine, line by line.
+    /// Describes the machine, line by line.
     fn facts(&self) -> Vec<String> {
         let Machine { processor, cores, paths, memory_gb, system } = self.machine;
         let dates =
@@ -146,7 +146,7 @@ impl Report<'_> {
         ]
     }
 
-    /// The tables of which something was measured.
+    /// Returns the tables that have measurements.
     fn shown(&self) -> Vec<Shown<'_>> {
         let measured = self.tables.iter().filter(|(_, _, results)| !results.points.is_empty());
         measured.filter_map(|known| self.table(known)).collect()
@@ -162,7 +162,7 @@ impl Report<'_> {
                     let Some((point, measured)) = Point::known(table, (row, log_n, network), results) else {
                         continue;
                     };
-                    // Of several programs, the one that came last.
+                    // Among several other programs, the last one is shown.
                     let beside =
                         results.points.iter().rfind(|p| p.command == measured.command && p.beside.is_some());
                     let mut differs = self.differs(known, &point);
@@ -182,7 +182,7 @@ impl Report<'_> {
         (!rows.is_empty()).then_some(Shown { known, head, rows, notes })
     }
 
-    /// In what a point differs from the paper's.
+    /// Returns the differences between a point and the paper's.
     fn differs(&self, (paper, table, _): &Known<'_>, Point { row, threads, .. }: &Point<'_>) -> Vec<String> {
         let Machine { processor, cores, .. } = self.machine;
         let mut notes = Vec::new();
@@ -204,7 +204,7 @@ fn title(table: &Table) -> String {
     format!("{} ({})", table.title, table.source)
 }
 
-/// The number of a note, which may be new.
+/// Returns the number of a note, which is added if it is new.
 fn number(notes: &mut Vec<String>, note: &str) -> String {
     let at = notes.iter().position(|known| known == note).unwrap_or_else(|| {
         notes.push(note.into());
@@ -217,12 +217,12 @@ fn notes(notes: &[String]) -> Markup {
     html! { @if !notes.is_empty() { ol.quiet { @for note in notes { li { (marked(note)) } } } } }
 }
 
-/// A text in which what stands between backquotes is code.
+/// Renders a text, with the parts between backquotes as code.
 fn marked(text: &str) -> Markup {
     html! { @for (i, part) in text.split('`').enumerate() { @if i % 2 == 1 { code { (part) } } @else { (part) } } }
 }
 
-/// The cells of [`COLUMNS`].
+/// Returns the cells for [`COLUMNS`].
 fn cells(
     (row, log_n, network): (&Row, u32, &Network),
     measured: &Measured,
@@ -254,7 +254,7 @@ fn cells(
     ]
 }
 
-/// Of receiver and sender, or of the leader and the most of the others.
+/// Returns the CPU seconds of receiver and sender, or of the leader and the largest of the others.
 fn cpu(point: &Measured) -> String {
     let pair = match point.parties() {
         Some(each) => {
@@ -272,7 +272,7 @@ fn alone(point: &Measured) -> String {
     names.into_iter().filter_map(|name| point.least(name)).map(digits).collect::<Vec<_>>().join(", ")
 }
 
-/// Megabytes to the sender and to the receiver, where each party ran alone too.
+/// Returns the megabytes to the sender and to the receiver, where each party also ran alone.
 fn each_way(point: &Measured) -> String {
     let bytes = ["bytes_receiver_to_sender", "bytes_sender_to_receiver"].map(|name| point.least(name));
     match alone(point).is_empty() {
@@ -288,7 +288,7 @@ fn held(point: &Measured) -> Option<f64> {
     }
 }
 
-/// Three digits that count.
+/// Formats a number with three significant digits.
 pub fn digits(number: f64) -> String {
     if number <= 0.0 {
         return "0".into();
@@ -297,7 +297,7 @@ pub fn digits(number: f64) -> String {
     format!("{number:.decimals$}")
 }
 
-/// Text in a cell of Markdown.
+/// Escapes text for a cell of Markdown.
 fn plain(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

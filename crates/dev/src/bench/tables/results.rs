@@ -1,4 +1,4 @@
-//! The file of a table's results. It is written anew, and given its name, with each point that is measured.
+//! The file of a table's results. It is rewritten and renamed into place after each measured point.
 
 use super::machine::Machine;
 use super::papers::{Paper, Table};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 use veilset::error::{Error, Result};
 
-/// The version of the program, which results belong to. A build for tests is slower.
+/// The program's version, to which results belong. A build for tests is slower.
 pub const VERSION: &str = match cfg!(debug_assertions) {
     true => concat!(env!("CARGO_PKG_VERSION"), " (not optimised)"),
     false => env!("CARGO_PKG_VERSION"),
@@ -26,21 +26,21 @@ pub struct Results {
     pub paper: String,
     pub table: String,
     pub source: String,
-    /// Of the program.
+    /// The version of the program.
     version: String,
     pub machine: Machine,
     pub points: Vec<Measured>,
 }
 
-/// A point that was measured, by the command without the program's name.
+/// A measured point, identified by the command without the program's name.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
     pub command: String,
-    /// The second program, if it was that one.
+    /// The name of the other program; `None` for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
-    /// The least of all runs.
+    /// The least seconds of all runs.
     pub seconds: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted_seconds: Option<f64>,
@@ -59,7 +59,7 @@ pub struct Run {
     pub figures: Value,
 }
 
-/// The name of a table's file.
+/// Returns the path of a table's file.
 pub fn file(folder: &Path, paper: &Paper, table: &Table) -> PathBuf {
     folder.join(format!("{}-{}.json", paper.name, table.name))
 }
@@ -77,7 +77,7 @@ impl Results {
         }
     }
 
-    /// What is in the file; nothing yet if there is none.
+    /// Reads the results from the file; empty if it does not exist.
     pub fn load(folder: &Path, paper: &Paper, table: &Table, machine: &Machine) -> Result<Results> {
         let path = file(folder, paper, table);
         let refused = |why: String| {
@@ -116,12 +116,12 @@ impl Results {
         Ok(loaded)
     }
 
-    /// What was measured by a command, by this program or by the one beside it.
+    /// Returns the measurement of a command, with this program or with the other one.
     pub fn find(&self, command: &str, beside: Option<&str>) -> Option<&Measured> {
         self.points.iter().find(|point| point.command == command && point.beside.as_deref() == beside)
     }
 
-    /// Forgets a point.
+    /// Removes a point.
     pub fn forget(&mut self, command: &str, beside: Option<&str>) {
         self.points.retain(|point| point.command != command || point.beside.as_deref() != beside);
     }
@@ -139,7 +139,7 @@ impl Results {
         self.points.push(point);
     }
 
-    /// Writes the file. An earlier one stays as it was if that fails.
+    /// Writes the file. On failure, an earlier file stays unchanged.
     pub fn save(&self, folder: &Path) -> Result<()> {
         let path = folder.join(format!("{}-{}.json", self.paper, self.table));
         let text =
@@ -148,7 +148,7 @@ impl Results {
     }
 }
 
-/// Writes a file that is complete or not there.
+/// Writes a file that appears complete or not at all.
 pub fn write(path: &Path, text: &str) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let written = file_in(folder).and_then(|mut new| {
@@ -159,8 +159,8 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     written.map_err(|e| unwritable(path, &e))
 }
 
-/// Makes the folder and sees that files can be made in it, before anything is measured. While what is returned is there, no
-/// other run can have it: each would write the tables as it knows them.
+/// Creates the folder and checks that files can be created in it, before anything is measured. The returned handle keeps other
+/// runs out of the folder: each would write the tables as it knows them.
 pub fn prepare(folder: &Path) -> Result<File> {
     let made =
         std::fs::create_dir_all(folder).and_then(|()| file_in(folder)).and_then(|_| File::open(folder));
@@ -175,7 +175,7 @@ pub fn prepare(folder: &Path) -> Result<File> {
     }
 }
 
-/// A file without a name yet, with the permissions that other new files have.
+/// Creates a file without a final name, with the permissions of ordinary new files.
 fn file_in(folder: &Path) -> std::io::Result<NamedTempFile> {
     tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)
 }
@@ -188,17 +188,17 @@ fn unwritable(path: &Path, e: &std::io::Error) -> Error {
 }
 
 impl Measured {
-    /// The least of a figure over all runs.
+    /// Returns the least value of a figure over all runs.
     pub fn least(&self, name: &str) -> Option<f64> {
         self.runs.iter().filter_map(|run| run.figures[name].as_f64()).reduce(f64::min)
     }
 
-    /// The figures of the parties of the first run, if there are several.
+    /// Returns the figures of each party in the first run, if there are several parties.
     pub fn parties(&self) -> Option<&Vec<Value>> {
         self.runs.first()?.figures["parties"].as_array()
     }
 
-    /// Megabytes both ways; of several parties, sent and received, those of a party on average.
+    /// Returns the megabytes both ways; with several parties, the average that a party sends and receives.
     pub fn megabytes(&self) -> Option<f64> {
         let sum = |value: &Value, names: [&str; 2]| {
             names.iter().filter_map(|name| value[*name].as_f64()).sum::<f64>()

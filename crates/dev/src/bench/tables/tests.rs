@@ -3,7 +3,7 @@ use clap::Parser;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
-/// The arguments of `bench tables` with these words.
+/// Returns the arguments of `bench tables` with these words.
 fn arguments(words: &str) -> TablesArgs {
     let words = format!("veilset-dev bench tables {words}");
     let crate::args::Command::Bench(a) =
@@ -37,7 +37,7 @@ fn program() -> Vec<Program> {
     vec![Program { path: "veilset".into(), beside: None }]
 }
 
-/// What is planned with these words, if nothing is there.
+/// Returns the commands planned for these words without any results.
 fn planned(words: &str, papers: &[Paper]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let all = load(folder.path(), papers, &machine()).unwrap();
@@ -73,7 +73,7 @@ fn what_is_asked_for_is_planned_and_nothing_else() {
     for paper in &papers {
         assert!(!planned(&format!("--quick --paper {}", paper.name), &papers).is_empty(), "{}", paper.name);
     }
-    // Without a limit, nothing is left out: 1 Mbit/s is there, and with one it is not.
+    // Without a limit, nothing is omitted: 1 Mbit/s is included, and with a limit it is not.
     assert!(all.iter().any(|command| command.contains("--net 1Mbps")));
     assert!(!quick.iter().any(|command| command.contains("--net 1Mbps")));
 }
@@ -124,7 +124,7 @@ fn results_are_kept_by_their_whole_command() {
     );
     again.forget("bench --n 256", None);
     assert!(again.find("bench --n 256", None).is_none() && again.points.len() == 1);
-    // Only the file is there: what it was written to on the way has its name now.
+    // Only the file is left: the temporary file was renamed.
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
@@ -184,7 +184,7 @@ fn a_folder_is_measured_into_by_one_run_at_a_time() {
     results::prepare(folder.path()).unwrap();
 }
 
-/// A program that counts its runs in a file beside it, and prints figures.
+/// Creates a program that counts its runs in a file in the same folder, and prints figures.
 fn counting(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("veilset");
     let figures = run_of(1.5).figures;
@@ -250,7 +250,7 @@ fn the_pages_have_the_papers_figures_beside_ours() {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
     assert!(!text.contains("beside |"));
-    // A second program has its columns.
+    // A second program gets columns of its own.
     let mut tables = tables;
     for (_, _, results) in &mut tables {
         for point in results.points.clone() {
