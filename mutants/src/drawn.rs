@@ -14,12 +14,12 @@ use syn::{BinOp, Expr, ReturnType, Stmt, Type, UnOp};
 pub struct Candidate {
     file: String,
     function: String,
-    /// From 1.
+    /// The line number, from 1.
     line: usize,
     range: Range<usize>,
     after: String,
     statement: bool,
-    /// In words.
+    /// The description of the change.
     change: String,
 }
 
@@ -28,16 +28,16 @@ impl Candidate {
         &self.file
     }
 
-    /// Its change of the source; it is number `switch`.
+    /// Returns the change of the source, as mutant number `switch`.
     pub fn edit(&self, switch: usize) -> Edit {
         let Candidate { file, range, after, statement, .. } = self.clone();
         Edit { file, start: range.start, end: range.end, switch, after, statement, name: self.describe() }
     }
 
-    /// The beginning of the names of its module's tests.
+    /// Returns the common prefix of the names of its module's tests.
     pub fn module(&self) -> String {
         let module = module(&self.file);
-        // The parts of a kernel are tested beside it.
+        // The tests of a kernel's parts are in the kernel's module.
         match (&package(&self.file)[..], module.split_once("::")) {
             ("veilset-kernels", Some((kernel, _))) => format!("{kernel}::"),
             _ => module,
@@ -53,7 +53,7 @@ impl Candidate {
     }
 }
 
-/// All places in files whose path contains one of `patterns`.
+/// Returns all candidates in files whose path contains one of `patterns`.
 pub fn candidates(sources: &Sources, patterns: &[String]) -> Result<Vec<Candidate>> {
     let mut all = Vec::new();
     for (file, text) in sources {
@@ -69,8 +69,8 @@ pub fn candidates(sources: &Sources, patterns: &[String]) -> Result<Vec<Candidat
     Ok(all)
 }
 
-/// `n` of them in an order that depends on `seed` and on what they are. Of those that overlap without one containing
-/// the other, the first.
+/// Draws `n` candidates in an order that depends on `seed` and on the candidates. Among several that overlap without one
+/// containing the other, only the first is drawn.
 pub fn draw(mut all: Vec<Candidate>, n: usize, seed: &str) -> Vec<Candidate> {
     all.sort_by_cached_key(|candidate| {
         let mut hasher = DefaultHasher::new();
@@ -120,7 +120,7 @@ impl Finder<'_> {
         });
     }
 
-    /// Code that runs only in tests, only when it is compiled, or only on other systems.
+    /// Returns whether to skip code that runs only in tests, only at compile time, or only on other systems.
     fn skips(attributes: &[syn::Attribute]) -> bool {
         attributes.iter().any(|attribute| match &attribute.meta {
             syn::Meta::List(list) if list.path.is_ident("cfg") => {
@@ -135,7 +135,7 @@ impl Finder<'_> {
         self.function.push(signature.ident.to_string());
         if signature.constness.is_none() {
             for value in early_values(&signature.output) {
-                // The whole body, which stays as the other branch.
+                // This replaces the whole body, which stays as the other branch.
                 let change = format!("returns {value} at once");
                 if let (Some(first), Some(last)) = (block.stmts.first(), block.stmts.last()) {
                     let range = first.span().byte_range().start..last.span().byte_range().end;
@@ -160,7 +160,7 @@ impl Finder<'_> {
     }
 }
 
-/// Values that a function with this type can return.
+/// Returns values that a function with this type can return.
 fn early_values(output: &ReturnType) -> Vec<String> {
     let ReturnType::Type(_, output) = output else { return vec!["()".into()] };
     let Type::Path(path) = &**output else { return Vec::new() };
@@ -207,7 +207,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         }
     }
 
-    // What the compiler computes cannot be switched.
+    // Code that the compiler evaluates cannot be switched.
     fn visit_item_const(&mut self, _: &'ast syn::ItemConst) {}
     fn visit_item_static(&mut self, _: &'ast syn::ItemStatic) {}
     fn visit_impl_item_const(&mut self, _: &'ast syn::ImplItemConst) {}
@@ -290,7 +290,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 }
 
-/// Enough of a piece of code to know it by.
+/// Shortens a piece of code, but keeps it recognisable.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(70) {
         Some((at, _)) => format!("{}...", &text[..at]),

@@ -1,11 +1,11 @@
-//! Breaks veilset on purpose, one property at a time, and sees which test notices.
+//! Breaks veilset on purpose, one property at a time, and records which test notices.
 //!
-//! A *mutant* is a named change of the source. All of them are put into a scratch copy of the repository as branches on
-//! a run-time switch, so that one build serves all; then each is switched on for the tests that must fail by it.
-//! The wire snapshot is never among these: it is blessed anew at every change of a protocol. The tests leave nothing out
-//! ([`veilset_testing::whole`]), and must pass without a mutant first.
+//! A *mutant* is a named change of the source. All mutants are put into a scratch copy of the repository as branches on a
+//! run-time switch, so that one build serves all; then each is switched on for the tests that it must make fail. The wire
+//! snapshot is never among these tests: it is blessed again at every change of a protocol. The tests leave nothing out
+//! ([`veilset_testing::whole`]), and must first pass without a mutant.
 //!
-//! - The *table* (`mutants/*.toml`) has those that break a security property. Each names the tests that must notice.
+//! - The *table* (`mutants/*.toml`) has mutants that break a security property. Each names the tests that must notice.
 //! - *Drawn* mutants are made from the syntax: an operator replaced, a statement deleted, a function that returns at
 //!   once. Survivors are judged by people, once, in `mutants/judged.toml`.
 
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-/// An error is a sentence for whoever runs this.
+/// The result type of this program; an error is a sentence for its user.
 type Result<T, E = String> = std::result::Result<T, E>;
 
 const HELP: &str = "scripts/mutants [OPTIONS] [NAME...]
@@ -84,7 +84,7 @@ impl Options {
 }
 
 impl Options {
-    /// How the tests are run.
+    /// Returns the settings for running tests.
     fn tier(&self, sources: &patch::Sources) -> run::Tier {
         run::Tier { seed: self.seed.clone(), skipped: run::of_scripts(sources) }
     }
@@ -116,7 +116,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the table. Whether every mutant was noticed.
+/// Runs the table. Returns whether every mutant was noticed.
 fn from_table(options: &Options) -> Result<bool> {
     let start = Instant::now();
     let mut mutants = table::load(&options.root, &options.names)?;
@@ -191,9 +191,8 @@ fn from_table(options: &Options) -> Result<bool> {
     Ok(alive.is_empty())
 }
 
-/// Runs drawn mutants, each with the tests of its module, and those that survive with all unit tests of its crate,
-/// and of those that are built on it.
-/// Whether all survivors were judged before.
+/// Runs drawn mutants, each with the tests of its module, and survivors with all unit tests of their crate and of the crates
+/// built on it. Returns whether all survivors were judged before.
 fn drawn(options: &Options) -> Result<bool> {
     let start = Instant::now();
     let judged = table::judged(&options.root)?;
@@ -208,7 +207,7 @@ fn drawn(options: &Options) -> Result<bool> {
         let copy = patch::write(&options.root, &sources, &edits)?;
         match run::build(&copy, &[], fhe, options.tier(&sources))? {
             Ok(built) => break built,
-            // What does not compile is no mutant.
+            // A change that does not compile is no mutant.
             Err(errors) => {
                 let before = mutants.len();
                 let broken = patch::culprits(&sources, &edits, &errors);
@@ -231,7 +230,7 @@ fn drawn(options: &Options) -> Result<bool> {
         options.seed,
         start.elapsed().as_secs()
     );
-    // What is in one crate may show in what is built on it.
+    // A change in one crate may be noticed in a crate built on it.
     let cases = |mutant: &drawn::Candidate| {
         let module = Case::module(&patch::package(mutant.file()), &mutant.module());
         let whole = patch::noticing(mutant.file()).into_iter().map(|package| Case::module(&package, ""));
@@ -254,7 +253,7 @@ fn drawn(options: &Options) -> Result<bool> {
         }
         (own, all)
     });
-    // Tests that do not end are noticed too, by whoever waits for them.
+    // Tests that do not end count as noticing too, since a person would notice the wait.
     let (mut by_module, mut survived, mut known) = (0, 0, 0);
     for (mutant, (own, all)) in mutants.iter().zip(verdicts) {
         by_module += usize::from(own != run::Verdict::Passed);

@@ -1,4 +1,4 @@
-//! The scratch copy, in which every change is a branch on a switch.
+//! The scratch copy, in which every change is a branch on a run-time switch.
 
 use crate::run::CompileError;
 use crate::{Result, read};
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The Rust files of the repository that may be changed: their path and text.
+/// The Rust files of the repository that may be changed, by path, with their texts.
 pub type Sources = BTreeMap<String, String>;
 
 /// Replaces a piece of text if a switch is on.
@@ -15,10 +15,10 @@ pub struct Edit {
     pub file: String,
     pub start: usize,
     pub end: usize,
-    /// Which mutant this belongs to, from 1.
+    /// The number of the mutant to which the edit belongs, from 1.
     pub switch: usize,
     pub after: String,
-    /// Whether the text is statements, and not an expression.
+    /// Whether the text is statements, rather than an expression.
     pub statement: bool,
     /// The mutant's name.
     pub name: String,
@@ -37,7 +37,7 @@ pub mod mutants {
 }
 "#;
 
-/// The files of the repository that git knows or would know.
+/// Returns the files of the repository that git tracks or would track.
 fn files(root: &Path) -> Result<Vec<String>> {
     let listed = Command::new("git")
         .current_dir(root)
@@ -49,7 +49,7 @@ fn files(root: &Path) -> Result<Vec<String>> {
     Ok(files.map(Into::into).collect())
 }
 
-/// The library code of all crates, except the one that stands below the switches.
+/// Returns the library code of all crates.
 pub fn sources(root: &Path) -> Result<Sources> {
     let files = files(root)?.into_iter();
     let code = files.filter(|file| {
@@ -59,13 +59,13 @@ pub fn sources(root: &Path) -> Result<Sources> {
     code.map(|file| Ok((file.clone(), read(&root.join(&file))?))).collect()
 }
 
-/// The beginning of the names of the tests in a file.
+/// Returns the common prefix of the names of the tests in a file.
 pub fn module(file: &str) -> String {
     let inside = file.split_once("/src/").map_or("", |(_, inside)| inside);
     format!("{}::", inside.trim_end_matches(".rs").trim_end_matches("/mod").replace('/', "::"))
 }
 
-/// The package of a file.
+/// Returns the package of a file.
 pub fn package(file: &str) -> String {
     match file.split('/').nth(1).unwrap_or_default() {
         "veilset" => "veilset".into(),
@@ -73,10 +73,10 @@ pub fn package(file: &str) -> String {
     }
 }
 
-/// Crates whose unit tests notice what breaks in those before them.
+/// Crates in order, so that the unit tests of later ones notice changes in earlier ones.
 const LAYERS: [&str; 3] = ["veilset-kernels", "veilset-core", "veilset"];
 
-/// The packages whose unit tests may notice a change in a file: its own first, then those that are built on it.
+/// Returns the packages whose unit tests may notice a change in a file: its own first, then the packages built on it.
 pub fn noticing(file: &str) -> Vec<String> {
     let own = package(file);
     match LAYERS.iter().position(|layer| *layer == own) {
@@ -85,11 +85,11 @@ pub fn noticing(file: &str) -> Vec<String> {
     }
 }
 
-/// The package that has this unit test, by the test's full path.
+/// Returns the package that has the unit test with this full path.
 pub fn home(test: &str, sources: &Sources) -> Result<String> {
     let top = test.split("::").next().unwrap_or_default();
     let function = format!("fn {}(", test.rsplit("::").next().unwrap_or_default());
-    // As a file, a folder, or a file of tests beside it.
+    // The module is a file, a folder, or a separate file of tests next to it.
     let is_of = |file: &str| {
         let inside = file.split_once("/src/").and_then(|(_, inside)| inside.strip_prefix(top));
         inside.is_some_and(|rest| rest.starts_with(['.', '/', '_']))
@@ -103,7 +103,7 @@ pub fn home(test: &str, sources: &Sources) -> Result<String> {
     }
 }
 
-/// The modules that are built with the feature `fhe` only, as [`module`] names them.
+/// Returns the modules that are built only with the feature `fhe`, as [`module`] names them.
 pub fn of_fhe(sources: &Sources) -> Vec<String> {
     let mut found = Vec::new();
     for (file, text) in sources {
@@ -116,7 +116,7 @@ pub fn of_fhe(sources: &Sources) -> Vec<String> {
     found
 }
 
-/// Refuses changes that overlap: one has to contain the other, or they are in the same place.
+/// Refuses changes that overlap: one must contain the other, or both must be in the same place.
 pub fn check(edits: &[Edit]) -> Result<()> {
     let mut clashes = Vec::new();
     for (i, a) in edits.iter().enumerate() {
@@ -130,7 +130,7 @@ pub fn check(edits: &[Edit]) -> Result<()> {
     if clashes.is_empty() { Ok(()) } else { Err(clashes.join("\n")) }
 }
 
-/// Refuses changes that leave no Rust: a place must be an expression or statements, and so must what comes there.
+/// Refuses changes that are not valid Rust: a place must be an expression or statements, and so must its replacement.
 pub fn parse(sources: &Sources, edits: &[Edit]) -> Result<()> {
     let fits = |file: &str, text: &str, edits: &[Edit]| syn::parse_file(&patched(file, text, edits).text);
     let mut wrong = Vec::new();
@@ -138,7 +138,7 @@ pub fn parse(sources: &Sources, edits: &[Edit]) -> Result<()> {
         if fits(file, text, edits).is_ok() {
             continue;
         }
-        // Which of them it is.
+        // Find out which edits are wrong.
         for edit in edits.iter().filter(|edit| edit.file == *file) {
             if let Err(why) = fits(file, text, std::slice::from_ref(edit)) {
                 wrong.push(format!("{}: {file} is not Rust with it: {why}", edit.name));
@@ -148,26 +148,26 @@ pub fn parse(sources: &Sources, edits: &[Edit]) -> Result<()> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-/// The manifests of the workspace, which stand one folder above the copy.
+/// The manifests of the workspace, which are one folder above the copy.
 const MANIFESTS: [&str; 2] = ["Cargo.toml", "Cargo.lock"];
 
-/// Where the copy is built.
+/// The folders in which the copy is built.
 pub struct Copy {
-    /// The folder of the workspace. In it the crates have other paths than the repository's have in theirs. Otherwise cargo,
-    /// which builds both into one folder, would take the one for the other, and test the repository with mutants.
+    /// The folder of the workspace. Relative to it, the crates have other paths than in the repository. Otherwise cargo, which
+    /// builds both into one folder, would confuse the two, and test the repository with mutants.
     pub workspace: PathBuf,
-    /// Where the repository is built: the dependencies are there.
+    /// The build folder of the repository, which has the dependencies.
     pub build: PathBuf,
 }
 
 impl Copy {
-    /// A file as the repository calls it.
+    /// Returns the repository's path of a file of the copy.
     pub fn file(&self, name: String) -> String {
         name.strip_prefix("tree/").map(Into::into).unwrap_or(name)
     }
 }
 
-/// Writes the copy with its switches. What has not changed keeps its time, so that little is built again.
+/// Writes the copy with its switches. Unchanged files keep their modification time, so that little is rebuilt.
 pub fn write(root: &Path, sources: &Sources, edits: &[Edit]) -> Result<Copy> {
     let workspace = root.join("target/mutants");
     let tree = workspace.join("tree");
@@ -190,7 +190,7 @@ pub fn write(root: &Path, sources: &Sources, edits: &[Edit]) -> Result<Copy> {
     Ok(Copy { workspace, build })
 }
 
-/// The manifest of a workspace whose packages are in the folder `tree`.
+/// Returns the manifest for a workspace whose packages are in the folder `tree`.
 fn moved(manifest: &str) -> Result<String, toml::de::Error> {
     let table: toml::Table = toml::from_str(manifest)?;
     let workspace = table.get("workspace");
@@ -203,7 +203,7 @@ fn moved(manifest: &str) -> Result<String, toml::de::Error> {
     Ok(paths.iter().fold(manifest.into(), renamed))
 }
 
-/// Writes a file, unless it is there.
+/// Writes a file, unless it already has these contents.
 fn place(to: &Path, bytes: &[u8]) -> Result<()> {
     if std::fs::read(to).is_ok_and(|old| old == bytes) {
         return Ok(());
@@ -226,11 +226,11 @@ fn remove_others(folder: &Path, tree: &Path, listed: &BTreeSet<String>) -> Resul
     Ok(())
 }
 
-/// A file with its switches, and where in it each mutant is.
+/// A file with its switches, and the place of each mutant in it.
 #[derive(Default)]
 struct Patched {
     text: String,
-    /// A mutant, and the bytes of the whole branch.
+    /// Mutants, each with the byte range of its whole branch.
     places: Vec<(usize, std::ops::Range<usize>)>,
 }
 
@@ -239,7 +239,7 @@ fn patched(file: &str, text: &str, edits: &[Edit]) -> Patched {
     own.sort_by_key(|edit| (edit.start, std::cmp::Reverse(edit.end)));
     let mut out = Patched::default();
     out.render(text, 0..text.len(), &own, path(file));
-    // Behind everything, so that no place moves.
+    // The switches are appended, so that no place moves.
     if file == "crates/kernels/src/lib.rs" {
         out.text += SWITCHES;
     }
@@ -249,7 +249,7 @@ fn patched(file: &str, text: &str, edits: &[Edit]) -> Patched {
     out
 }
 
-/// How a file names the function that asks for a switch.
+/// Returns the path with which a file names the function that queries a switch.
 fn path(file: &str) -> &'static str {
     if file.starts_with("crates/kernels/") {
         "crate::mutants::on"
@@ -261,7 +261,7 @@ fn path(file: &str) -> &'static str {
 }
 
 impl Patched {
-    /// Writes `text[range]` with `edits`, which lie in it and are sorted, outer ones first.
+    /// Writes `text[range]` with `edits`, which are within the range and sorted, outer ones first.
     fn render(&mut self, text: &str, range: std::ops::Range<usize>, edits: &[&Edit], on: &str) {
         let mut at = range.start;
         let mut rest = edits;
@@ -291,8 +291,8 @@ impl Patched {
     }
 }
 
-/// The mutants that these errors come from: those in the smallest branch around each place or, where there is none
-/// around any of an error's, those between its places, or the nearest one behind them: what a loop's next round misses.
+/// Returns the mutants that cause these errors: the ones in the smallest branch around each place. If no place of an error is
+/// in a branch, the ones between its places, or else the nearest one after them, which the next iteration of a loop may miss.
 pub fn culprits(sources: &Sources, edits: &[Edit], errors: &[CompileError]) -> BTreeSet<usize> {
     let mut patched_files = BTreeMap::new();
     let mut found = BTreeSet::new();
@@ -416,7 +416,7 @@ mod tests {
         let sources = Sources::from([("crates/veilset/src/a.rs".to_string(), text.clone())]);
         let good = edit(place("b);"), place("b);") + 1, 1, "0", false);
         assert_eq!(parse(&sources, std::slice::from_ref(&good)), Ok(()));
-        // Half of an expression, and a brace that is not closed.
+        // The edits are half of an expression, and a brace that is not closed.
         let half = edit(place("a +"), place("a +") + 3, 22, "b +", false);
         let open = edit(place("h();"), place("h();") + 4, 33, "if true {", true);
         let why = parse(&sources, &[good, half, open]).unwrap_err();

@@ -12,26 +12,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A test hangs if it takes this long, and then three times as long as without a mutant. In the table that does not count as
-/// noticing.
+/// The base time for a test, to which three times its duration without a mutant is added; a test that takes longer hangs. In
+/// the table, that does not count as noticing.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What takes this long hangs without a mutant too.
+/// The time after which a test hangs without a mutant, too.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
-/// Address space of a test program, in KiB: several times what any test takes.
+/// The address space of a test program, in KiB: several times what any test uses.
 const MEMORY: u64 = 8 << 20;
-/// What tests other than these notice, is noticed.
+/// The snapshot test, which does not count as noticing.
 const SNAPSHOTS: &str = "wire_bytes_are_those_of_the_snapshot";
 
-/// What came of a test.
+/// The verdict of a test on a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It did not notice.
+    /// The test did not notice.
     Passed,
-    /// It noticed.
+    /// The test noticed.
     Failed,
-    /// It did not end.
+    /// The test did not end.
     Hangs,
-    /// There is no such test.
+    /// The test does not exist.
     Missing,
 }
 
@@ -46,30 +46,30 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The compiler's complaint.
+/// An error of the compiler.
 pub struct CompileError {
     pub rendered: String,
-    /// Files of the copy, and the bytes in them.
+    /// The places of the error: files of the copy, and byte offsets in them.
     pub places: Vec<(String, usize)>,
 }
 
-/// What is run at once: one test, or all whose names begin so.
+/// A unit of running: one test, or all tests with a common prefix.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Case {
     /// A package, or a package and `--test NAME`.
     package: String,
-    /// The test's full name, or the beginning of the names; "" is the whole package.
+    /// The test's full name, or the prefix of the names; "" is the whole package.
     name: String,
     exact: bool,
 }
 
 impl Case {
-    /// One test.
+    /// Selects one test.
     pub fn test(package: &str, name: &str) -> Case {
         Case { package: package.into(), name: name.into(), exact: true }
     }
 
-    /// The tests of a module, except the snapshot.
+    /// Selects the tests of a module, except the snapshot.
     pub fn module(package: &str, module: &str) -> Case {
         Case { package: package.into(), name: module.into(), exact: false }
     }
@@ -85,15 +85,15 @@ impl fmt::Display for Case {
     }
 }
 
-/// How tests are run.
+/// The settings for running tests.
 pub struct Tier {
-    /// What the tests draw by.
+    /// The seed with which tests draw their cases.
     pub seed: String,
-    /// Tests that need what only a script of their own has ([`of_scripts`]).
+    /// The tests that need the setup of a separate script ([`of_scripts`]).
     pub skipped: Vec<String>,
 }
 
-/// The tests that are ignored for another reason than that they take long.
+/// Returns the tests that are ignored for another reason than their duration.
 pub fn of_scripts(sources: &Sources) -> Vec<String> {
     let ignored = sources.values().flat_map(|text| text.split("#[ignore").skip(1));
     let others = ignored.filter(|rest| !rest.starts_with(" = \"nightly"));
@@ -101,15 +101,15 @@ pub fn of_scripts(sources: &Sources) -> Vec<String> {
     others.filter_map(name).collect()
 }
 
-/// The test programs by the packages and targets that the table names.
+/// The test programs, by the packages and targets named in the table.
 pub struct Built {
     programs: BTreeMap<String, Program>,
     tier: Tier,
-    /// How long to wait for each case.
+    /// The time limit for each case.
     patience: BTreeMap<Case, Duration>,
 }
 
-/// What came of a case.
+/// The outcome of a case.
 struct Ran {
     verdict: Verdict,
     /// The tests that failed.
@@ -119,7 +119,7 @@ struct Ran {
 
 struct Program {
     executable: PathBuf,
-    /// Where cargo starts its tests.
+    /// The folder in which cargo starts the tests.
     folder: PathBuf,
 }
 
@@ -152,11 +152,11 @@ struct Span {
     byte_start: usize,
 }
 
-/// Builds the unit tests of all crates, and the other tests that are among `packages`, with the feature `fhe` if `fhe`. The
-/// inner error is the compiler's.
+/// Builds the unit tests of all crates, and the other tests among `packages`, with the feature `fhe` if `fhe` is set. The inner
+/// error comes from the compiler.
 ///
-/// The dependencies are those that the repository's own tests have built: the profile and the selection of packages, and
-/// with it the features, are the same.
+/// The dependencies are shared with the repository's own tests: the profile and the selection of packages, and with it the
+/// features, are the same.
 pub fn build(
     copy: &Copy,
     packages: &[&str],
@@ -169,9 +169,10 @@ pub fn build(
     if fhe {
         command.args(["--features", "veilset/fhe"]);
     }
-    // The programs, which have the names of the repository's, stay apart.
+    // The programs, which have the same names as the repository's, stay separate.
     command.env("CARGO_BUILD_BUILD_DIR", &copy.build).env("CARGO_TARGET_DIR", copy.workspace.join("target"));
-    // Whoever works on the table builds often; a debugger is of no use here. Dependencies are built without it anyway.
+    // The table is built often while it is edited, and a debugger is of no use here. Dependencies are built without debug
+    // information anyway.
     command.env("CARGO_PROFILE_DEV_DEBUG", "0");
     let mut others: Vec<&str> =
         packages.iter().filter_map(|p| p.split_once(" --test ")).map(|(_, t)| t).collect();
@@ -219,7 +220,7 @@ fn package_name(manifest: &Path) -> Result<String> {
 }
 
 impl Built {
-    /// Runs all that is to be run without a mutant first. Refuses if any of it fails: every mutant would be noticed by it.
+    /// Runs all cases without a mutant first. Refuses if any case fails, since it would notice every mutant.
     pub fn baseline(&mut self, jobs: usize, mut cases: Vec<Case>) -> Result<usize> {
         cases.sort();
         cases.dedup();
@@ -234,12 +235,12 @@ impl Built {
         if unsound.is_empty() { Ok(cases.len()) } else { Err(unsound.join("\n")) }
     }
 
-    /// What comes of a case of the baseline with a mutant on.
+    /// Returns the verdict of a case of the baseline with a mutant on.
     pub fn verdict(&self, case: &Case, mutant: usize) -> Verdict {
         self.run(case, mutant, self.patience(case)).verdict
     }
 
-    /// The tests of a case that notice a mutant.
+    /// Returns the tests of a case that notice a mutant.
     pub fn survey(&self, case: &Case, mutant: usize) -> Result<Vec<String>> {
         let ran = self.run(case, mutant, self.patience(case));
         if ran.verdict == Verdict::Hangs { Err(format!("{case} hangs")) } else { Ok(ran.failed) }
@@ -249,7 +250,7 @@ impl Built {
         self.patience.get(case).copied().unwrap_or(LONGEST)
     }
 
-    /// Runs a case with a mutant on, or with 0: none.
+    /// Runs a case with a mutant on; 0 is none.
     fn run(&self, case: &Case, mutant: usize, most: Duration) -> Ran {
         let start = Instant::now();
         let (verdict, text) = match self.output(case, mutant, most) {
@@ -263,10 +264,10 @@ impl Built {
         Ran { verdict, failed: failed.map(Into::into).collect(), took: start.elapsed() }
     }
 
-    /// Whether the tests passed, and what they printed; nothing if they took too long.
+    /// Returns whether the tests passed, and their output; `None` if they took too long.
     fn output(&self, case: &Case, mutant: usize, most: Duration) -> Option<(bool, String)> {
         let Some(program) = self.programs.get(&case.package) else { return Some((false, String::new())) };
-        // A mutant may take all the memory there is.
+        // A mutant may use all memory.
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"")]);
         command.arg(&program.executable).args([&case.name, "--include-ignored"]);
@@ -308,7 +309,7 @@ impl Built {
         }
     }
 
-    /// `work` of each element, some at a time; the results in their order.
+    /// Applies `work` to each element, some at a time. Returns the results in order.
     pub fn in_parallel<T: Sync, R: Send>(
         &self,
         jobs: usize,

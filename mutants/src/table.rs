@@ -1,4 +1,4 @@
-//! The table of mutants: named changes, each with what it breaks and the tests that must notice.
+//! The table of mutants: named changes, each with the broken property and the tests that must notice.
 
 use crate::patch::{Edit, Sources, home, module, noticing};
 use crate::run::Case;
@@ -15,17 +15,18 @@ struct Table {
     mutant: Vec<Mutant>,
 }
 
-/// A change that breaks a property. With one place it stands in the mutant itself, with several in `edit`.
+/// A change that breaks a property. A single place is in the mutant itself, several are in `edit`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mutant {
-    /// In small letters with hyphens; unique.
+    /// The mutant's unique name, in small letters with hyphens.
     pub name: String,
-    /// What is lost.
+    /// The property that is lost.
     pub property: String,
     /// The tests that must fail, by their full paths.
     pub tests: Vec<String>,
-    /// Where these are: a package, or a package and `--test NAME`. Without it, the package whose unit tests have them.
+    /// The location of the tests: a package, or a package and `--test NAME`. Without it, the package whose unit tests have
+    /// them.
     pub package: Option<String>,
     file: Option<String>,
     context: Option<String>,
@@ -40,23 +41,23 @@ pub struct Mutant {
 #[serde(deny_unknown_fields)]
 struct Place {
     file: String,
-    /// Occurs once in the file, and has `before` once; without it, `before` occurs once in the file.
+    /// A text that occurs once in the file and contains `before` once; without it, `before` occurs once in the file.
     context: Option<String>,
     before: String,
     after: String,
 }
 
-/// A drawn mutant that no test notices, and why it may live.
+/// A drawn mutant that no test notices, and the reason why it may stay.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Judged {
     pub file: String,
-    /// What encloses it.
+    /// The function that encloses the change.
     pub function: String,
     /// The change, as the survivor was printed.
     pub change: String,
-    /// Why it may live.
-    #[allow(dead_code)] // for whoever reads the file; it has to be there
+    /// The reason why the mutant may stay.
+    #[allow(dead_code)] // documents the judgement; the file must have it
     reason: String,
 }
 
@@ -69,10 +70,10 @@ struct Judgements {
 
 /// The file of judged survivors.
 const JUDGED: &str = "judged.toml";
-/// Files that are not part of the table. Of those mutants that were removed a test of the program knows.
+/// Files that are not part of the table. A test of the program reads the file of removed mutants.
 const OTHERS: [&str; 3] = [JUDGED, "removed.toml", "Cargo.toml"];
 
-/// All mutants of the table, or those named.
+/// Loads all mutants of the table, and refuses duplicate names.
 fn load_all(root: &Path) -> Result<Vec<Mutant>> {
     let folder = root.join("mutants");
     let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -93,7 +94,7 @@ fn load_all(root: &Path) -> Result<Vec<Mutant>> {
     }
 }
 
-/// The mutants with these names, or all if there are none.
+/// Loads the mutants with these names, or all if no names are given.
 pub fn load(root: &Path, names: &[String]) -> Result<Vec<Mutant>> {
     let mut mutants = load_all(root)?;
     let is = |mutant: &Mutant, name: &String| match name.strip_suffix('*') {
@@ -113,7 +114,7 @@ pub fn load(root: &Path, names: &[String]) -> Result<Vec<Mutant>> {
     Ok(mutants)
 }
 
-/// `n` of the mutants, in their order, by a seed.
+/// Draws `n` of the mutants by a seed. Returns them in their order.
 pub fn sample(mut mutants: Vec<Mutant>, n: usize, seed: &str) -> Vec<Mutant> {
     let by_seed = |name: &str| {
         let mut hasher = DefaultHasher::new();
@@ -128,7 +129,7 @@ pub fn sample(mut mutants: Vec<Mutant>, n: usize, seed: &str) -> Vec<Mutant> {
     mutants
 }
 
-/// The drawn mutants that were judged.
+/// Loads the drawn mutants that were judged.
 pub fn judged(root: &Path) -> Result<Vec<Judged>> {
     let path = root.join("mutants").join(JUDGED);
     if !path.exists() {
@@ -139,14 +140,14 @@ pub fn judged(root: &Path) -> Result<Vec<Judged>> {
 }
 
 impl Mutant {
-    /// Whether it needs the feature `fhe`, whose modules these are.
+    /// Returns whether it needs the feature `fhe`, whose modules are given.
     pub fn is_of(&self, fhe: &[String]) -> bool {
         let files = self.file.iter().chain(self.edit.iter().map(|place| &place.file));
         let modules = files.map(|file| module(file)).chain(self.tests.iter().cloned());
         modules.into_iter().any(|module| fhe.iter().any(|of| module.starts_with(of)))
     }
 
-    /// Its tests, each in the package that has it.
+    /// Returns its tests, each in the package that has it.
     pub fn cases(&self, sources: &Sources) -> Result<Vec<Case>> {
         let case = |test: &String| match &self.package {
             Some(package) => Ok(Case::test(package, test)),
@@ -155,7 +156,7 @@ impl Mutant {
         self.tests.iter().map(case).collect::<Result<_>>().map_err(|why| format!("{}: {why}", self.name))
     }
 
-    /// All tests that may notice it.
+    /// Returns all tests that may notice it.
     pub fn wide(&self) -> Vec<Case> {
         let files = self.file.iter().chain(self.edit.iter().map(|place| &place.file));
         let packages: BTreeSet<String> = match &self.package {
@@ -165,7 +166,7 @@ impl Mutant {
         packages.iter().map(|package| Case::module(package, "")).collect()
     }
 
-    /// Its places in the sources; it is number `switch`.
+    /// Returns its places in the sources, as mutant number `switch`.
     pub fn edits(&self, switch: usize, sources: &Sources) -> Result<Vec<Edit>> {
         let name = &self.name;
         let own = match (&self.file, &self.before, &self.after) {

@@ -1,4 +1,4 @@
-//! Errors of the library as Python exceptions, with what they know.
+//! Errors of the library as Python exceptions, with their fields.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -6,8 +6,8 @@ use veilset::error::{Error, Place, Reason};
 use veilset::spelling::{Named, spell};
 use veilset_app::exit_code;
 
-/// A text of the library or the program with settings as Python spells them, `max_row` and `modulus=128`, and functions in place
-/// of commands.
+/// Returns a text of the library or the program with settings as Python spells them, `max_row` and `modulus=128`, and functions
+/// in place of commands.
 #[pyfunction]
 pub(crate) fn as_python(text: &str) -> String {
     spell(text, |named| match named {
@@ -17,21 +17,21 @@ pub(crate) fn as_python(text: &str) -> String {
     })
 }
 
-/// The help of an option, which is all the program's own, with options and commands as Python has them.
+/// Returns the help of an option, all of which is the program's own text, with options and commands as Python has them.
 pub(crate) fn help_in_python(text: &str) -> String {
     let parts = text.split('`').enumerate();
     let parts = parts.map(|(i, part)| if i % 2 == 0 { without_hyphens(part) } else { without_command(part) });
     parts.collect::<Vec<_>>().join("`")
 }
 
-/// A command of the program as what Python has for it. Whoever has the package need not have the program.
+/// Returns the Python equivalent of a command, since users of the package may lack the program.
 fn without_command(typed: &str) -> String {
     let Some(words) = typed.strip_prefix("veilset ") else { return typed.into() };
     let text =
         |word: &str| if word.chars().any(char::is_lowercase) { format!("{word:?}") } else { word.into() };
     match words.split(' ').collect::<Vec<_>>()[..] {
         ["identity", "new"] => "veilset.Identity.new()".into(),
-        // Messages say that it prints.
+        // Messages say that the command prints.
         ["identity", "show"] => "print(veilset.Identity.load().fingerprint)".into(),
         ["peer", "add"] => "veilset.PeerBook().add(NAME, FINGERPRINT, ADDRESS)".into(),
         ["peer", "add", name, fingerprint] => {
@@ -41,7 +41,7 @@ fn without_command(typed: &str) -> String {
         ["peer", "list"] => "veilset.PeerBook().peers()".into(),
         ["help"] => "print(veilset.guide())".into(),
         ["help", page] => format!("print(veilset.guide({}))", text(page)),
-        // Messages say that it prints.
+        // Messages say that the command prints.
         ["--version"] => "print(veilset.__version__)".into(),
         ["calibrate"] => "veilset calibrate` of the program `veilset".into(),
         [ref command @ .., "--help"] => format!("help(veilset.{})", command.join(".")),
@@ -49,16 +49,16 @@ fn without_command(typed: &str) -> String {
     }
 }
 
-/// The name of an option as it is typed in Python.
+/// Returns the name of an option as typed in Python.
 pub(crate) fn as_name(option: &str) -> String {
     match option {
-        // A word of the language.
+        // This is a Python keyword.
         "for" => "for_".into(),
         _ => option.replace('-', "_"),
     }
 }
 
-/// A text with `--max-row` as `max_row`.
+/// Returns a text with `max_row` in place of `--max-row`.
 fn without_hyphens(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -79,8 +79,8 @@ fn without_hyphens(text: &str) -> String {
     out + rest
 }
 
-/// The exception for an error: of the class for its kind, with its fields. `about` says which of several parties it is
-/// about.
+/// Returns the exception for an error: its class is given by the kind of error, and its attributes by the error's fields.
+/// `about` names the parties among several that it is about.
 pub(crate) fn exception(py: Python<'_>, error: &Error, about: &[String]) -> PyErr {
     let raise = || -> PyResult<PyErr> {
         let fields = PyDict::new(py);
@@ -122,8 +122,8 @@ pub(crate) fn exception(py: Python<'_>, error: &Error, about: &[String]) -> PyEr
     raise().unwrap_or_else(|failed| failed)
 }
 
-/// What is said of something that was raised: all of an error of ours, and of others the kind, because what they say may name
-/// a cell.
+/// Returns the text to show for a raised exception: all of it for one of our errors, otherwise only the kind, because the
+/// message may name a cell.
 pub(crate) fn told(raised: &PyErr) -> String {
     Python::attach(|py| {
         let told = || py.import("veilset._errors")?.getattr("told")?.call1((raised.value(py),))?.extract();

@@ -14,25 +14,25 @@ use pyo3::types::{PyBytes, PyCapsule};
 use veilset::error::Error;
 use veilset::table::Batches;
 
-/// The batches that an object with `__arrow_c_stream__` gives.
+/// Returns the batches of an object with `__arrow_c_stream__`.
 pub(crate) fn batches(of: &Bound<'_, PyAny>) -> PyResult<Stream> {
     let given = of.call_method0("__arrow_c_stream__").map_err(|e| unhanded(of.py(), e))?;
     let capsule = given.cast_into::<PyCapsule>()?;
     taken(&capsule)
 }
 
-/// The error for an object that does not hand its data over: a query is carried out only then. What was raised may name a
-/// cell, so it is neither told nor kept as the cause.
+/// Returns the error for an object that does not hand its data over, for instance because its query is carried out only then.
+/// The raised exception may name a cell, so it is neither shown nor kept as the cause.
 fn unhanded(py: Python<'_>, raised: PyErr) -> PyErr {
     if !raised.is_instance_of::<PyException>(py) {
-        // An interrupt.
+        // An interrupt is raised again.
         return raised;
     }
     let kind = raised.get_type(py).name().map(|name| name.to_string()).unwrap_or_default();
     exception(py, &Error::input("the frame", unhad("the rows", &kind), NEXT), &[])
 }
 
-/// What to say of rows that could not be had, by the kind of the error if that is known.
+/// Describes rows that could not be obtained, with the kind of the error if it is known.
 pub(crate) fn unhad(what: &str, kind: &str) -> String {
     match kind {
         "" => format!("{what} could not be had"),
@@ -40,14 +40,14 @@ pub(crate) fn unhad(what: &str, kind: &str) -> String {
     }
 }
 
-/// What the package itself says of a reader, which names no cell.
+/// Messages of the package itself about a reader, which name no cell.
 const OURS: [&str; 2] = [
     "a batch has another schema than the first",
     "the reader has no rows: it was read before, for instance by a check. If there are none, give a table",
 ];
 
-/// What may be shown of what Arrow's stream interface says of an error: the kind at its beginning, such as "Conversion Error" and
-/// "ValueError", or what the package says. The rest may name a cell.
+/// Returns the part of an Arrow stream's error message that may be shown: the kind at its beginning, such as "Conversion Error"
+/// and "ValueError", or a message of the package. The rest may name a cell.
 pub(crate) fn known_in(told: &str) -> &str {
     if let Some(ours) = OURS.into_iter().find(|ours| told.contains(ours)) {
         return ours;
@@ -60,7 +60,7 @@ pub(crate) fn known_in(told: &str) -> &str {
         if is_kind {
             return kind;
         }
-        // The stream interface, and some that give a stream, put words of their own in front.
+        // The stream interface, and some producers, put a prefix of their own in front.
         if !matches!(
             kind,
             "C Data interface error" | "External error" | "Invalid" | "External" | "Unknown error"
@@ -78,7 +78,7 @@ pub(crate) fn known_in(told: &str) -> &str {
 pub(crate) struct Frame {
     /// `None` if there is no table.
     schema: Option<SchemaRef>,
-    /// None is empty.
+    /// Batches of the table; none of them is empty.
     batches: Vec<RecordBatch>,
 }
 
@@ -115,7 +115,7 @@ impl Frame {
         other.cast::<Frame>().is_ok_and(|other| self.is(other.get()))
     }
 
-    /// It cannot be changed, so it is its own copy.
+    /// A frame cannot be changed, so it is its own copy.
     fn __copy__(this: Py<Frame>) -> Py<Frame> {
         this
     }
@@ -124,7 +124,7 @@ impl Frame {
         this
     }
 
-    /// As the bytes of an Arrow stream.
+    /// Pickles the table as the bytes of an Arrow stream.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let make = py.import("veilset._native")?.getattr("frame_of")?;
         let bytes = py.detach(|| self.packed()).map_err(unpacked)?;
@@ -138,7 +138,7 @@ impl Frame {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface lets a producer ignore what it cannot give without a conversion.
+        // The interface lets a producer ignore a requested schema that would need a conversion.
         drop(requested_schema);
         let Some(schema) = &self.schema else { return Err(PyTypeError::new_err("there is no table")) };
         let batches: Vec<_> = self.batches.iter().cloned().map(Ok).collect();
@@ -148,7 +148,7 @@ impl Frame {
 }
 
 impl Frame {
-    /// Whether both have the same columns and rows, in whatever batches.
+    /// Returns whether both have the same columns and rows, regardless of how the rows are split into batches.
     fn is(&self, other: &Frame) -> bool {
         if self.schema != other.schema || self.__len__() != other.__len__() {
             return false;
@@ -170,7 +170,7 @@ impl Frame {
         })
     }
 
-    /// As the bytes of an Arrow stream; none if there is no table.
+    /// Returns the bytes of an Arrow stream; empty if there is no table.
     fn packed(&self) -> Result<Vec<u8>, ArrowError> {
         let Some(schema) = &self.schema else { return Ok(Vec::new()) };
         let mut stream = StreamWriter::try_new(Vec::new(), schema)?;
@@ -179,7 +179,7 @@ impl Frame {
     }
 }
 
-/// Makes a table of what was pickled.
+/// Restores a pickled table.
 #[pyfunction]
 pub(crate) fn frame_of(py: Python<'_>, bytes: &[u8]) -> PyResult<Frame> {
     let read = || -> Result<Frame, ArrowError> {

@@ -1,5 +1,5 @@
-//! The native part of the Python package `veilset`: a run on a thread of its own, which Python waits for, stops and asks
-//! about. What a run is stands in the library, and what its options mean in the program's crate.
+//! The native part of the Python package `veilset`: a run on its own thread, which Python waits for, stops and queries. The
+//! library defines the runs, and `veilset-app` the meaning of their options.
 
 mod errors;
 mod frame;

@@ -1,4 +1,4 @@
-//! What a run's thread and Python share: what is going on, what there is to say, and the wish to stop.
+//! The state that a run's thread and Python share: progress, messages, and the request to stop.
 
 use crate::errors::as_python;
 use std::collections::VecDeque;
@@ -10,12 +10,12 @@ use veilset::course::{Course, Left};
 use veilset::party::Phase;
 use veilset_app::front::Front;
 
-/// How long a run that was asked to stop may take: alone, when it ends at its next step; and
+/// The time that a stopped run may take alone, when it ends at its next step.
 const ALONE: Duration = Duration::from_secs(1);
-/// with others, who must be told.
+/// The time that a stopped run may take with others, who must be notified.
 const WITH_OTHERS: Duration = Duration::from_secs(10);
 
-/// The link between both; `T` is the outcome. A clone is the same.
+/// The link between a run's thread and Python; `T` is the outcome. Clones share the state.
 pub(crate) struct Link<T>(Arc<Shared<T>>);
 
 struct Shared<T> {
@@ -25,32 +25,32 @@ struct Shared<T> {
 }
 
 struct State<T> {
-    /// What stops the run with the others, while there is one.
+    /// The canceller of the run with the others, during that run.
     run: Option<Canceller>,
     /// Whether a frame is being read, which then must not be closed.
     reading: bool,
-    /// What there is to say: the kind and the text.
+    /// The pending messages: the kind and the text of each.
     said: VecDeque<(&'static str, String)>,
     doing: Doing,
-    /// When the run began, the bytes that have moved, and what is left of it.
+    /// The start of the run, the bytes transferred so far, and the estimator of its remaining time.
     left: Option<(Instant, u64, Left)>,
     over: bool,
     outcome: Option<T>,
 }
 
-/// What is going on.
+/// The current progress.
 #[derive(Clone, Default)]
 pub(crate) struct Doing {
     pub(crate) what: String,
     /// The number of the stage of the run, from 1; 0 before the run.
     pub(crate) stage: usize,
-    /// The number of stages; 0 if it is not known.
+    /// The number of stages; 0 if unknown.
     pub(crate) stages: usize,
     pub(crate) done: u64,
-    /// 0 if it is not known.
+    /// The total amount in `unit`; 0 if unknown.
     pub(crate) total: u64,
     pub(crate) unit: &'static str,
-    /// Seconds that are left of the run, if that can be told.
+    /// The remaining seconds of the run, if they can be estimated.
     pub(crate) left: Option<f64>,
 }
 
@@ -75,19 +75,19 @@ impl<T> Link<T> {
         Link(Arc::new(Shared { stopped: Arc::default(), state: Mutex::new(state), ended: Condvar::new() }))
     }
 
-    /// Nothing is done while this is held that takes time, or needs Python.
+    /// Locks the state. Code that holds the lock must neither block nor need Python.
     fn now(&self) -> MutexGuard<'_, State<T>> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the run to stop. Others are told.
+    /// Asks the run to stop, and notifies the other parties.
     pub(crate) fn cancel(&self) {
         self.0.stopped.store(true, Ordering::SeqCst);
         let run = self.now().run.clone();
         run.iter().for_each(Canceller::cancel);
     }
 
-    /// How long to wait for a run that was asked to stop.
+    /// Returns how long to wait for a run that was asked to stop.
     pub(crate) fn patience(&self) -> Duration {
         match *self.now() {
             State { reading: true, .. } => Duration::MAX,
@@ -96,35 +96,35 @@ impl<T> Link<T> {
         }
     }
 
-    /// Whether it is to stop.
+    /// Returns whether the run is to stop.
     pub(crate) fn is_stopped(&self) -> bool {
         self.0.stopped.load(Ordering::SeqCst)
     }
 
-    /// Marks the time in which a frame is read.
+    /// Marks whether a frame is being read.
     pub(crate) fn reading(&self, reading: bool) {
         self.now().reading = reading;
     }
 
-    /// It is over.
+    /// Ends the run with this outcome.
     pub(crate) fn end(&self, outcome: T) {
         let mut state = self.now();
         (state.run, state.over, state.outcome) = (None, true, Some(outcome));
         self.0.ended.notify_all();
     }
 
-    /// Waits for the end. Returns whether it is over.
+    /// Waits for the end, for `at_most` at the longest. Returns whether the run is over.
     pub(crate) fn wait(&self, at_most: Duration) -> bool {
         let waited = self.0.ended.wait_timeout_while(self.now(), at_most, |state| !state.over);
         waited.unwrap_or_else(PoisonError::into_inner).0.over
     }
 
-    /// The outcome, once; `None` before the end and after it was taken.
+    /// Takes the outcome; `None` before the end, and after it was taken.
     pub(crate) fn outcome(&self) -> Option<T> {
         self.now().outcome.take()
     }
 
-    /// What was said since the last call.
+    /// Returns the messages since the last call.
     pub(crate) fn said(&self) -> Vec<(&'static str, String)> {
         self.now().said.drain(..).collect()
     }
@@ -173,7 +173,7 @@ impl<T: Send + 'static> Front for Link<T> {
 
     fn begins(&self, canceller: Canceller) {
         self.now().run = Some(canceller.clone());
-        // Who asked for it before found no run.
+        // An earlier request to stop found no run to cancel.
         if self.0.stopped.load(Ordering::SeqCst) {
             canceller.cancel();
         }

@@ -1,4 +1,4 @@
-//! Who we are, and whom we know.
+//! Our identity, and the peers in the address book.
 
 use crate::errors::{as_python, exception};
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use veilset::error::Error;
 use veilset::net::Identity;
 use veilset_app::book::{self, Book, NewPeer, Peer};
 
-/// The path and the fingerprint of an identity, and a warning of its file; the default one if no path is given.
+/// Returns the path and the fingerprint of an identity, and a warning about its file; the default identity if no path is given.
 #[pyfunction]
 pub(crate) fn identity(py: Python<'_>, path: Option<PathBuf>) -> PyResult<(PathBuf, String, Option<String>)> {
     let load = || {
@@ -18,7 +18,7 @@ pub(crate) fn identity(py: Python<'_>, path: Option<PathBuf>) -> PyResult<(PathB
     load().map_err(|e: Error| exception(py, &e, &[]))
 }
 
-/// Makes an identity; returns its path and its fingerprint.
+/// Creates an identity. Returns its path and its fingerprint.
 #[pyfunction]
 pub(crate) fn new_identity(py: Python<'_>, path: Option<PathBuf>) -> PyResult<(PathBuf, String)> {
     let make = || {
@@ -30,10 +30,10 @@ pub(crate) fn new_identity(py: Python<'_>, path: Option<PathBuf>) -> PyResult<(P
     make().map_err(|e: Error| exception(py, &e, &[]))
 }
 
-/// A name, a fingerprint and an address.
+/// A peer's name, fingerprint and address.
 type Entry = (String, String, Option<String>);
 
-/// The peers in the address book, and warnings of its file.
+/// Returns the peers in the address book, and warnings about its file.
 #[pyfunction]
 pub(crate) fn peers(py: Python<'_>, book: Option<PathBuf>) -> PyResult<(Vec<Entry>, Vec<String>)> {
     let mut warnings = Vec::new();
@@ -46,8 +46,8 @@ fn in_python(warnings: &[String]) -> Vec<String> {
     warnings.iter().map(|warning| as_python(warning)).collect()
 }
 
-/// Gives a peer a name in the address book: its name, fingerprint and address. `identity` is ours, whose fingerprint is
-/// refused. Returns warnings of files.
+/// Adds a peer to the address book: its name, fingerprint and address. `identity` is our identity file, whose fingerprint is
+/// refused. Returns warnings about files.
 #[pyfunction]
 pub(crate) fn add_peer(
     py: Python<'_>,
@@ -63,7 +63,7 @@ pub(crate) fn add_peer(
     Ok(in_python(&warnings))
 }
 
-/// Removes a peer from the address book. Returns warnings of its file.
+/// Removes a peer from the address book. Returns warnings about its file.
 #[pyfunction]
 pub(crate) fn remove_peer(py: Python<'_>, name: &str, book: Option<PathBuf>) -> PyResult<Vec<String>> {
     let mut warnings = Vec::new();

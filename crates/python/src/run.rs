@@ -1,4 +1,4 @@
-//! A party's run, or something that it makes in advance, on a thread of its own.
+//! A party's run, or work in advance, on its own thread.
 
 use crate::errors::{as_name, as_python, exception, help_in_python};
 use crate::frame::{Frame, batches, known_in, unhad};
@@ -37,14 +37,14 @@ use veilset_app::{About, check_text, cipher_name};
 pub(crate) struct Run {
     link: Link<Ended>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// A copy of the process, made by `fork`, has this, but not the thread.
+    /// The process that started the thread. A copy made by `fork` has this value, but not the thread.
     process: u32,
 }
 
-/// What there is in the end, or what went wrong.
+/// The outcome of a run, or its failure.
 pub(crate) type Ended = std::result::Result<Done, Box<Failed>>;
 
-/// What went wrong, and which of several parties that is about.
+/// An error, and which of several parties it is about.
 pub(crate) struct Failed {
     error: Error,
     about: Vec<String>,
@@ -56,7 +56,7 @@ pub(crate) enum Done {
     Made(Made),
 }
 
-/// A completed run. What was written to a file is not here.
+/// A completed run, without any result that was written to a file.
 pub(crate) struct Ran {
     report: String,
     text: String,
@@ -66,7 +66,7 @@ pub(crate) struct Ran {
     leftover: Option<folder::Leftover>,
 }
 
-/// What was agreed, and what it would cost.
+/// The agreement of a check, and the cost of the run.
 pub(crate) struct Agreement {
     checked: Checked,
     estimate: Estimate,
@@ -74,7 +74,7 @@ pub(crate) struct Agreement {
 }
 
 impl Agreement {
-    /// As items of a dictionary.
+    /// Adds the agreement to a dictionary.
     fn describe(&self, to: &Bound<'_, PyDict>) -> PyResult<()> {
         let Checked { proposal, their_milliseconds, .. } = &self.checked;
         let Proposal { hello, choice, why, ours, parties, .. } = proposal;
@@ -85,7 +85,7 @@ impl Agreement {
         });
         let terms = PyDict::new(to.py());
         proposal.terms().into_iter().try_for_each(|term| terms.set_item(term.key, term.value))?;
-        // In a run of several, the slowest of the others.
+        // In a run of several parties, the slowest of the others.
         let theirs = their_milliseconds.iter().max().map_or(0.0, |theirs| *theirs as f64 / 1000.0);
         let rests: Vec<_> = choice.rests_on(hello.operation).into_iter().map(|one| one.name()).collect();
         to.set_item("text", &self.text)?;
@@ -109,26 +109,26 @@ impl Agreement {
     }
 }
 
-/// What a complete job leaves. It is deleted when Python has the result.
+/// The files that a complete job leaves, which are deleted once Python has the result.
 #[pyclass(module = "veilset._native")]
 pub(crate) struct Leftover(Option<folder::Leftover>);
 
 #[pymethods]
 impl Leftover {
-    /// Deletes it. Returns what is left, because the job did not make it.
+    /// Deletes the files. Returns a message if anything is left, such as files that the job did not make.
     fn delete(&mut self, py: Python<'_>) -> PyResult<Option<String>> {
         let deleted = self.0.take().map_or(Ok(None), folder::Leftover::delete);
         deleted.map_err(|e| exception(py, &e, &[]))
     }
 }
 
-/// What went wrong on our side.
+/// Returns a failure on our side.
 pub(crate) fn alone(error: Error) -> Box<Failed> {
     Box::new(Failed { error, about: Vec::new() })
 }
 
 impl Drop for Run {
-    /// A run that nobody waits for any more ends.
+    /// Stops a run for which Python no longer waits.
     fn drop(&mut self) {
         if self.is_ours() {
             self.link.cancel();
@@ -146,14 +146,14 @@ impl Run {
         }
     }
 
-    /// Starts `work` on a thread of its own. `reads` tells whether it reads a frame first.
+    /// Starts `work` on its own thread. `reads` tells whether it reads a frame first.
     fn start(reads: bool, work: impl FnOnce(&Link<Ended>) -> Ended + Send + 'static) -> PyResult<Run> {
         let link = Link::new();
         link.reading(reads);
         Run::over(link, work)
     }
 
-    /// Starts `work` on a thread of its own, over this link.
+    /// Starts `work` on its own thread, over this link.
     pub(crate) fn over(
         link: Link<Ended>,
         work: impl FnOnce(&Link<Ended>) -> Ended + Send + 'static,
@@ -170,8 +170,8 @@ impl Run {
 
 #[pymethods]
 impl Run {
-    /// Starts a run, or its check. `options` are those of the operation; `frame` gives its table, if that is no file. A
-    /// result that goes to no file is returned as a frame.
+    /// Starts a run, or its check, with the options of the operation. `frame` is its table if there is no input file. A result
+    /// without an output file is returned as a frame.
     #[new]
     #[pyo3(signature = (operation, options, frame = None, *, check = false))]
     fn new(
@@ -191,7 +191,7 @@ impl Run {
         })
     }
 
-    /// Starts to make something in advance: `prepare`, or a command of `filter`.
+    /// Starts work in advance: `prepare`, or a command of `filter`.
     #[staticmethod]
     #[pyo3(signature = (command, options, frame = None))]
     fn make(
@@ -208,8 +208,8 @@ impl Run {
         })
     }
 
-    /// Starts the run of those who agree, for a table that lies with workers: `whole` says what is known of it, and `crew` is who
-    /// has it.
+    /// Starts the run of the side that agrees, for a table spread over workers: `whole` has the known facts about the table,
+    /// and `crew` has the table.
     #[staticmethod]
     fn spread(
         py: Python<'_>,
@@ -221,43 +221,43 @@ impl Run {
         agree(py, (operation, options), whole, crew)
     }
 
-    /// Waits for the end, at most so many seconds. Returns whether it is over.
+    /// Waits for the end, for at most this number of seconds. Returns whether the run is over.
     fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
         self.check_process()?;
         let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         Ok(py.detach(|| self.link.wait(patience)))
     }
 
-    /// Asks the run to stop. Others are told.
+    /// Asks the run to stop, and notifies the other parties.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         self.check_process()?;
         py.detach(|| self.link.cancel());
         Ok(())
     }
 
-    /// How many seconds to wait for a run that was asked to stop. After that it ends by itself, at its next step.
+    /// Returns the number of seconds to wait for a run that was asked to stop. After that, it ends by itself at its next step.
     fn patience(&self) -> f64 {
         self.link.patience().as_secs_f64()
     }
 
-    /// Whether it goes on in this process, and not in one of which this is a copy.
+    /// Returns whether the run belongs to this process, rather than to one of which this is a copy.
     fn is_ours(&self) -> bool {
         self.process == std::process::id()
     }
 
-    /// What was said since the last call: pairs of a kind, `info` or `warning`, and a text.
+    /// Returns the messages since the last call: pairs of a kind, `info` or `warning`, and a text.
     fn said(&self) -> Vec<(&'static str, String)> {
         self.link.said()
     }
 
-    /// What is going on: its name, the number of the stage and of all stages (0 before the run), how much of it is done and
-    /// of how much (0 if that is not known), in which unit, and the seconds that are left of the run.
+    /// Returns the progress: the name of the current work, the number of the stage and of all stages (0 before the run), the
+    /// amount done and the total (0 if unknown), their unit, and the remaining seconds of the run.
     fn doing(&self) -> (String, usize, usize, u64, u64, &'static str, Option<f64>) {
         let Doing { what, stage, stages, done, total, unit, left } = self.link.doing();
         (what, stage, stages, done, total, unit, left)
     }
 
-    /// The outcome, once it is over: a dictionary. Raises what went wrong. To be called once.
+    /// Returns the outcome of a run that is over, as a dictionary, or raises its error. To be called once.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.check_process()?;
         let Some(outcome) = self.link.outcome() else {
@@ -292,7 +292,7 @@ impl Run {
     }
 }
 
-/// What reads the data of a job: from the frame, if there is one.
+/// Returns a function that reads the data of a job: from the frame, if there is one.
 fn load(
     frame: Option<Stream>,
     link: &Link<Ended>,
@@ -306,7 +306,7 @@ fn load(
     }
 }
 
-/// What reads a table: from the frame, if there is one.
+/// Returns a function that reads a table: from the frame, if there is one.
 pub(crate) fn read<T>(
     frame: Option<Stream>,
     link: &Link<T>,
@@ -318,7 +318,7 @@ pub(crate) fn read<T>(
         let schema = batches.schema();
         let failed =
             |e: ArrowError| Error::input(&name, unhad("the next rows", known_in(&e.to_string())), NEXT);
-        // What does not fit its own schema may panic there.
+        // A batch that does not fit its own schema may panic there.
         let unfit = || Error::input(&name, "a batch does not fit the schema that was handed over", NEXT);
         let next = || guarded(|| batches.next()).ok_or_else(unfit).transpose();
         let mut bytes = 0;
@@ -336,7 +336,7 @@ pub(crate) fn read<T>(
     }
 }
 
-/// What to do about a frame that fails.
+/// The advice for a frame that fails.
 pub(crate) const NEXT: &str = "What its library says of that is not shown, because it may name a cell: read all of the rows \
                                without veilset to see it";
 
@@ -360,7 +360,7 @@ pub(crate) fn carry_out(
     })
 }
 
-/// Runs, and writes or keeps the result.
+/// Runs the protocol, and writes or keeps the result.
 fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
     let (plan, data, kept) = (party.plan, party.data, party.kept);
     let spec = &plan.spec;
@@ -396,7 +396,7 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
     write().map_err(|error| going_on(kept, error))?;
     data.complete(&mut report);
     let (json, text) = (report.to_json()?, as_python(report.marked_text().trim_end()));
-    // The result is there; what is missing beside it is no reason to lose it.
+    // The result exists, so a missing report or log entry is no reason to lose it.
     let reported = plan.write_report(&report, files.report);
     let leftover = kept.filter(|_| spec.has_result()).map(InFolder::leftover);
     for failed in [reported, ran.logged].into_iter().filter_map(Result::err) {
@@ -405,7 +405,7 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
     Ok(Done::Ran(Box::new(Ran { report: json, text, frame, ids: all_ids, map: row_map, leftover })))
 }
 
-/// What a filter is for, as items of a dictionary.
+/// Adds the parameters of a filter to a dictionary.
 fn describe(about: &filter::About, to: &Bound<'_, PyDict>) -> PyResult<()> {
     let filter::About { head, facts, items, .. } = about;
     let digest: String = facts.digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -419,17 +419,17 @@ fn describe(about: &filter::About, to: &Bound<'_, PyDict>) -> PyResult<()> {
     to.set_item("digest", digest)
 }
 
-/// The plan for an operation with these options. A result that goes to no file stays in memory.
+/// Plans an operation with these options. A result without an output file stays in memory.
 pub(crate) fn planned(operation: &str, options: &[(String, Value)]) -> Result<PartyPlan> {
     PartyPlan::of(command(operation, options)?, true)
 }
 
-/// The options, as they would be in a file.
+/// Converts options into values as a run file has them.
 pub(crate) fn values(options: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Value)>> {
     options.iter().map(|(key, value)| Ok((key.extract()?, value_of(&value)?))).collect()
 }
 
-/// The value of an option: a truth value, a number, a text, a path, or a list of such.
+/// Converts the value of an option: a truth value, a number, a text, a path, or a list of these.
 fn value_of(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if value.is_instance_of::<PyBool>() {
         return Ok(Value::Flag(value.extract()?));
@@ -444,17 +444,17 @@ fn value_of(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     Ok(Value::Text(OsString::from(value.str()?.extract::<String>()?)))
 }
 
-/// The names of the operations, with what each is about.
+/// Returns the names of the operations, each with its summary.
 #[pyfunction]
 pub(crate) fn operations() -> Vec<(&'static str, &'static str)> {
     veilset::operations::ALL.iter().map(|operation| (operation.name, operation.about)).collect()
 }
 
-/// What an option is: its name, its help in a line, its default if that is always the same, whether it is a flag, and
-/// whether it must be given.
+/// An option: its name, its help in a line, its default if that is always the same, whether it is a flag, and whether it must
+/// be given.
 type Option_ = (String, String, Option<String>, bool, bool);
 
-/// The options of operations or of commands that make something, of each.
+/// Returns the options of each of these operations or other commands.
 #[pyfunction]
 pub(crate) fn options(commands: Vec<String>) -> Vec<Vec<Option_>> {
     let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
@@ -464,7 +464,7 @@ pub(crate) fn options(commands: Vec<String>) -> Vec<Vec<Option_>> {
     veilset_app::options(&commands).into_iter().map(|of| of.into_iter().map(option).collect()).collect()
 }
 
-/// A page of the guide; without one, the names and titles of all.
+/// Returns a page of the guide; without a name, the names and titles of all pages.
 #[pyfunction]
 #[pyo3(signature = (page = None))]
 pub(crate) fn guide(py: Python<'_>, page: Option<&str>) -> PyResult<String> {

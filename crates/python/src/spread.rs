@@ -1,4 +1,4 @@
-//! A job whose table lies with workers: what they do with its pieces, and those who agree with the whole.
+//! Jobs with a table spread over workers: the work on its pieces, and the side that agrees on the whole.
 
 use crate::errors::{exception, told};
 use crate::frame::{Frame, batches};
@@ -28,7 +28,7 @@ use veilset_app::plan::WorkerPlan;
 
 const HASH: usize = 32;
 
-/// The rows of this piece that have a key, in 4 bytes each, and the hashes of their keys, in 32.
+/// Returns the rows of this piece that have a key, in 4 bytes each, and the hashes of their keys, in 32 bytes each.
 #[pyfunction]
 pub(crate) fn piece_hashes<'py>(
     py: Python<'py>,
@@ -42,8 +42,8 @@ pub(crate) fn piece_hashes<'py>(
     Ok((PyBytes::new(py, &rows), PyBytes::new(py, &hashes)))
 }
 
-/// The number of items of this piece and of its rows whose keys occurred before, its part of the digests, and how many of its keys
-/// may cost matches.
+/// Returns the number of items of this piece, the number of its rows whose keys occurred before, its part of the digests, and
+/// how many of its keys may cost matches.
 #[pyfunction]
 pub(crate) fn piece_sums<'py>(
     py: Python<'py>,
@@ -59,7 +59,8 @@ pub(crate) fn piece_sums<'py>(
     Ok((sums.items, sums.duplicates, PyBytes::new(py, &bytes), PyBytes::new(py, &profile)))
 }
 
-/// The places in the key of the columns that become text by what the workers of these shards learned. `frame` is any piece.
+/// Returns the positions in the key of the columns that become text because of the workers' results for these shards. `frame`
+/// is any piece.
 #[pyfunction]
 pub(crate) fn piece_text_keys(
     py: Python<'_>,
@@ -74,8 +75,8 @@ pub(crate) fn piece_text_keys(
     })
 }
 
-/// The rows of the result of this piece, which is a shard, from what its worker learned. The columns at these places of the key
-/// are text.
+/// Returns the result rows of this piece, which is a shard, given its worker's result. The columns at these positions of the
+/// key are text.
 #[pyfunction]
 pub(crate) fn piece_result(
     py: Python<'_>,
@@ -89,7 +90,7 @@ pub(crate) fn piece_result(
         .map(|rows| rows.map(Frame::from))
 }
 
-/// The shard of each row with these hashes, in 4 bytes each, under the key of a job of so many shards.
+/// Returns the shard of each row with these hashes, in 4 bytes each, under the key of a job with `number` shards.
 #[pyfunction]
 pub(crate) fn piece_shards<'py>(
     py: Python<'py>,
@@ -104,20 +105,20 @@ pub(crate) fn piece_shards<'py>(
     Ok(PyBytes::new(py, &shards))
 }
 
-/// The number of a ticket's lane, and its shards.
+/// Returns the number of a ticket's lane, and its shards.
 #[pyfunction]
 pub(crate) fn ticket_lane(py: Python<'_>, ticket: &[u8]) -> PyResult<(u16, Vec<u32>)> {
     let ticket = Ticket::of_bytes(ticket).map_err(|e| exception(py, &e, &[]))?;
     Ok((ticket.lane(), ticket.shards().to_vec()))
 }
 
-/// The label by which a proxy finds the worker of a lane.
+/// Returns the label with which a proxy finds the worker of a lane.
 #[pyfunction]
 pub(crate) fn label(py: Python<'_>, lane: u16, route: &str) -> PyResult<String> {
     Label::new(lane, route).map(|label| label.to_string()).map_err(|e| exception(py, &e, &[]))
 }
 
-/// The keys of the digests of a set, under this identity or the default one.
+/// Returns the keys for the digests of a set, under this identity or the default one.
 #[pyfunction]
 pub(crate) fn digest_keys(py: Python<'_>, identity: Option<PathBuf>) -> PyResult<Bound<'_, PyBytes>> {
     let load = || Identity::load(&identity.map_or_else(Identity::default_path, Ok)?);
@@ -129,8 +130,8 @@ pub(crate) fn digest_keys(py: Python<'_>, identity: Option<PathBuf>) -> PyResult
     })
 }
 
-/// Runs a worker's shards. `hands` has three methods: `piece(shard)` gives its rows, `keep(shard, learned)` takes its result, and
-/// `stopped()` tells whether to stop.
+/// Runs a worker's shards. `hands` has three methods: `piece(shard)` returns its rows, `keep(shard, learned)` takes its result,
+/// and `stopped()` tells whether to stop.
 #[pyfunction]
 pub(crate) fn run_lane(
     py: Python<'_>,
@@ -164,11 +165,11 @@ pub(crate) fn run_lane(
     }
 }
 
-/// What a worker's shards come from and go to, in Python.
+/// The source of a worker's shards and the sink for their results, in Python.
 struct Hands<'a> {
     plan: &'a WorkerPlan,
     hands: &'a Py<PyAny>,
-    /// What was raised there first.
+    /// The first exception that was raised there.
     raised: Mutex<Option<PyErr>>,
 }
 
@@ -184,7 +185,7 @@ impl Hands<'_> {
         Python::attach(|py| self.hands.call_method0(py, "stopped")?.extract(py)).unwrap_or(true)
     }
 
-    /// What was raised is raised again in the end.
+    /// Keeps the first exception, which is raised again in the end.
     fn note(&self, error: PyErr, what: &str) -> Error {
         let message = format!("{what}: {}", told(&error));
         self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -200,8 +201,8 @@ impl Source for Hands<'_> {
     }
 }
 
-/// Where a worker meets that of the other side: it listens there, or connects there, perhaps through a proxy. Proxies may tell
-/// workers apart by a label.
+/// The means for a worker to reach its counterpart: it listens at an address, or connects to one, perhaps through a proxy.
+/// Proxies may distinguish workers by a label.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Place {
@@ -227,7 +228,7 @@ impl Place {
     }
 }
 
-/// The plan of a worker, with its threads started.
+/// Returns the plan of a worker, with its threads started.
 fn begun(py: Python<'_>, operation: &str, options: &Bound<'_, PyDict>) -> PyResult<WorkerPlan> {
     worker(operation, &values(options)?).and_then(WorkerPlan::of).map_err(|e| exception(py, &e, &[]))
 }
@@ -238,7 +239,7 @@ fn data_of(plan: &WorkerPlan, rows: Stream) -> Result<Data<'_>> {
     Data::of(&plan.spec, table, &Watch::NONE)
 }
 
-/// Does something with the data of a piece.
+/// Applies a function to the data of a piece.
 fn of_piece<T: Send>(
     py: Python<'_>,
     operation: &str,
@@ -260,8 +261,8 @@ fn keys_of(bytes: &[u8]) -> PyResult<Vec<Secret<[u8; HASH]>>> {
         .map_err(|_| PyValueError::new_err("no keys"))
 }
 
-/// What is known of the whole table: the items, the rows, those whose key occurred before and those skipped; the keys of the
-/// digests, and the sums under them; how many keys may cost matches.
+/// The known facts about the whole table: the numbers of items, rows, rows whose key occurred before, and skipped rows; the
+/// keys for the digests, and the sums under them; how many keys may cost matches.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Whole {
@@ -286,7 +287,7 @@ impl Whole {
     }
 }
 
-/// Starts the run of those who agree.
+/// Starts the run of the side that agrees.
 pub(crate) fn agree(
     py: Python<'_>,
     (operation, options): (&str, &Bound<'_, PyDict>),
@@ -303,7 +304,7 @@ pub(crate) fn agree(
     })
 }
 
-/// What makes the data of a job of a table that lies with workers.
+/// Returns a function that makes the data of a job whose table is spread over workers.
 fn elsewhere(
     spread: RemoteSet,
     rows: [u64; 3],
@@ -312,7 +313,7 @@ fn elsewhere(
     move |spec, _| Data::elsewhere(spec, Elsewhere::new(spec, spread, rows, profile))
 }
 
-/// The workers, as an engine has them: an object with `cut`, `lanes`, `run` and `result`.
+/// The workers as an engine provides them: an object with `cut`, `lanes`, `run` and `result`.
 struct Crew {
     crew: Py<PyAny>,
     link: Link<Ended>,
@@ -332,7 +333,7 @@ impl Workers for Crew {
 
     fn run(&self, tickets: &[Secret<Vec<u8>>], keep: &Kept<'_>) -> Result<Vec<Option<String>>> {
         let failed = |e: PyErr| Error::output(format!("the workers could not be used: {}", told(&e)));
-        // It yields results as they come, what went wrong, and nothing from time to time.
+        // The iterator yields results as they arrive, errors, and nothing from time to time.
         let results = Python::attach(|py| -> PyResult<Py<PyIterator>> {
             let tickets: Vec<_> = tickets.iter().map(|ticket| PyBytes::new(py, ticket)).collect();
             Ok(self.crew.bind(py).call_method1("run", (tickets,))?.try_iter()?.unbind())

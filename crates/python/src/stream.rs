@@ -1,18 +1,18 @@
-//! Arrow's C stream interface, where it takes `unsafe`: a stream is taken out of a capsule of Python, and one with types that
-//! Arrow's library does not know is read without it.
+//! Arrow's C stream interface, as far as it needs `unsafe`: a stream is moved out of a Python capsule, and one with types that
+//! Arrow's library does not know is read without that library.
 //!
-//! What makes it sound:
+//! Reasons for soundness:
 //!
-//! - *Who owns a stream.* A capsule named `arrow_array_stream` holds a stream that its producer made, by the interface's contract.
-//!   It is moved out, and a released stream stays in its place, which nobody reads, and which the capsule need not release. So a
-//!   stream has one owner, who releases it when dropped: [`Foreign`], or Arrow's own reader.
-//! - *When its functions are called.* With the stream itself, while it is not released, and by one thread at a time: they take
-//!   `&mut`. A released stream has none, and gives no batch.
-//! - *What they write.* A schema or an array that was empty before, so nothing is lost that would have to be released. It is
-//!   read only if the function returned 0; otherwise it is dropped as it is, empty.
-//! - *Which type an array is read as.* That of the stream's schema, except that bytes of a fixed width stand for the types that are
-//!   not known. Each of these has, by the definition of its format, the buffers of such bytes: one of validity, and one of values
-//!   of exactly that width. A format that is not in [`known_width`] is refused before any array is read.
+//! - *Ownership of a stream.* A capsule named `arrow_array_stream` holds a stream that its producer made, by the interface's
+//!   contract. The stream is moved out and replaced by a released one, which is never read, and which the capsule need not
+//!   release. So a stream has one owner, who releases it when dropped: [`Foreign`], or Arrow's own reader.
+//! - *Calls of its functions.* They are called with the stream itself, while it is not released, and by one thread at a time:
+//!   they take `&mut`. A released stream has no functions, and gives no batch.
+//! - *Their output.* They write to a schema or an array that was empty before, so nothing is lost that would have to be
+//!   released. It is read only if the function returned 0; otherwise it is dropped unchanged, empty.
+//! - *The type of an array.* It is the type in the stream's schema, except that bytes of a fixed width replace unknown types.
+//!   Each unknown type has, by the definition of its format, the buffers of such bytes: one of validity, and one of values of
+//!   exactly that width. A format that is not in [`known_width`] is refused before any array is read.
 
 use crate::errors::exception;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
@@ -30,14 +30,14 @@ use veilset::table::UNREAD;
 /// The name of a capsule with a stream.
 pub(crate) const NAME: &CStr = c"arrow_array_stream";
 
-/// Batches to be read.
+/// A stream of batches to read.
 pub(crate) type Stream = Box<dyn RecordBatchReader + Send>;
 
-/// The stream of a capsule, which has none from here on.
+/// Takes the stream out of a capsule, which has none from here on.
 pub(crate) fn taken(capsule: &Bound<'_, PyCapsule>) -> PyResult<Stream> {
     let stream = capsule.pointer_checked(Some(NAME))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: a capsule of this name holds an Arrow stream, which may be moved out of it; what is left there is a released
-    // stream, as the interface asks for.
+    // SAFETY: a capsule of this name holds an Arrow stream, which may be moved out of it; a released stream is left in its
+    // place, as the interface requires.
     let mut stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
     if let Some(schema) = Foreign::of(&mut stream) {
         let schema = schema.map_err(|e| exception(capsule.py(), &e, &[]))?;
@@ -49,18 +49,18 @@ pub(crate) fn taken(capsule: &Bound<'_, PyCapsule>) -> PyResult<Stream> {
     Ok(Box::new(reader))
 }
 
-/// A stream with columns whose types Arrow's library here does not know. In their place it has bytes of the same width, marked so
-/// that nobody reads them.
+/// A stream with columns of types that Arrow's library does not know here. They become bytes of the same width, marked so that
+/// they are never read.
 struct Foreign {
     stream: FFI_ArrowArrayStream,
     schema: SchemaRef,
 }
 
 impl Foreign {
-    /// `None` if all types are known, and for a stream that has no schema.
+    /// Returns the schema of such a stream; `None` if all types are known, or if the stream has no schema.
     fn of(stream: &mut FFI_ArrowArrayStream) -> Option<Result<SchemaRef, Error>> {
         let mut schema = FFI_ArrowSchema::empty();
-        // SAFETY: the stream is one that a capsule had, and not released; an empty schema may be written over.
+        // SAFETY: the stream comes from a capsule and is not released; an empty schema may be overwritten.
         let got = unsafe { stream.get_schema?(stream, &mut schema) };
         if got != 0 || schema.children().all(|child| Field::try_from(child).is_ok()) {
             return None;
@@ -87,7 +87,7 @@ impl Foreign {
     }
 }
 
-/// The bytes of a value of a type that Arrow's library does not know: the integers of 128 bits of Polars.
+/// Returns the width in bytes of a type that Arrow's library does not know: the 128-bit integers of Polars.
 fn known_width(format: &str) -> Option<i32> {
     matches!(format, "_pli128" | "_plu128").then_some(16)
 }
@@ -98,7 +98,7 @@ impl Iterator for Foreign {
     fn next(&mut self) -> Option<Self::Item> {
         let failed = |what: &str| Some(Err(ArrowError::CDataInterface(what.into())));
         let mut array = FFI_ArrowArray::empty();
-        // SAFETY: as for the schema.
+        // SAFETY: the stream comes from a capsule and is not released; an empty array may be overwritten.
         if unsafe { self.stream.get_next?(&mut self.stream, &mut array) } != 0 {
             return failed("the stream failed");
         }
@@ -106,7 +106,7 @@ impl Iterator for Foreign {
             return None;
         }
         let of_rows = DataType::Struct(self.schema.fields().clone());
-        // SAFETY: the stream promises arrays of its schema; the columns in the place of others have as many buffers, of the same
+        // SAFETY: the stream promises arrays of its schema; replaced columns have the same number of buffers, of the same
         // width.
         match unsafe { from_ffi_and_data_type(array, of_rows) } {
             Ok(rows) => Some(Ok(RecordBatch::from(StructArray::from(rows)))),
