@@ -10,7 +10,7 @@
 file. ``help(veilset.intersect)`` has its options; identity, address book, policy and audit log apply by default as for the program.
 ``audit_log=None`` keeps no log. ``print(veilset.guide())`` lists the pages of the guide.
 
-:func:`prepare` and :mod:`veilset.filter` make in advance what a run takes long for; :mod:`veilset.aio` has coroutines.
+:func:`prepare` and :mod:`veilset.filter` do the slow part of a run in advance; :mod:`veilset.aio` has coroutines.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def id(data: Any, **options: Unpack[_options.Id]) -> Result:  # noqa: A001
 
 @with_options("share")
 def share(data: Any, **options: Unpack[_options.Share]) -> Result:
-    """Random shares of what matches, for a further computation; nobody learns anything."""
+    """Random shares of the matching keys or values, for a further computation; neither party learns anything."""
     return run("share", data, options)
 
 
@@ -121,7 +121,7 @@ def guide(page: str | None = None) -> str:
     return _native.guide(page)
 
 
-# Not what would hide functions of Python: filter, id and sum.
+# Functions that would hide built-in ones are not exported: filter, id and sum.
 __all__ = [
     "BugError",
     "CancelledError",

@@ -1,4 +1,4 @@
-"""What goes wrong, and whose fault it is: a class for each kind of error."""
+"""Errors, and whose fault they are: a class for each kind of error."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 class Error(Exception):
     """Any error of veilset.
 
-    ``exit_code`` is the exit code of the program for the same error. ``party`` says which other party it is about, and
-    ``fault`` what that party did: ``misbehaved``, ``gave-up`` or ``stranger``.
-    ``reason`` says why it gave up, in its own words: ``refused``, if its policy refuses the run, ``cancelled``, ``input``,
-    ``disagreement``, ``messages`` (it found ours wrong), ``network``, ``output``, ``bug`` or ``told`` (by another party).
+    ``exit_code`` is the exit code of the program for the same error. ``party`` names the other party that it is about, and
+    ``fault`` what that party did: ``misbehaved``, ``gave-up`` or ``stranger``. ``reason`` says why it gave up, in its own
+    words: ``refused``, if its policy refuses the run, ``cancelled``, ``input``, ``disagreement``, ``messages`` (it found ours
+    wrong), ``network``, ``output``, ``bug`` or ``told`` (by another party).
     """
 
     kind = "error"
@@ -62,7 +62,7 @@ class NetworkError(Error):
 
 
 class OutputError(Error):
-    """Our result or report could not be written, or the audit log not used."""
+    """Our result or report could not be written, or the audit log could not be used."""
 
     kind = "output"
 
@@ -89,7 +89,7 @@ _KINDS = {kind.kind: kind for kind in Error.__subclasses__()}
 
 
 def make(kind: str, message: str, fields: dict[str, Any]) -> Error:
-    """The exception of a kind, with its fields."""
+    """Returns the exception of a kind, with its fields."""
     error = _KINDS.get(kind, BugError)(message)
     for name, value in fields.items():
         setattr(error, name, value)
@@ -97,13 +97,13 @@ def make(kind: str, message: str, fields: dict[str, Any]) -> Error:
 
 
 def usage(text: str) -> Error:
-    """An error of whoever calls this."""
+    """Returns an error of the caller."""
     return make("usage", text, {"exit_code": 2})
 
 
 def told(error: BaseException) -> str:
-    """What is said of something that was raised: all of an error of ours or of the cluster, which module is missing, and of others the
-    kind, because what they say may name a cell."""
+    """Returns the text to show for a raised exception: all of it for an error of ours or of the cluster, the missing module for
+    an import error, otherwise only the kind, because the message may name a cell."""
     kind = type(error).__name__
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"{kind}: there is no {error.name} here"
@@ -112,7 +112,7 @@ def told(error: BaseException) -> str:
 
 
 def warn(text: str) -> None:
-    """Warns at the line that called this package, each time: the same text may be about another run."""
+    """Warns at the line that called this package, each time, because the same text may be about another run."""
     frame = sys._getframe(1)
     while frame.f_globals.get("__package__") in (__package__, f"{__package__}.aio") and frame.f_back is not None:
         frame = frame.f_back

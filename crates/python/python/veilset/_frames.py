@@ -1,4 +1,4 @@
-"""Frames of other libraries: what veilset needs of one, and the same kind of frame from the result.
+"""Frames of other libraries: the data that veilset needs from one, and the same kind of frame for the result.
 
 No library is imported unless one of its frames is given.
 """
@@ -17,17 +17,17 @@ from ._errors import InputError, make, usage
 
 #: The name of a frame in messages.
 NAME = "the frame"
-#: What to do about rows that could not be had.
+#: The advice for rows that could not be obtained.
 SEE = (
     "What its library says of that is not shown, because it may name a cell: read all of the rows without veilset to see it"
 )
-#: The column by which rows of a pandas frame are found again.
+#: The column that identifies rows of a pandas frame in the result.
 ROW = "__veilset_row"
 
 
 class Source:
-    """Data to read: a file or several, or a frame that is handed over as an Arrow stream. ``back`` makes a frame of its kind from
-    a result, and ``plain`` shows a result where that fails."""
+    """Data to read: a file or several, or a frame that is handed over as an Arrow stream. ``back`` converts a result into a
+    frame of the same kind, and ``plain`` shows a result where that fails."""
 
     def __init__(
         self,
@@ -43,20 +43,20 @@ class Source:
 
 
 class Looked(NamedTuple):
-    """The columns that veilset looks at."""
+    """The columns that veilset reads."""
 
     keys: Sequence[str]
     values: Sequence[str]
     sent: Sequence[str]
 
     def names(self) -> list[str]:
-        """All of them, each once."""
+        """Returns the names of all columns, each once."""
         return list(dict.fromkeys([*self.keys, *self.values, *self.sent]))
 
 
 def source(data: Any, columns: Looked, operation: str = "", to_file: bool = False) -> Source:
-    """What is read for ``data``. ``columns`` are the ones that veilset looks at, for an operation or for something else, whose
-    result may go to a file."""
+    """Returns the source for ``data``. ``columns`` are the columns that veilset reads, for ``operation`` or for work in
+    advance; ``to_file`` tells whether the result goes to a file."""
     if is_path(data):
         path = os.fspath(data) if isinstance(data, (str, os.PathLike)) else [os.fspath(one) for one in data]
         return Source(path, None, lambda frame: frame)
@@ -72,7 +72,8 @@ def source(data: Any, columns: Looked, operation: str = "", to_file: bool = Fals
     if module == "pyarrow":
         return _pyarrow(data)
     if module in ("duckdb", "_duckdb") and name == "DuckDBPyRelation":
-        # Not a relation: it would be a query on a connection that may be closed before the rows are looked at.
+        # This is not converted into a relation: that would be a query on a connection that may be closed before the rows are
+        # read.
         return Source(None, data, lambda frame: frame)
     if hasattr(data, "__arrow_c_stream__") and name != "Series":
         return Source(None, data, lambda frame: frame)
@@ -83,14 +84,14 @@ def source(data: Any, columns: Looked, operation: str = "", to_file: bool = Fals
 
 
 def is_path(data: Any) -> bool:
-    """Whether it is the name of a file, or a list of such names."""
+    """Returns whether it is the name of a file, or a list of such names."""
     if isinstance(data, (list, tuple)):
         return bool(data) and all(isinstance(one, (str, os.PathLike)) for one in data)
     return isinstance(data, (str, os.PathLike))
 
 
 def names_of(data: Any) -> list[str] | None:
-    """The names of the columns of a frame, if it tells them without being read."""
+    """Returns the names of the columns of a frame, if they are available without reading it."""
     module, _, _ = type(data).__module__.partition(".")
     if module == "polars" and hasattr(data, "lazy"):
         return list(data.lazy().collect_schema().names())
@@ -108,7 +109,7 @@ def _collected(data: Any) -> Any:
         return data.collect()
     except polars.exceptions.PolarsError as e:
         kind = type(e).__name__
-    # Not what Polars says, nor it as the cause: it may name a cell.
+    # Polars' message may name a cell, so the exception is neither shown nor kept as the cause.
     raise _failed(f"{NAME}: the rows could not be had ({kind}). {SEE}")
 
 
@@ -116,7 +117,7 @@ def _polars(data: Any) -> Source:
     import polars
 
     def without_null(dtype: Any) -> Any:
-        """The type, with one that may be handed over in place of the one of columns without values."""
+        """Returns the type, with a type that can be handed over in place of Null, the type of columns without values."""
         if dtype == polars.Null:
             return polars.Boolean()
         if isinstance(dtype, polars.List):
@@ -128,7 +129,7 @@ def _polars(data: Any) -> Source:
         return dtype
 
     for name, dtype in data.schema.items():
-        # They would be handed over as addresses in memory.
+        # Object columns would be handed over as addresses in memory.
         if dtype == polars.Object:
             raise _failed(
                 f"{NAME}, column \"{name}\": it holds Python objects, which Arrow cannot hold. Give the column a type, or"
@@ -140,7 +141,7 @@ def _polars(data: Any) -> Source:
 
     def back(frame: Any) -> Any:
         result = polars.DataFrame(frame)
-        # A union may have put values there.
+        # A union may have put values into these columns.
         empty = {name: data.schema[name] for name in changed if result.schema.get(name) == plain[name]}
         return result.cast(empty)
 
@@ -160,15 +161,15 @@ def _pyarrow(data: Any) -> Source:
 
 
 def _table(frame: Any) -> Any:
-    """As `pyarrow.table` makes it, which would import pandas to see whether it is one."""
+    """Converts like `pyarrow.table`, which would import pandas to check whether the argument is a pandas frame."""
     import pyarrow
 
     return pyarrow.RecordBatchReader.from_stream(frame).read_all()
 
 
 def _alike(reader: Any) -> Iterator[Any]:
-    """The batches of a reader, which does not look whether they have its schema. It can be read once, and does not say so.
-    The native part knows these two sentences, and shows no others."""
+    """Yields the batches of a reader, which itself does not check that they have its schema. A reader can be read only once,
+    and does not report a second attempt. The native part knows these two messages, and shows no others."""
     rows = 0
     for batch in reader:
         if not batch.schema.equals(reader.schema):
@@ -180,7 +181,7 @@ def _alike(reader: Any) -> Iterator[Any]:
 
 
 def _pandas(data: Any, columns: Looked, union: bool, to_file: bool) -> Source:
-    """Only the columns that veilset looks at are handed over, unless rows go to a file; the result takes its rows from the frame
+    """Hands over only the columns that veilset reads, unless rows go to a file; the rows of the result are taken from the frame
     itself."""
     numpy, pyarrow = needed()
     labels = labels_of(data, union)
@@ -192,7 +193,7 @@ def _pandas(data: Any, columns: Looked, union: bool, to_file: bool) -> Source:
     looked = columns.names()
     others = [at for at, label in enumerate(labels) if label not in looked]
     rows = pyarrow.array(numpy.arange(len(data)))
-    # The other columns are named for messages, and not handed over.
+    # The other columns are named for messages, but not handed over.
     arrays += [pyarrow.nulls(len(data))] * len(others) + [rows]
     stream = pyarrow.table(arrays, names=[*names, *(labels[at] for at in others), row_column])
     types = {name: of.type for name, of in zip(names, arrays)}
@@ -211,7 +212,7 @@ def _pandas(data: Any, columns: Looked, union: bool, to_file: bool) -> Source:
         return with_added(result, table, [name for name in table.column_names if name not in stream.column_names])
 
     def plain(frame: Any) -> Any:
-        """What was handed over of it, with the positions of our rows, from 0, as the column "row"."""
+        """Returns the columns that were handed over, with the positions of our rows, from 0, as the column "row"."""
         table = _table(frame)
         table = table.drop_columns([labels[at] for at in others if labels[at] in table.column_names])
         shown = unlike("row", table.column_names)
@@ -221,7 +222,7 @@ def _pandas(data: Any, columns: Looked, union: bool, to_file: bool) -> Source:
 
 
 def needed() -> tuple[Any, Any]:
-    """The modules that pandas frames are handed over with: numpy and pyarrow."""
+    """Returns the modules that hand over pandas frames: numpy and pyarrow."""
     try:
         import numpy
         import pyarrow
@@ -231,7 +232,7 @@ def needed() -> tuple[Any, Any]:
 
 
 def labels_of(data: Any, union: bool) -> list[str]:
-    """The names of the columns of a pandas frame. A label need not be a text; an option is."""
+    """Returns the names of the columns of a pandas frame. A label need not be text, but an option is."""
     labels = [str(label) for label in data.columns]
     if union:
         _told_apart(labels)
@@ -239,22 +240,22 @@ def labels_of(data: Any, union: bool) -> list[str]:
 
 
 def handed(data: Any, labels: Sequence[str], columns: Looked) -> tuple[list[str], list[Any]]:
-    """The columns of a pandas frame that veilset looks at: their names, and their values for Arrow."""
-    # What is missing or there twice, the run says.
+    """Returns the columns of a pandas frame that veilset reads: their names, and their values for Arrow."""
+    # Missing and repeated columns are reported by the run.
     places = [(name, at) for name in columns.names() for at, label in enumerate(labels) if label == name]
     return [name for name, _ in places], [to_arrow(data.iloc[:, at], name, columns) for name, at in places]
 
 
 def longer(ours: Any, labels: Sequence[str], of_keys: Mapping[str, Any], new: Any) -> Any:
-    """A pandas frame of our rows, and of the other side's new keys, in an Arrow table. ``of_keys`` has the Arrow types of our
-    key columns."""
+    """Returns a pandas frame of our rows, followed by the other side's new keys from an Arrow table. ``of_keys`` has the Arrow
+    types of our key columns."""
     dtypes = {name: dtype_in_union(ours.iloc[:, at].dtype, *_key(name, of_keys, new)) for at, name in enumerate(labels)}
     mine, theirs = in_union(ours, labels, dtypes), new_rows(ours, labels, dtypes, of_keys, new)
     return mine if not len(theirs) else _together([mine, theirs], list(dtypes.values()))
 
 
 def _together(frames: Sequence[Any], dtypes: Sequence[Any]) -> Any:
-    """Frames with the same columns, one after the other. Pandas would look at the values of objects, and at empty columns."""
+    """Concatenates frames with the same columns, column by column, since pandas would inspect objects and empty columns."""
     import pandas
 
     columns = [
@@ -267,25 +268,25 @@ def _together(frames: Sequence[Any], dtypes: Sequence[Any]) -> Any:
 
 
 def _key(name: str, of_keys: Mapping[str, Any], new: Any) -> tuple[bool, bool]:
-    """Whether a column is a key, and whether one of the new keys is no value of its type."""
+    """Returns whether a column is a key, and whether one of the new keys is not a value of its type."""
     return name in of_keys, name in of_keys and not _alike_types(new.column(name).type, of_keys[name])
 
 
 def dtype_in_union(dtype: Any, key: bool, as_text: bool) -> Any:
-    """The pandas dtype that a column has in a union. Of a key column, ``as_text`` tells whether one of the new keys is no value of
-    its type: it then holds ours as they are, and texts."""
+    """Returns the pandas dtype of a column in a union. For a key column, ``as_text`` tells whether one of the new keys is not a
+    value of its type: the column then holds our values unchanged, and texts."""
     import pandas
 
     if as_text:
         return pandas.api.types.pandas_dtype(object)
     if key and isinstance(dtype, pandas.CategoricalDtype):
-        # A key of the other side is no category of ours.
+        # A key of the other side is not one of our categories.
         dtype = dtype.categories.dtype
     return nullable(dtype)
 
 
 def in_union(ours: Any, labels: Sequence[str], dtypes: Mapping[str, Any]) -> Any:
-    """Our rows of a union, with these dtypes."""
+    """Returns our rows of a union, with these dtypes."""
     import pandas
 
     columns = []
@@ -302,7 +303,7 @@ def in_union(ours: Any, labels: Sequence[str], dtypes: Mapping[str, Any]) -> Any
 def new_rows(
     ours: Any, labels: Sequence[str], dtypes: Mapping[str, Any], of_keys: Mapping[str, Any], new: Any
 ) -> Any:
-    """The other side's new keys, in an Arrow table, as rows of a pandas frame with the columns of this one."""
+    """Returns the other side's new keys, in an Arrow table, as rows of a pandas frame with the columns of ``ours``."""
     import pandas
 
     nothing = in_union(ours.iloc[:0], labels, dtypes)
@@ -317,7 +318,7 @@ def new_rows(
 
 
 def with_added(result: Any, table: Any, added: Sequence[str]) -> Any:
-    """A pandas frame with these columns of an Arrow table, which came from the other side."""
+    """Returns a pandas frame with these columns of an Arrow table added, which come from the other side."""
     if added:
         result = result.copy()
     for name in added:
@@ -328,7 +329,7 @@ def with_added(result: Any, table: Any, added: Sequence[str]) -> Any:
 
 
 def keys_of(ours: Any, labels: Sequence[str], of_keys: Mapping[str, Any], table: Any) -> Any:
-    """A pandas frame of an Arrow table that has only keys, in the dtypes that they have in a union with this frame."""
+    """Returns a pandas frame of an Arrow table that has only keys, in the dtypes of a union with this frame."""
     names = table.column_names
     ours = ours.iloc[:, [labels.index(name) for name in names]]
     dtypes = {name: dtype_in_union(ours.iloc[:, at].dtype, *_key(name, of_keys, table)) for at, name in enumerate(names)}
@@ -336,7 +337,8 @@ def keys_of(ours: Any, labels: Sequence[str], of_keys: Mapping[str, Any], table:
 
 
 def _unrowed(ours: Any, labels: Sequence[str], types: Mapping[str, Any], table: Any) -> Any:
-    """A pandas frame of an Arrow table without positions of our rows, such as a map of shares: our columns have their dtypes."""
+    """Returns a pandas frame of an Arrow table without positions of our rows, such as a map of shares: our columns keep their
+    dtypes."""
     import pandas
 
     columns = {}
@@ -348,7 +350,7 @@ def _unrowed(ours: Any, labels: Sequence[str], types: Mapping[str, Any], table: 
 
 
 def _told_apart(labels: Sequence[str]) -> None:
-    """Refuses columns of one name, before anything is sent: a union finds them again by their names."""
+    """Refuses columns with the same name, before anything is sent: a union identifies columns by their names."""
     for at, label in enumerate(labels):
         if label in labels[:at]:
             raise _failed(
@@ -359,7 +361,7 @@ def _told_apart(labels: Sequence[str]) -> None:
 
 
 def unlike(name: str, others: Iterable[str]) -> str:
-    """This name, or one made of it that is none of the others."""
+    """Returns this name, or a variant that is not among the others."""
     taken = set(others)
     while name in taken:
         name += "_"
@@ -367,14 +369,14 @@ def unlike(name: str, others: Iterable[str]) -> str:
 
 
 def nullable(dtype: Any) -> Any:
-    """The pandas dtype that holds the values of this one, and rows without a value."""
+    """Returns the pandas dtype that holds the values of this one, and rows without a value."""
     import pandas
 
     if isinstance(dtype, pandas.SparseDtype):
-        # Rows without a value would be what fills the gaps.
+        # Rows without a value would get the fill value.
         return nullable(dtype.subtype)
     if isinstance(dtype, pandas.IntervalDtype) and dtype.subtype.kind in "iu":
-        # An interval without a value would make floats of the bounds of all.
+        # An interval without a value would turn the bounds of all intervals into floats.
         return pandas.api.types.pandas_dtype(object)
     if isinstance(dtype, pandas.api.extensions.ExtensionDtype):
         return dtype
@@ -383,7 +385,7 @@ def nullable(dtype: Any) -> Any:
 
 
 def _alike_types(theirs: Any, ours: Any) -> bool:
-    """Whether keys of this Arrow type are values of ours."""
+    """Returns whether keys of this Arrow type are values of ours."""
     import pyarrow
 
     if pyarrow.types.is_dictionary(ours):
@@ -393,8 +395,8 @@ def _alike_types(theirs: Any, ours: Any) -> bool:
 
 
 def _values(column: Any, own_type: Any, dtype: Any) -> Any:
-    """Keys as values of this dtype, which has this Arrow type. If they are none of its type they are texts, and it is that of
-    anything."""
+    """Returns keys as values of this dtype, which corresponds to our Arrow type. If they are not values of that type, they are
+    texts, and the dtype is object."""
     import pandas
 
     if dtype == object:
@@ -406,21 +408,21 @@ def _values(column: Any, own_type: Any, dtype: Any) -> Any:
 
 
 def to_arrow(series: Any, name: str, columns: Looked) -> Any:
-    """A pandas column for Arrow."""
+    """Converts a pandas column for Arrow."""
     if name in (*columns.keys, *columns.values):
         return exact_column(series, name)
     return exact_column(series, name, _sent_text) if name in columns.sent else column(series, name)
 
 
 def column(series: Any, name: str) -> Any:
-    """A pandas column for Arrow, which infers the type of Python objects."""
+    """Converts a pandas column for Arrow, which infers the type of Python objects."""
     import pyarrow
 
     try:
         return pyarrow.array(series, from_pandas=True)
     except (pyarrow.ArrowException, OverflowError, TypeError, ValueError):
         pass
-    # What Arrow says may have a value in it, and values are confidential.
+    # Arrow's message may contain a value, and values are confidential.
     given = [(row, type(value).__name__) for row, value in enumerate(series, 1) if not _is_missing(value)]
     kinds = sorted({kind for _, kind in given})
     row = next((row for row, kind in given if kind != given[0][1]), None)
@@ -433,8 +435,8 @@ def column(series: Any, name: str) -> Any:
 
 
 def exact_column(series: Any, name: str, text_of: Callable[[Any], str | bytes] | None = None) -> Any:
-    """A pandas column for Arrow. Of Python objects each has the text of its own, whatever the others are: by default that of a
-    key."""
+    """Converts a pandas column for Arrow. Each Python object gets a text by its own type, regardless of the others: by default,
+    the text of a key."""
     import pyarrow
 
     if series.dtype != object:
@@ -447,9 +449,9 @@ def exact_column(series: Any, name: str, text_of: Callable[[Any], str | bytes] |
         except _NoTextError as e:
             why = str(e)
         except Exception as e:
-            # Of some other type, whose message may have the value in it.
+            # The message of another exception may contain the value.
             why = f"a value of the type {type(value).__name__} has no text ({type(e).__name__}). {_AS_TEXT}"
-        # Not while the other is handled, which would come along.
+        # Raised outside the handler, so that the handled exception is not attached.
         raise _failed(f"{NAME}, row {row}, column \"{name}\": {why}", column=name, row=row)
     binary = any(isinstance(text, bytes) for text in texts)
     if binary:
@@ -461,11 +463,11 @@ _AS_TEXT = "Convert the column to text, the same way on both sides"
 
 
 class _NoTextError(Exception):
-    """Why a value has no text, without the value."""
+    """The reason why a value has no text, without the value."""
 
 
 def _text(value: Any) -> str | bytes:
-    """The text of a Python object, as a column of its type would have it; of bytes, these."""
+    """Returns the text of a Python object, as a column of its type would have it; bytes are returned unchanged."""
     value = _of_python(value)
     if isinstance(value, str):
         try:
@@ -513,20 +515,20 @@ def _utc(value: datetime.datetime) -> datetime.datetime:
 
 
 def _of_python(value: Any) -> Any:
-    """A value of numpy as one of Python."""
+    """Converts a numpy value into a Python one."""
     if not (hasattr(value, "dtype") and hasattr(value, "item")):
         return value
     import pandas
 
-    # A moment of numpy would be a number.
+    # A numpy timestamp would become a number.
     return pandas.Timestamp(value) if value.dtype.kind == "M" else value.item()
 
 
 def _sent_text(value: Any) -> str | bytes:
-    """The text of a Python object that is sent. What can be no key has one too."""
+    """Returns the text of a Python object that is sent, including types that cannot be keys."""
     plain = _of_python(value)
     if isinstance(plain, float):
-        # As a column of floating-point numbers has it: 1e16, and 1e-5. Of numpy there are shorter ones.
+        # As in a column of floating-point numbers: 1e16, and 1e-5. Numpy's narrower types have shorter texts.
         mantissa, exponent, power = str(value).partition("e")
         return f"{mantissa}e{int(power)}" if exponent else mantissa
     value = plain
@@ -554,6 +556,6 @@ def _failed(message: str, **fields: Any) -> InputError:
 
 
 def looked_at(given: Mapping[str, Any]) -> Looked:
-    """The columns that the options name, which were given."""
+    """Returns the columns named in the given options."""
     values = [] if given.get("values") is None else [str(given["values"])]
     return Looked(given.get("key", []), values, given.get("send_columns", []))

@@ -1,4 +1,4 @@
-"""Options as they were given, and as the native part takes them. What would have no effect is refused."""
+"""Options as they were given, and as the native part takes them. Options without effect are refused."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ._people import Identity, PeerBook, Policy
 
 #: The options that name columns, in their order.
 _COLUMNS = ("key", "send_columns", "receive_columns")
-#: Those that take several words in any order.
+#: The options that take several words in any order.
 _WORDS = ("normalize", "assume")
 _TIMES = ("connect_timeout", "idle_timeout")
-#: What says how a file is read.
+#: The options that define how a file is read.
 _OF_FILES = ("format", "delimiter", "no_header", "escape", "no_quotes", "multiline_keys")
 #: The operations whose results have rows of ours.
 ROWS = ("intersect", "union", "id")
 
 
 def given_of(options: Mapping[str, Any], names_of: Callable[[], Sequence[str] | None]) -> dict[str, Any]:
-    """The options that were given. ``None`` stands for one that was not, except for the log. ``names_of`` tells
-    those of the columns of the table, if they are known."""
+    """Returns the options that were given. ``None`` means that an option was not given, except for the log. ``names_of``
+    returns the names of the table's columns, if they are known."""
     given = {name: value for name, value in options.items() if not (value is None and name != "audit_log")}
     for name in _COLUMNS:
         if name in given:
@@ -35,11 +35,11 @@ def given_of(options: Mapping[str, Any], names_of: Callable[[], Sequence[str] | 
 
 
 def _columns(option: str, value: Any, names_of: Callable[[], Sequence[str] | None]) -> list[str]:
-    """The names of columns, one or several in their order."""
+    """Returns names of columns, one or several in their order."""
     if isinstance(value, str) or _is_label(value):
         return [str(value)]
     several = value if isinstance(value, (list, tuple)) else _listed(option, value)
-    # A series may hold cells, which are not told.
+    # A series may hold cells, which must not be shown.
     found = _texts(option, several)
     if several is value:
         return found
@@ -56,7 +56,7 @@ def _columns(option: str, value: Any, names_of: Callable[[], Sequence[str] | Non
 
 
 def _renamed(option: str, value: Mapping[Any, Any]) -> dict[str, str]:
-    """Names of columns of the other side, each with the one that it gets here."""
+    """Returns the names of the other side's columns, each with its name here."""
     return dict(zip(_texts(option, list(value)), _texts(option, list(value.values()))))
 
 
@@ -75,7 +75,7 @@ def _listed(option: str, value: Any) -> list[Any]:
 
 
 def _is_label(value: Any) -> bool:
-    """Whether it is a whole number, which pandas has as names of columns."""
+    """Returns whether it is an integer, which pandas allows as the name of a column."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
@@ -84,14 +84,14 @@ def _kind(value: Any) -> str:
 
 
 def worded(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as the native part takes them."""
+    """Returns options as the native part takes them."""
     return {name: _word(name, value) for name, value in given.items()}
 
 
 def _word(name: str, value: Any) -> Any:
-    """The value of an option as the native part takes it."""
+    """Returns the value of an option as the native part takes it."""
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        # A number of numpy. One of a time tells its unit only with a timedelta.
+        # This is a numpy number. A numpy time has a unit only if it converts into a timedelta.
         number, value = value, value.item()
         if getattr(getattr(number, "dtype", None), "kind", "") in ("m", "M") and not isinstance(value, datetime.timedelta):
             raise usage(f"{name} takes no {_kind(number)} of this unit. Give a number, or for a time a datetime.timedelta")
@@ -107,13 +107,13 @@ def _word(name: str, value: Any) -> Any:
         return int(value)
     if isinstance(value, (str, bytes, os.PathLike, numbers.Number)) or name == "input":
         return value
-    # Not shown: it may be a column.
+    # The value is not shown, since it may be a column.
     raise usage(f"{name} takes one value, and this is a {_kind(value)}")
 
 
 def _list(name: str, value: Any) -> str | list[str]:
     if isinstance(value, Mapping):
-        # As it is typed, so that each of the names may have an equals sign.
+        # The names are quoted as typed, so that each may contain an equals sign.
         return ",".join(f"{_quoted(theirs)}={_quoted(ours)}" for theirs, ours in value.items()) or []
     if isinstance(value, str):
         return value
@@ -124,12 +124,12 @@ def _list(name: str, value: Any) -> str | list[str]:
 
 
 def _quoted(name: str) -> str:
-    """A name as it is typed in a list of columns."""
+    """Quotes a name as typed in a list of columns."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _seconds(name: str, value: Any) -> str:
-    """A time in seconds. Whether it is in the range, the native part says."""
+    """Converts a time into seconds. The native part checks its range."""
     if isinstance(value, datetime.timedelta):
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, (str, numbers.Real)):
@@ -158,7 +158,7 @@ def check_applies(given: Mapping[str, Any], operation: str, is_frame: bool) -> N
 
 
 def check_on_workers(given: Mapping[str, Any], operation: str) -> None:
-    """Refuses options that would have no effect on a table that lies with workers."""
+    """Refuses options that would have no effect on a table spread over workers."""
     if not given.get("shards"):
         raise usage("workers run the shards of a job. Give their number with shards")
     if "output" in given:

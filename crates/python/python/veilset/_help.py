@@ -1,4 +1,4 @@
-"""What ``help()``, completion and signatures say of a function that takes options: all that the native part has."""
+"""The output of ``help()``, completion and signatures for a function that takes options: all options of the native part."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ._run import Doing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: What the program does not have.
+#: The options that the program does not have.
 _OURS = {
     "progress": "Show bars (they need tqdm), or call this with each veilset.Doing; what it raises stops the run",
     "client": "The client of the cluster [default: the current one]",
     "lanes": "Where workers meet those of the other side",
     "route": "The name that a proxy in front of all workers knows them by",
 }
-#: What is otherwise here than for the program.
+#: The texts that differ from the program's.
 _OTHERWISE = {
     "[default: standard output]": "[default: it comes back as a frame]",
     "none disables it": "None disables it",
@@ -29,9 +29,9 @@ _OTHERWISE = {
         'Example: connect="host.example.org:7000", proxy="proxy.internal:3128"',
     "The format of our file": "The format of our file; frames have none",
 }
-#: What most calls have comes first.
+#: The options of most calls, which come first.
 _FIRST = ("key", "role", "peer", "listen", "connect")
-#: What a parameter that is not given shows as its default: None would mean something else.
+#: The default shown for a parameter that need not be given: None would mean something else.
 _SHOWN: Any = ...
 
 
@@ -44,14 +44,14 @@ class _Option(NamedTuple):
 
 @lru_cache(maxsize=None)
 def _known() -> dict[str, dict[str, _Option]]:
-    """The options of all commands."""
+    """Returns the options of all commands."""
     commands = list(_options.OF)
     of_each = _native.options(commands)
     return {command: {one[0]: _Option(*one[1:]) for one in all} for command, all in zip(commands, of_each)}
 
 
 def with_options(*commands: str, typed: Any = None) -> Callable[[F], F]:
-    """Says of a function what options it takes: those of these commands, or of them those that ``typed`` has."""
+    """Documents the options of a function: all options of these commands, or only those in ``typed``."""
 
     def dress(function: F) -> F:
         types: dict[str, Any] = {}
@@ -73,13 +73,13 @@ def with_options(*commands: str, typed: Any = None) -> Callable[[F], F]:
 
 
 class _Types:
-    """The names that the types of options have in them."""
+    """The names that the types of options refer to."""
 
     Identity, PeerBook, Policy, Doing = Identity, PeerBook, Policy, Doing
 
 
 def _own(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The parameters that are no options."""
+    """Returns the parameters that are not options."""
     all = inspect.signature(function).parameters.values()
     own = [one for one in all if one.kind is not inspect.Parameter.VAR_KEYWORD]
     return [one.replace(annotation=_evaluated(one.annotation, function)) for one in own]

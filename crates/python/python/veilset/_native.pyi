@@ -45,7 +45,7 @@ class Frame:
 
 @final
 class Leftover:
-    """What a complete job leaves."""
+    """The files that a complete job leaves."""
 
     def delete(self) -> str | None: ...
 

@@ -1,4 +1,4 @@
-"""The options of the functions, for editors and type checkers. What they mean, ``help(veilset.intersect)`` says."""
+"""The options of the functions, for editors and type checkers. ``help(veilset.intersect)`` explains them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Keys(TypedDict, total=False):
 
 
 class OfFiles(Keys, total=False):
-    """How a file is read. Frames are refused with these."""
+    """How a file is read. These options are refused for frames."""
 
     format: str
     delimiter: str
@@ -39,7 +39,7 @@ class OfFiles(Keys, total=False):
 
 
 class Own(TypedDict, total=False):
-    """Who makes something in advance, and on what."""
+    """The identity, threads and output of work in advance."""
 
     identity: Identity | FilePath
     threads: int
@@ -47,7 +47,7 @@ class Own(TypedDict, total=False):
 
 
 class ToFile(TypedDict):
-    """Where something goes that is made in advance."""
+    """The file for the result of work in advance."""
 
     output: FilePath
 
@@ -82,7 +82,7 @@ class Export(ToFile, Own, total=False):
 
 
 class OfAny(Keys, total=False):
-    """The options of all operations, wherever the table lies."""
+    """The options of all operations, wherever the table is."""
 
     role: Literal["receiver", "sender"]
     peer: str
@@ -110,7 +110,7 @@ class OfAny(Keys, total=False):
 
 
 class Common(OfAny, OfFiles, total=False):
-    """The options of all operations on a table that is here."""
+    """The options of all operations on a local table."""
 
     parties: FilePath
     me: str
@@ -184,7 +184,7 @@ class Share(Common, total=False):
     max_row: int
 
 
-#: The class of each operation, and of what is made in advance, by its command.
+#: The class of each operation, and of each command for work in advance.
 OF = {
     "intersect": Intersect,
     "union": Union_,

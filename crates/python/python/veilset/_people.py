@@ -1,4 +1,4 @@
-"""Who we are, whom we know, and what we allow."""
+"""Our identity, the peers that we know, and our policy."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ._errors import warn
 
 @dataclass(frozen=True, repr=False)
 class Identity:
-    """This party's key pair, in a file that only its owner can read. This is the place of the file, and has no key in it: a copy
-    in another process is of use where the file is."""
+    """This party's key pair, in a file that only its owner can read. This object has the path of the file, but no key: a copy
+    in another process is usable only where the file is."""
 
     path: Path
     #: What the other party gives as our fingerprint.

@@ -1,4 +1,4 @@
-"""Runs: options to the native part, and its outcome back."""
+"""Runs: passes options to the native part, and converts its outcome."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ._errors import Error, told, usage, warn
 from ._frames import NAME, Source, is_path, looked_at, names_of, source
 from ._given import ROWS, check_applies, given_of, worded
 
-#: What the program prints beside its result is logged here.
+#: The logger for messages that the program would print in addition to its result.
 LOG = logging.getLogger("veilset")
-#: How often Python looks whether it was interrupted, in seconds.
+#: The interval, in seconds, at which Python checks for an interrupt.
 TICK = 0.1
 
-#: In place of data, for what is made of a file alone.
+#: The placeholder for data, where only a file is read.
 NO_DATA: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What a run is doing: ``what``, in which ``stage`` of ``stages`` (0 before the run), and how much of it is ``done`` of
-    a ``total`` (0 if that is not known), in ``unit`` (``items`` or ``bytes``). ``left`` is how many seconds the run will
-    still take, as far as can be told from its first seconds; None before the run."""
+    """The progress of a run: ``what``, in which ``stage`` of ``stages`` (0 before the run), and how much of it is ``done`` of a
+    ``total`` (0 if that is not known), in ``unit`` (``items`` or ``bytes``). ``left`` is the number of seconds that the run
+    will still take, as estimated from its first seconds; None before the run."""
 
     what: str
     stage: int
@@ -48,10 +48,10 @@ class Doing:
 class Result:
     """The outcome of a run.
 
-    ``frame`` is the result in the form of the data that was given, if it has rows and went to no file: of a file, a stream or a
-    DuckDB relation a :class:`veilset.Frame`; ``report`` is what ``report="FILE.json"`` writes; ``learned`` says in sentences what each party
-    learned. Of id, ``ids`` is the list of all identifiers, and of the sender of share, ``map`` says which share belongs to
-    which row.
+    ``frame`` is the result in the form of the data that was given, if it has rows and went to no file: for a file, a stream or
+    a DuckDB relation, a :class:`veilset.Frame`; ``report`` is what ``report="FILE.json"`` writes; ``learned`` says in sentences
+    what each party learned. For id, ``ids`` is the list of all identifiers, and for the sender of share, ``map`` says which
+    share belongs to which row.
     """
 
     def __init__(self, native: dict[str, Any], of: Source, made: Any = None) -> None:
@@ -60,7 +60,7 @@ class Result:
         self.map: Any = _back(native["map"], of)
         self.report: dict[str, Any] = json.loads(native["report"])
         self._text: str = native["text"]
-        # Only now is nothing of it needed any more.
+        # Only now is none of it needed any more.
         _delete(native["leftover"])
 
     @property
@@ -88,7 +88,7 @@ class Result:
 
 
 def _back(frame: _native.Frame | None, of: Source) -> Any:
-    """A frame of the same kind as the data. If it cannot be made, the result is no reason to be lost."""
+    """Returns a frame of the same kind as the data. If it cannot be made, the result must not be lost."""
     try:
         return None if frame is None else of.back(frame)
     except Exception as e:
@@ -103,7 +103,7 @@ def _back(frame: _native.Frame | None, of: Source) -> Any:
 
 
 def _delete(leftover: _native.Leftover | None) -> None:
-    """Deletes what a job leaves."""
+    """Deletes the files that a job leaves."""
     try:
         if leftover is not None and (left := leftover.delete()):
             LOG.info(left)
@@ -114,49 +114,49 @@ def _delete(leftover: _native.Leftover | None) -> None:
 class Party(NamedTuple):
     """Another party of a run that was checked."""
 
-    #: Our name for it, if there is one, and
+    #: Our name for the party, if there is one.
     name: str | None
-    #: its fingerprint, if it was authenticated.
+    #: The party's fingerprint, if it was authenticated.
     fingerprint: str | None
-    #: The size of its set, and
+    #: The size of the party's set.
     items: int
-    #: whether that is padded.
+    #: Whether the party's set is padded.
     padded: bool
 
 
 @dataclass(frozen=True, repr=False)
 class Checked:
-    """What both sides agreed on, and what the run would cost and show. ``str()`` is all of it as text."""
+    """The agreement of both sides, and what the run would cost and disclose. ``str()`` is all of it as text."""
 
     operation: str
     role: str
     protocol: str
     group: str
-    #: Why this protocol, if it was picked among several that both sides allow.
+    #: The reason for this protocol, if it was picked among several that both sides allow.
     picked: str | None
     #: The hard problems that the protocol rests on, such as ``ddh``.
     rests_on: list[str]
-    #: The size of our set, and
+    #: The size of our set.
     items: int
-    #: whether that is padded.
+    #: Whether our set is padded.
     padded: bool
     #: The other parties.
     others: list[Party]
     #: What each party would learn, in sentences.
     learned: list[str]
-    #: All terms that were agreed on, by their names in the report.
+    #: All agreed terms, by their names in the report.
     terms: dict[str, str]
-    #: Bytes that our side would send, and
+    #: The number of bytes that our side would send.
     sent: int
-    #: receive.
+    #: The number of bytes that our side would receive.
     received: int
-    #: The messages of which each waits for the one before.
+    #: The number of messages each of which waits for the one before.
     rounds: int
-    #: The most bytes of memory here, in addition to the set.
+    #: The peak memory on our side in bytes, in addition to the set.
     memory: int
-    #: How long our side would compute, and
+    #: The seconds that our side would compute.
     seconds: float
-    #: the other side, or the slowest of several.
+    #: The seconds that the other side would compute, or the slowest of several.
     their_seconds: float
     text: str
 
@@ -167,7 +167,7 @@ class Checked:
 
 
 class Started:
-    """A run that goes on, or something that is made in advance: a frame, options, and what is done with them."""
+    """A run in progress, or work in advance: a frame, options, and the function that uses them."""
 
     def __init__(
         self,
@@ -194,7 +194,7 @@ class Started:
         _going.add(self)
 
     def wait(self, seconds: float = TICK) -> bool:
-        """Waits so long for the end, and shows what is going on. Returns whether it is over."""
+        """Waits for the end, for at most this number of seconds, and shows the progress. Returns whether it is over."""
         over = self._run.wait(seconds)
         for kind, text in self._run.said():
             if kind == "warning":
@@ -206,17 +206,18 @@ class Started:
         return over
 
     def stop(self) -> Callable[[], bool]:
-        """Asks the run to stop; others are told. Returns what waits a moment, shows nothing, and tells whether to go on."""
+        """Asks the run to stop, and notifies the others. Returns a function that waits a moment, shows nothing, and tells
+        whether to continue waiting."""
         self._run.cancel()
         begun = time.monotonic()
         return lambda: not self._run.wait(TICK) and time.monotonic() - begun < self._run.patience()
 
     def is_ours(self) -> bool:
-        """Whether it goes on in this process, and not in one of which this is a copy."""
+        """Returns whether the run belongs to this process, rather than to one of which this is a copy."""
         return self._run.is_ours()
 
     def wait_for_the_end(self) -> None:
-        """Waits until it is over. An interrupt ends it in good order."""
+        """Waits until it is over. An interrupt stops it in an orderly way."""
         try:
             while not self.wait():
                 pass
@@ -227,27 +228,27 @@ class Started:
             raise
 
     def outcome(self) -> dict[str, Any]:
-        """What there is in the end. To be called once."""
+        """Returns the outcome. To be called once."""
         return self._run.result()
 
     def result(self) -> Result:
-        """The outcome of a run that is over."""
+        """Returns the result of a run that is over."""
         assert self._source is not None
         return Result(self.outcome(), self._source)
 
     def checked(self) -> Checked:
-        """The outcome of a check that is over."""
+        """Returns the result of a check that is over."""
         outcome = self.outcome()
         return Checked(**{**outcome, "others": [Party(*other) for other in outcome["others"]]})
 
 
-#: The runs that may go on.
+#: The runs that may still be in progress.
 _going: weakref.WeakSet[Started] = weakref.WeakSet()
 
 
 @atexit.register
 def _stop_all() -> None:
-    """Python ends, and the thread of a run must not look for it any more."""
+    """Stops all runs when Python exits, since a run's thread must not use Python afterwards."""
     for going in [started.stop() for started in list(_going) if started.is_ours()]:
         while going():
             pass
@@ -261,7 +262,7 @@ def start(operation: str, data: Any, options: Mapping[str, Any], check: bool = F
 
 
 def start_making(command: str, data: Any, options: Mapping[str, Any]) -> Started:
-    """Starts to make something in advance."""
+    """Starts work in advance."""
     return Started(lambda words, stream: _native.Run.make(command, words, stream), data, options)
 
 
@@ -280,14 +281,14 @@ def check(operation: str, data: Any, options: Mapping[str, Any]) -> Checked:
 
 
 def make(command: str, data: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Makes something in advance."""
+    """Does work in advance."""
     started = start_making(command, data, options)
     started.wait_for_the_end()
     return started.outcome()
 
 
 def _shown(progress: Any) -> Callable[[Doing, bool], None] | None:
-    """What shows the progress: a callable of the user's, or tqdm."""
+    """Returns the function that shows the progress: a callable of the user, or tqdm."""
     if progress is None or progress is False:
         return None
     if callable(progress):
@@ -317,7 +318,7 @@ def _shown(progress: Any) -> Callable[[Doing, bool], None] | None:
 
 
 def _tell(progress: Callable[[Doing], None], doing: Doing, over: bool) -> None:
-    """Calls a callable, which stops the run if it raises something, but does not take its result."""
+    """Calls a callable, which stops the run if it raises an exception, but does not suppress the result."""
     try:
         progress(doing)
     except Exception as e:

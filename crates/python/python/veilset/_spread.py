@@ -1,22 +1,21 @@
-"""Tables that lie with workers: what an engine does with their pieces, which are pyarrow tables.
+"""Tables spread over workers: the steps that an engine takes with their pieces, which are pyarrow tables.
 
 1. ``hashed``: the rows of a piece that have a key, with the hash of the key and the row's place in the whole table.
-2. ``buckets`` and ``ordered`` bring the rows together by hash, so that equal keys are in one piece; ``summed`` is its part
-   of what both sides must know before the run.
-3. ``shards`` cuts such a piece by the key that both drew, and ``run_lane`` runs the shards of a worker.
-4. ``result`` makes the rows of the result of a shard, with columns of the types that ``text_keys`` tells from all shards.
+2. ``buckets`` and ``ordered`` bring the rows together by hash, so that equal keys are in one piece; ``summed`` is the piece's
+   contribution to the facts that both sides need before the run.
+3. ``shards`` cuts such a piece with the key that both drew, and ``run_lane`` runs the shards of a worker.
+4. ``result`` makes the result rows of a shard, with the column types that ``text_keys`` determines from all shards.
 
-An engine computes again what it has lost. ``marks`` and ``checked`` notice if it then gets other rows, which would make a wrong
-result.
+An engine recomputes lost pieces. ``marks`` and ``checked`` notice if it then gets other rows, which would make a wrong result.
 
-``Agreed`` is the side that agrees with the other party. It has a crew, which is the engine's:
+``Agreed`` is the side that agrees with the other party. It has a crew, provided by the engine:
 
 - ``cut(key)`` takes the key of the shards.
-- ``lanes()`` tells how many shards can run at the same time, and the numbers of the lanes that have a place (``None``: all).
+- ``lanes()`` returns how many shards can run at the same time, and the numbers of the lanes that have a place (``None``: all).
 - ``run(tickets)`` runs lanes. It yields ``(shard, learned, "")`` for a result, ``(None, b"", why)`` for a lane that failed, and
   ``None`` from time to time.
 - ``result(shard, learned)`` takes the results when the job is complete.
-- ``frame()`` makes the frame of them. What the job keeps is deleted only then.
+- ``frame()`` makes the frame of the results. The files of the job are deleted only then.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ from ._given import check_on_workers, given_of, worded
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: How the names of all columns begin that are added to a table.
+#: The prefix of the names of all columns that are added to a table.
 OURS = "__veilset_"
-#: The hash of a row's key, and
+#: The column with the hash of a row's key.
 HASH = f"{OURS}hash"
-#: the row's place in the whole table.
+#: The column with the row's place in the whole table.
 PLACE = f"{OURS}place"
-#: Places of one piece are so far from those of the next.
+#: The distance between the places of one piece and the next.
 PIECE = 1 << 32
 
-#: How long the workers of a lane wait for each other, in seconds, unless ``connect_timeout`` is shorter.
+#: The time in seconds that the workers of a lane wait for each other, unless ``connect_timeout`` is shorter.
 MEET = 60
 
 #: The options of an operation, as the native part takes them.
@@ -57,12 +56,12 @@ Words = Mapping[str, Any]
 
 
 def input_error(text: str, **fields: Any) -> Error:
-    """An error of the table."""
+    """Returns an error about the table."""
     return make_error("input", text, {"exit_code": 3, **fields})
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Refuses a table with a column whose name is one of ours, before anything is done with it."""
+    """Refuses a table with a column whose name has our prefix, before anything is done with it."""
     for name in names:
         if name.startswith(OURS):
             raise input_error(
@@ -73,19 +72,19 @@ def check_names(names: Iterable[str]) -> None:
 
 
 def unhad(error: BaseException, what: str) -> Error:
-    """The error for rows that an engine could not give: what it raised may name a cell, and is not kept."""
+    """Returns the error for rows that an engine could not provide. The raised exception may name a cell, and is not kept."""
     if isinstance(error, Error):
         return error
     said = told(error)
     if said != type(error).__name__:
-        # Of the cluster, and not of the rows.
+        # The error concerns the cluster, and not the rows.
         return make_error("output", f"the workers could not be used: {said}", {"exit_code": 7})
     return input_error(f"{what}: the rows could not be had ({said}). {SEE}", file=NAME)
 
 
 @contextlib.contextmanager
 def in_partition(at: int) -> Iterator[None]:
-    """Rows of an error are those of the partition."""
+    """Adds the partition to errors, whose rows are counted within it."""
     try:
         yield
     except Error as e:
@@ -94,10 +93,10 @@ def in_partition(at: int) -> Iterator[None]:
 
 
 class Crew(Protocol):
-    """What an engine does for those who agree."""
+    """The engine's interface for the side that agrees."""
 
     def frame(self) -> Any:
-        """The frame of the result, whose rows are all there."""
+        """Returns the frame of the result, all of whose rows exist by then."""
 
 
 class Agreed:
@@ -111,11 +110,11 @@ class Agreed:
         self.keys = _native.digest_keys(self.words.get("identity"))
 
     def of_workers(self) -> dict[str, Any]:
-        """The options as workers have them."""
+        """Returns the options for workers."""
         return {**self.words, "connect_timeout": min(float(self.words.get("connect_timeout", MEET)), MEET)}
 
     def run(self, whole: Mapping[str, Any], crew: Crew) -> _run.Result:
-        """Runs the job on a table of which this is known, with these workers."""
+        """Runs the job on a table with these known facts, with these workers."""
         source = Source(None, None, lambda frame: frame)
         started = _run.Started(
             lambda words, _: _native.Run.spread(self.operation, words, whole, crew), source, self.given
@@ -128,11 +127,11 @@ class Agreed:
             unmade = self._unmade(told(e))
         else:
             return _run.Result(outcome, source, frame)
-        # Not while the other is handled, which would come along, perhaps with a cell in it.
+        # Raised outside the handler, so that the handled exception is not attached, perhaps with a cell in it.
         raise unmade
 
     def _unmade(self, why: str) -> Error:
-        """The error for a result whose rows cannot be made. What a job keeps is still there."""
+        """Returns the error for a result whose rows cannot be made. The files of the job are still there."""
         job = self.words.get("job")
         back = (
             f"All that it is made of is in {job}: go on with it with resume on both sides. If the other side has no such folder"
@@ -145,8 +144,8 @@ class Agreed:
 
 
 class Places:
-    """Where the workers of both sides meet: the address of each lane; of the side that connects also only their number, if
-    a proxy leads to them by name."""
+    """The places where the workers of both sides meet: the address of each lane. The side that connects may instead give only
+    their number, if a proxy routes to them by name."""
 
     def __init__(self, job: Agreed, lanes: Sequence[str] | int | None, route: str | None) -> None:
         self.listens = "listen" in job.given
@@ -169,11 +168,11 @@ class Places:
             self.at_once = lanes
 
     def numbers(self) -> list[int] | None:
-        """The lanes that have a place, or all."""
+        """Returns the lanes that have a place; ``None`` for all."""
         return None if self.addresses is None else list(range(len(self.addresses)))
 
     def of(self, lane: int) -> dict[str, str | None]:
-        """The place of a lane, as the native part takes it."""
+        """Returns the place of a lane, as the native part takes it."""
         address = self._connect if self.addresses is None else self.addresses[lane]
         label = None if self.route is None else _native.label(lane, self.route)
         if self.listens:
@@ -182,14 +181,14 @@ class Places:
 
 
 def hashed(operation: str, words: Words, table: pyarrow.Table, piece: int, named: Sequence[str] = ()) -> pyarrow.Table:
-    """The rows that have a key, with its hash and their places. ``named`` are columns that are not handed over."""
+    """Returns the rows that have a key, with its hash and their places. ``named`` are columns that are not handed over."""
     given = table
     for name in named:
         given = given.append_column(name, pyarrow.nulls(len(table)))
     rows, hashes = _native.piece_hashes(operation, words, _aligned(given))
     numbers: NDArray[Any] = numpy.frombuffer(rows, "<u4")
     kept = table if len(numbers) == len(table) else table.take(pyarrow.array(numbers))
-    # Of any length, as all engines have them.
+    # The type is binary of variable length, which all engines support.
     ends = pyarrow.py_buffer(numpy.arange(len(numbers) + 1, dtype="<i4") * 32)
     column = pyarrow.BinaryArray.from_buffers(pyarrow.binary(), len(numbers), [None, ends, pyarrow.py_buffer(hashes)])
     places = pyarrow.array(numbers.astype("i8") + piece * PIECE)
@@ -204,7 +203,8 @@ def _hashes(table: pyarrow.Table) -> bytes:
 
 
 def _aligned(table: pyarrow.Table) -> pyarrow.Table:
-    """The table in memory as Arrow wants it. What an engine unpacked from a message may begin at any byte."""
+    """Returns the table with the memory alignment that Arrow wants. Data that an engine unpacked from a message may begin at
+    any byte."""
     chunks = [chunk for column in table.columns for chunk in column.chunks]
     if all(buffer is None or buffer.address % 8 == 0 for chunk in chunks for buffer in chunk.buffers()):
         return table
@@ -215,44 +215,44 @@ def _aligned(table: pyarrow.Table) -> pyarrow.Table:
 
 
 def plain(table: pyarrow.Table) -> pyarrow.Table:
-    """The table as it came."""
+    """Returns the table without the added columns."""
     return table.drop_columns([name for name in (HASH, PLACE) if name in table.column_names])
 
 
 def split(table: pyarrow.Table, of: NDArray[Any], number: int) -> list[pyarrow.Table]:
-    """The rows of each of so many parts, in their order."""
+    """Splits the rows into ``number`` parts, in their order."""
     order = numpy.argsort(of, kind="stable")
     bounds = numpy.searchsorted(of[order], numpy.arange(number + 1))
-    # Copies: a slice would take the whole table along.
+    # The parts are copies: a slice would keep the whole table in memory.
     return [table.take(pyarrow.array(order[bounds[i] : bounds[i + 1]])) for i in range(number)]
 
 
 def buckets(table: pyarrow.Table, number: int) -> list[pyarrow.Table]:
-    """The rows by the hashes of their keys: those of a bucket come before those of the next."""
+    """Splits the rows by the hashes of their keys: the hashes in a bucket are less than those in the next."""
     first: NDArray[Any] = numpy.frombuffer(_hashes(table), ">u2")[::16].astype("i8")
     return split(table, (first * number) >> 16, number)
 
 
 def ordered(tables: Sequence[pyarrow.Table]) -> pyarrow.Table:
-    """These rows, ordered by hash and place."""
+    """Returns these rows, ordered by hash and place."""
     table = pyarrow.concat_tables(tables)
     return table.take(pyarrow.compute.sort_indices(table, [(HASH, "ascending"), (PLACE, "ascending")]))
 
 
-#: The number of items, of rows whose key occurred before, and of rows; the part of the digests, the mark, and the counts of keys
-#: that may cost matches.
+#: The numbers of items, of rows whose key occurred before, and of rows; the part of the digests, the mark, and the counts of
+#: keys that may cost matches.
 Summed = tuple[int, int, int, bytes, bytes, bytes]
 
 
 def summed(operation: str, words: Words, keys: bytes, table: pyarrow.Table) -> Summed:
-    """What such a piece adds to what both sides must know before the run."""
+    """Returns such a piece's contribution to the facts that both sides need before the run."""
     items, duplicates, sums, profile = _native.piece_sums(operation, words, keys, _aligned(plain(table)))
     mark = _marks(table, numpy.zeros(len(table), "i8"), 1).tobytes()
     return items, duplicates, len(table), sums, mark, profile
 
 
 def total(parts: Iterable[Summed], rows: int, keys: bytes) -> dict[str, Any]:
-    """What is known of the whole table, which has so many rows."""
+    """Returns the known facts about the whole table, which has ``rows`` rows."""
     items, duplicates, keyed = 0, 0, 0
     sums: NDArray[Any] = numpy.zeros(8, "<u8")
     mark: NDArray[Any] = numpy.zeros(5, "<u8")
@@ -275,18 +275,18 @@ def total(parts: Iterable[Summed], rows: int, keys: bytes) -> dict[str, Any]:
 
 
 def shards_of(key: bytes, number: int, table: pyarrow.Table) -> NDArray[Any]:
-    """The shard of each row, of so many under this key."""
+    """Returns the shard of each row, among ``number`` shards under this key."""
     of: NDArray[Any] = numpy.frombuffer(_native.piece_shards(key, number, _hashes(table)), "<u4")
     return of
 
 
 def shards(key: bytes, number: int, table: pyarrow.Table) -> list[pyarrow.Table]:
-    """The rows of each shard."""
+    """Returns the rows of each shard."""
     return split(table, shards_of(key, number, table), number)
 
 
 def _marks(table: pyarrow.Table, of: NDArray[Any], number: int) -> NDArray[Any]:
-    """For each shard the sum of the hashes of its rows, and their number."""
+    """Returns, for each shard, the sum of the hashes of its rows, and their number."""
     marks: NDArray[Any] = numpy.zeros((number, 5), "<u8")
     hashes: NDArray[Any] = numpy.frombuffer(_hashes(table), "<u8").reshape(-1, 4)
     numpy.add.at(marks[:, :4], of, hashes)
@@ -295,12 +295,12 @@ def _marks(table: pyarrow.Table, of: NDArray[Any], number: int) -> NDArray[Any]:
 
 
 def marks(key: bytes, number: int, table: pyarrow.Table) -> bytes:
-    """What this piece adds to the mark of each shard."""
+    """Returns this piece's contribution to the mark of each shard."""
     return _marks(table, shards_of(key, number, table), number).tobytes()
 
 
 def all_marks(parts: Iterable[bytes], number: int, whole: Mapping[str, Any]) -> list[bytes]:
-    """The mark of each shard, if they are those of the whole table."""
+    """Returns the mark of each shard, if the marks agree with the whole table."""
     all: NDArray[Any] = numpy.zeros((number, 5), "<u8")
     for part in parts:
         all = all + numpy.frombuffer(part, "<u8").reshape(number, 5)
@@ -310,7 +310,7 @@ def all_marks(parts: Iterable[bytes], number: int, whole: Mapping[str, Any]) -> 
 
 
 def checked(table: pyarrow.Table, shard: int, mark: bytes) -> pyarrow.Table:
-    """These rows, if they are those that had this mark."""
+    """Returns these rows, if they have this mark."""
     if _marks(table, numpy.zeros(len(table), "i8"), 1).tobytes() != mark:
         raise _changed(f"shard {shard}")
     return table
@@ -323,7 +323,7 @@ def _changed(what: str) -> Error:
 
 
 class Hands:
-    """What a worker's shards come from and go to."""
+    """The source of a worker's shards, and the sink for their results."""
 
     def __init__(
         self,
@@ -336,26 +336,26 @@ class Hands:
         self.stopped = stopped
 
     def piece(self, shard: int) -> pyarrow.Table:
-        """The rows of a shard."""
+        """Returns the rows of a shard."""
         return _aligned(plain(self._piece(shard)))
 
 
 def text_keys(operation: str, words: Words, learned: Iterable[bytes], empty: pyarrow.Table) -> list[int]:
-    """The places in the key of the columns that are text in the whole result, because a key that was learned in one of these
-    shards is no value of their type. ``empty`` is a table like all pieces, without rows."""
+    """Returns the places in the key of the columns that are text in the whole result, because a key learned in one of these
+    shards is not a value of their type. ``empty`` is a table like all pieces, without rows."""
     return sorted(_native.piece_text_keys(operation, words, list(learned), _aligned(plain(empty))))
 
 
 def result(
     operation: str, words: Words, learned: bytes, as_text: list[int], table: pyarrow.Table
 ) -> pyarrow.Table | None:
-    """The rows of the result of a shard. Those that are ours have their places, and the hashes of their keys."""
+    """Returns the result rows of a shard. Our own rows have their places, and the hashes of their keys."""
     rows = _native.piece_result(operation, words, learned, as_text, _aligned(table))
     return None if rows is None else pyarrow.table(rows)
 
 
 def same_rows(hashed: pyarrow.Table, rows: pyarrow.Table, what: str) -> None:
-    """Refuses rows of a result that a piece of the table, which was computed again, does not have at their places."""
+    """Refuses result rows that a recomputed piece of the table does not have at their places."""
     places, there = rows.column(PLACE).to_numpy(), hashed.column(PLACE).to_numpy()
     at = numpy.minimum(numpy.searchsorted(there, places), max(len(there) - 1, 0))
     if len(places) and (
@@ -367,7 +367,7 @@ def same_rows(hashed: pyarrow.Table, rows: pyarrow.Table, what: str) -> None:
 
 
 def by_piece(table: pyarrow.Table | None, pieces: int) -> list[pyarrow.Table | None]:
-    """The rows of a result by the piece of the whole table that they are of; those of the other side come last."""
+    """Returns the result rows by the piece of the whole table to which they belong; the other side's rows come last."""
     if table is None:
         return [None] * (pieces + 1)
     if PLACE not in table.column_names:
@@ -379,7 +379,7 @@ def by_piece(table: pyarrow.Table | None, pieces: int) -> list[pyarrow.Table | N
 
 
 def in_order(tables: Sequence[pyarrow.Table | None]) -> pyarrow.Table | None:
-    """These rows of a result, in the order of the whole table."""
+    """Returns these result rows, in the order of the whole table."""
     some = [table for table in tables if table is not None]
     if not some:
         return None

@@ -1,4 +1,4 @@
-"""Operations on Dask: the table lies in a cluster, and its workers compute.
+"""Operations on Dask: the table is in a cluster, and its workers compute.
 
     import veilset.dask
 
@@ -6,23 +6,23 @@
                                listen="0.0.0.0:7000", lanes={"w0": "0.0.0.0:7001", "w1": "0.0.0.0:7002"})
     r.frame    # a Dask data frame
 
-The options are those of :func:`veilset.intersect` and :func:`veilset.union`. The process that calls this has the identity,
-and agrees with the other party; the policy and the log are here. ``job`` keeps what is learned until the job is complete, and
-``resume`` goes on with one that broke off, whatever became of the workers.
+The options are those of :func:`veilset.intersect` and :func:`veilset.union`. The process that calls this has the identity, and
+agrees with the other party; the policy and the log are here. ``job`` keeps the results of shards until the job is complete, and
+``resume`` continues one that broke off, whatever happened to the workers.
 
 ``lanes`` says where the workers of both sides meet. The side that listens gives the name or the address of each of its workers,
 and where it listens: lane 0 is the first of them. The side that connects gives the addresses of the lanes, or with ``route``
-only their number: all lanes are then reached at the address of ``connect``, where a proxy looks at the name that a connection
+only their number: all lanes are then reached at the address of ``connect``, where a proxy routes by the name that a connection
 asks for, ``sNNN.ROUTE.veilset`` for lane NNN.
 
-A worker that dies loses the shards that it had not completed, which run again.
+A worker that dies loses the shards that it had not completed; they run again.
 
-Rows of ours come back from the frame itself, as :func:`veilset.intersect` and :func:`veilset.union` give them for pandas: of an
-intersection with their index, and with the divisions of the frame. A union numbers its rows anew, in each partition from 0.
-Only the columns that the options name are looked at and brought together.
+Our rows come back from the frame itself, as :func:`veilset.intersect` and :func:`veilset.union` return them for pandas: in an
+intersection with their index, and with the divisions of the frame. A union renumbers its rows, in each partition from 0. Only
+the columns that the options name are read and brought together.
 
-A task of ours that fails returns what went wrong in place of its result. If it raised that, the worker would log its arguments, rows
-and keys of the job among them.
+A task of ours that fails returns the error in place of its result. If it raised the error, the worker would log its arguments,
+including rows and keys of the job.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = ["intersect", "union"]
 
-#: How long to wait for results before looking at the workers, in seconds.
+#: The time, in seconds, to wait for results before checking the workers.
 _TICK = 0.2
 
 Lanes = Mapping[str, str] | Sequence[str] | int | None
@@ -109,13 +109,13 @@ def _default_client() -> distributed.Client:
 
 
 class _Wrong(NamedTuple):
-    """What went wrong with a task, in place of its result."""
+    """An error of a task, in place of its result."""
 
     error: Error
 
 
 def _quietly(do: Callable[..., Any], *given: Any) -> Any:
-    """Does this with what tasks before it returned, unless one of those went wrong."""
+    """Calls ``do`` with the results of earlier tasks, or returns the first error among them."""
     for one in given:
         for part in one if isinstance(one, list) else [one]:
             if isinstance(part, _Wrong):
@@ -129,43 +129,43 @@ def _quietly(do: Callable[..., Any], *given: Any) -> Any:
 
 
 def _right(value: Any) -> Any:
-    """What a task returned, or what went wrong."""
+    """Returns the result of a task, or raises its error."""
     if isinstance(value, _Wrong):
         raise value.error
     return value
 
 
 class _Columns(NamedTuple):
-    """What is known of the columns of all partitions."""
+    """The known facts about the columns of all partitions."""
 
     operation: str
-    #: Their names.
+    #: The names of the columns.
     labels: list[str]
-    #: Those that are looked at.
+    #: The columns that are read.
     looked: _frames.Looked
 
     @classmethod
     def of(cls, operation: str, job: _spread.Agreed, data: Any) -> _Columns:
-        """Those of a frame."""
+        """Returns the columns of a frame."""
         labels = _frames.labels_of(data._meta, operation == "union")
         _spread.check_names(labels)
         return cls(operation, labels, _frames.looked_at(job.given))
 
 
 class _Table:
-    """The table, in pieces that are on the workers."""
+    """The table, in pieces on the workers."""
 
     def __init__(self, columns: _Columns, words: dict[str, Any], client: distributed.Client) -> None:
         self.columns, self.words, self.client = columns, words, client
         self.operation = columns.operation
         self.number = int(words["shards"])
-        #: The partitions, each without its rows,
+        #: The partitions without their rows.
         self.heads: list[Any] = []
-        #: and their rows, from which those of the result are taken.
+        #: The partitions with their rows, from which the rows of the result are taken.
         self.partitions: list[Any] = []
         #: The bounds of the partitions, by the index, if they are known.
         self.divisions: tuple[Any, ...] | None = None
-        #: The Arrow types of the columns that are looked at.
+        #: The Arrow types of the columns that are read.
         self.schema: pyarrow.Schema = pyarrow.schema([])
         self._buckets: list[Any] = []
         self.shards: list[Any] = []
@@ -173,12 +173,12 @@ class _Table:
         self._whole: dict[str, Any] = {}
 
     def submit(self, do: Callable[..., Any], *given: Any) -> Any:
-        """Has a worker do this, whatever becomes of it."""
+        """Runs this on a worker; an error becomes the task's result."""
         name = getattr(do, "__name__", type(do).__name__).strip("_").lower()
         return self.client.submit(_quietly, do, *given, key=f"veilset-{name}-{uuid.uuid4()}")
 
     def gathered(self, futures: Any) -> Any:
-        """What they returned, if nothing went wrong."""
+        """Returns the results of these tasks, or raises their first error."""
         try:
             values = self.client.gather(futures)
         except Exception as e:
@@ -187,11 +187,11 @@ class _Table:
             unhad = _spread.unhad(e, what)
         else:
             return [_right(value) for value in values]
-        # Not while the other is handled, which would come along.
+        # Raised outside the handler, so that the handled exception is not attached.
         raise unhad
 
     def gather(self, data: Any, keys: bytes) -> dict[str, Any]:
-        """Brings equal keys together; returns what is known of the whole table."""
+        """Brings equal keys together. Returns the known facts about the whole table."""
         submit, words = self.submit, self.words
         self.divisions = data.divisions if data.known_divisions else None
         self.partitions = self.client.compute(data.to_delayed())
@@ -207,8 +207,9 @@ class _Table:
         return self._whole
 
     def _number_of_buckets(self) -> int:
-        """As many as there are shards, each of which fits into the memory of a worker, or workers that compute. Each partition is cut
-        into them: if there were as many as partitions, the work would grow with the square of those."""
+        """Returns the number of partitions, but at most 256, and at most the number of shards, each of which fits into a
+        worker's memory, or of the workers' threads if that is larger. Each partition is cut into this many buckets: without a
+        limit, the work would grow with the square of the number of partitions."""
         slots: int = sum(self.client.nthreads().values())
         return min(max(len(self.partitions), 1), max(self.number, slots), 256)
 
@@ -225,12 +226,12 @@ class _Table:
 
     @property
     def hash(self) -> _Hash:
-        """What workers do with a partition first."""
+        """Returns the first step on a partition."""
         return _Hash(self.columns, self.words, self.schema)
 
 
 class _Crew:
-    """The workers, and what they learn."""
+    """The workers, and their results."""
 
     def __init__(self, job: _spread.Agreed, table: _Table, lanes: Lanes, route: str | None) -> None:
         self.table = table
@@ -258,7 +259,7 @@ class _Crew:
         self._places = _spread.Places(job, lanes, route)
 
     def _alive(self) -> dict[str, str]:
-        """The addresses of the workers, by their addresses and by their names."""
+        """Returns the addresses of the live workers, by address and by name."""
         workers = self.table.client.scheduler_info(n_workers=-1)["workers"]
         names = {str(worker["name"]): address for address, worker in workers.items()}
         return {**names, **{address: address for address in workers}}
@@ -268,7 +269,7 @@ class _Crew:
         self.table.cut(key)
 
     def lanes(self) -> tuple[int, list[int] | None]:
-        """How many shards can run at the same time, and where."""
+        """Returns how many shards can run at the same time, and where."""
         alive = self._alive()
         if self._workers:
             places = [at for at, worker in enumerate(self._workers) if worker in alive]
@@ -276,7 +277,7 @@ class _Crew:
         return self._places.at_once or len(set(alive.values())), self._places.numbers()
 
     def run(self, tickets: list[bytes]) -> Iterator[tuple[int | None, bytes, str] | None]:
-        """Runs these lanes. Yields results as they come, what went wrong, and nothing from time to time."""
+        """Runs these lanes. Yields results as they arrive, errors, and nothing from time to time."""
         client, table = self.table.client, self.table
         name = f"veilset-{uuid.uuid4()}"
         queue = distributed.Queue(name, client=client)
@@ -291,7 +292,7 @@ class _Crew:
                 pinned = {} if address is None else {"workers": [address], "allow_other_workers": False}
                 going[lane] = client.submit(_lane, *work, pure=False, retries=0, **pinned), address
             while going:
-                # With a time-out, each look would be an error in the scheduler's log.
+                # With a time-out, each poll would be an error in the scheduler's log.
                 if not queue.qsize():
                     time.sleep(_TICK)
                     yield None
@@ -310,7 +311,7 @@ class _Crew:
         finally:
             for future, _ in going.values():
                 future.cancel()
-            # A task that runs is not cancelled, but looks whether it is over.
+            # A running task is not cancelled, but checks whether the run is over.
             with contextlib.suppress(Exception):
                 distributed.Event(f"{name}-over", client=client).set()
             with contextlib.suppress(Exception):
@@ -321,7 +322,7 @@ class _Crew:
         self._learned[shard] = learned
 
     def frame(self) -> Any:
-        """The rows of the result, on the workers, in the order of the table."""
+        """Returns the rows of the result, on the workers, in the order of the table."""
         table, submit = self.table, self.table.submit
         if not self._learned:
             return None
@@ -341,16 +342,16 @@ class _Crew:
         rows = _Rows(of, table.hash, table.schema, table.heads, {of.looked.keys[place] for place in as_text})
         parts = [
             submit(rows, part, at, [submit(_item, cut, at) for cut in cuts])
-            # Those of the other side have no partition, and come last.
+            # The other side's rows have no partition, and come last.
             for at, part in enumerate([*table.partitions, None])
         ]
         some = table.gathered([submit(_head, part) for part in parts])
-        # If a worker is lost, they are made again later, when nobody looks whether they went wrong.
+        # If a worker is lost, these are recomputed later, when errors are no longer checked here.
         right = [table.client.submit(_right, part, key=f"veilset-rows-{uuid.uuid4()}") for part in parts]
         there = [(part, head) for part, head in zip(right, some) if head is not None]
-        # Rows that are omitted leave the others within the bounds of their partition.
+        # Omitting rows keeps the others within the bounds of their partition.
         divisions = table.divisions if of.operation == "intersect" and len(there) == pieces else None
-        # Objects stay what they are.
+        # Object columns stay as they are.
         with dask.config.set({"dataframe.convert-string": False}):
             return dask.dataframe.from_delayed(
                 [part for part, _ in there], meta=there[0][1], divisions=divisions, verify_meta=False
@@ -358,7 +359,7 @@ class _Crew:
 
 
 class _Hash:
-    """The rows of a partition that have a key, with hashes and places."""
+    """Computes the rows of a partition that have a key, with hashes and places."""
 
     def __init__(self, columns: _Columns, words: _spread.Words, schema: pyarrow.Schema) -> None:
         self.columns, self.words, self.schema = columns, words, schema
@@ -370,7 +371,7 @@ class _Hash:
 
 
 class _Rows:
-    """The rows of a result that are of one partition, as a pandas frame; or those of the other side."""
+    """Makes the result rows of one partition, as a pandas frame, or the other side's rows."""
 
     def __init__(
         self,
@@ -383,7 +384,7 @@ class _Rows:
         self.columns, self.hash, self.head = columns, hash, heads[0]
         keys = columns.looked.keys
         self.of_keys = {field.name: field.type for field in schema if field.name in keys}
-        #: The dtypes of a union. They are the same in all partitions, whatever the other side has.
+        #: The dtypes of a union, which are the same in all partitions, regardless of the other side's keys.
         self.dtypes: dict[str, Any] = {}
         if columns.operation == "union":
             for at, name in enumerate(columns.labels):
@@ -402,7 +403,7 @@ class _Rows:
             result = part.iloc[table.column(_spread.PLACE).to_numpy() - at * _spread.PIECE]
             result = _frames.in_union(result, labels, self.dtypes) if self.dtypes else result
         elif _spread.PLACE not in table.column_names:
-            # A union without rows of ours.
+            # This is a union without rows of ours.
             return _frames.new_rows(
                 self.head.iloc[:, [labels.index(name) for name in table.column_names]],
                 table.column_names, self.dtypes, self.of_keys, table,
@@ -416,14 +417,14 @@ class _Rows:
 
 
 class _Held:
-    """Futures that a task gets as they are, without what they stand for."""
+    """Futures that a task gets as futures, without their results."""
 
     def __init__(self, futures: dict[int, tuple[Any, bytes]]) -> None:
         self.futures = futures
 
 
 def _handed(columns: _Columns, part: Any, at: int) -> pyarrow.Table:
-    """The columns of a partition that are looked at."""
+    """Returns the columns of a partition that are read."""
     with _spread.in_partition(at):
         if (labels := [str(label) for label in part.columns]) != columns.labels:
             raise _spread.input_error(
@@ -437,17 +438,18 @@ def _handed(columns: _Columns, part: Any, at: int) -> pyarrow.Table:
 
 
 def _known(part: Any, handed: pyarrow.Table) -> tuple[int, Any, pyarrow.Schema]:
-    """What is known of a partition: its number of rows, it without its rows, and the types of what is handed over."""
+    """Returns the known facts about a partition: its number of rows, the partition without its rows, and the types of the
+    columns handed over."""
     return len(part), part.iloc[:0], handed.schema
 
 
 def _cut(hash: _Hash, handed: pyarrow.Table, at: int, number: int) -> list[pyarrow.Table]:
-    """A partition in buckets."""
+    """Splits a partition into buckets."""
     return _spread.buckets(hash(handed, at), number)
 
 
 def _one_schema(schemas: Sequence[pyarrow.Schema]) -> pyarrow.Schema:
-    """The types of the columns in all partitions."""
+    """Returns the common types of the columns in all partitions."""
     fields = []
     for at, name in enumerate(schemas[0].names):
         types = {_wide(schema.field(at).type) for schema in schemas} - {pyarrow.null()}
@@ -465,7 +467,7 @@ def _one_schema(schemas: Sequence[pyarrow.Schema]) -> pyarrow.Schema:
 
 
 def _wide(of: pyarrow.DataType) -> pyarrow.DataType:
-    """The one type of all texts, and that of all bytes."""
+    """Returns one type for all texts, and one for all bytes."""
     if pyarrow.types.is_string(of) or pyarrow.types.is_string_view(of):
         return pyarrow.large_string()
     if pyarrow.types.is_binary(of) or pyarrow.types.is_binary_view(of):
@@ -474,7 +476,7 @@ def _wide(of: pyarrow.DataType) -> pyarrow.DataType:
 
 
 def _one_dtype(dtypes: Sequence[Any]) -> Any:
-    """The dtype that holds the values of these, each as it is. Of categories each partition has its own."""
+    """Returns the dtype that holds the values of these unchanged. Categories differ between partitions."""
     import pandas
 
     if all(isinstance(dtype, pandas.CategoricalDtype) for dtype in dtypes):
@@ -495,7 +497,7 @@ def _head(frame: Any) -> Any:
 
 
 def _why(future: Any) -> str | None:
-    """Why a lane that is done did not complete its shards, if so."""
+    """Returns why a lane that is done did not complete its shards, if so."""
     if future.status == "cancelled":
         return "it was cancelled"
     if future.status == "finished":
@@ -512,7 +514,7 @@ def _lane(
     held: _Held,
     name: str,
 ) -> str | None:
-    """Runs a lane, on a worker. Returns what went wrong."""
+    """Runs a lane on a worker. Returns its error."""
     try:
         _run_lane(operation, words, ticket, place, held, name)
     except Exception as e:
@@ -529,11 +531,11 @@ def _run_lane(
     name: str,
 ) -> None:
     lane, _ = _native.ticket_lane(ticket)
-    # The rows are fetched while it runs, by tasks of their own.
+    # The rows are fetched during the run, by separate tasks.
     with distributed.worker_client() as client:
         queue = distributed.Queue(name, client=client)
         over = distributed.Event(f"{name}-over", client=client)
-        # When a worker dies, its tasks are begun again elsewhere. The other side's worker has left, and must not come back.
+        # When a worker dies, its tasks are restarted elsewhere. The other side's worker has left, and must not come back.
         begun = distributed.Event(f"{name}-{lane}", client=client)
         if begun.is_set():
             raise make("output", "its worker died", {"exit_code": 7})

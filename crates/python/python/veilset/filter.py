@@ -1,4 +1,4 @@
-"""Encrypted filters, made in advance, for many runs as the receiver by ``dc17``.
+"""Encrypted filters, made in advance, for many runs as the receiver with the protocol ``dc17``.
 
     veilset.filter.build(df, key="email", output="ours.filter", capacity=2_000_000)
     veilset.count(df, key="email", role="receiver", peer="hospital-b", filter="ours.filter")
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 class Info:
     """What a filter, or the public part of one, is for. ``str()`` is all of it as text."""
 
-    #: The fingerprint of the one who made it.
+    #: The fingerprint of the identity that made it.
     owner: str
-    #: How many items it has; ``None`` for a public part, which does not show it.
+    #: The number of items; ``None`` for a public part, which does not show it.
     items: int | None
-    #: How many items it can have.
+    #: The largest number of items that it can have.
     capacity: int
-    #: The largest set of a sender that it is for.
+    #: The size of the largest set of a sender that it is for.
     queries: int
     key_columns: int
-    #: How its keys were normalised and encoded.
+    #: The normalisation and encoding of its keys.
     normalisation: str
     cipher: str
     #: The digest of its public part, which both parties of a run agree on.

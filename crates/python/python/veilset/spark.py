@@ -1,4 +1,4 @@
-"""Operations on Spark: the table lies in a cluster, and its executors compute.
+"""Operations on Spark: the table is in a cluster, and its executors compute.
 
     import veilset.spark
 
@@ -6,19 +6,19 @@
                                 lanes=["0.0.0.0:7001", "0.0.0.0:7002"])
     r.frame    # a Spark data frame
 
-The options are those of :func:`veilset.intersect` and :func:`veilset.union`. The driver has the identity, and agrees with the other
-party; the policy and the log are here. ``job`` keeps what is learned until the job is complete, and ``resume`` goes on with one
-that broke off.
+The options are those of :func:`veilset.intersect` and :func:`veilset.union`. The driver has the identity, and agrees with the
+other party; the policy and the log are here. ``job`` keeps the results of shards until the job is complete, and ``resume``
+continues one that broke off.
 
 ``lanes`` says where the tasks of both sides meet. The side that listens gives an address for each lane: whichever executor runs
-the lane listens there. The side that connects gives the addresses of the lanes, or with ``route`` only their number. All lanes are
-then reached at the address of ``connect``, where a proxy looks at the name that a connection asks for, ``sNNN.ROUTE.veilset`` for
-lane NNN.
+the lane listens there. The side that connects gives the addresses of the lanes, or with ``route`` only their number. All lanes
+are then reached at the address of ``connect``, where a proxy routes by the name that a connection asks for,
+``sNNN.ROUTE.veilset`` for lane NNN.
 
-The lanes of a round run in barrier mode: all at once, a task each, so the cluster needs as many free slots. What a lane completed
-before it failed is kept. An executor that dies ends the whole round, whose shards run again.
+The lanes of a round run in barrier mode: all at once, one task each, so the cluster needs that many free slots. The shards that
+a lane completed before it failed are kept. An executor that dies ends the whole round, whose shards run again.
 
-``df`` is read more than once if the cluster loses what it has cached, and must give the same rows each time. It is one of a session
+``df`` is read more than once if the cluster loses cached data, and must give the same rows each time. It belongs to a session
 in this process: Spark Connect has no barrier mode, and its frames are refused.
 """
 
@@ -54,13 +54,13 @@ __all__ = ["intersect", "union"]
 
 Result_ = TypeVar("Result_")
 
-#: The shard of a row, and
+#: The column with the shard of a row.
 _SHARD = "__veilset_shard"
-#: a number that Spark sends to the task that is to have the row.
+#: The column with a number by which Spark sends a row to its task.
 _SLOT = "__veilset_slot"
-#: Rows of a batch that a task returns.
+#: The number of rows in a batch that a task returns.
 _ROWS = 10_000
-#: How often the driver looks whether the run was stopped, in seconds.
+#: The interval, in seconds, at which the driver checks whether the run was stopped.
 _TICK = 0.2
 
 
@@ -106,7 +106,7 @@ def _run_on(
 
 
 class _Table:
-    """The table, with its rows where those with the same key are together."""
+    """The table, with rows of equal keys together."""
 
     def __init__(self, job: _spread.Agreed, data: DataFrame) -> None:
         self.job, self.data = job, data
@@ -118,14 +118,14 @@ class _Table:
         self._whole: dict[str, Any] = {}
 
     def gather(self) -> dict[str, Any]:
-        """Brings equal keys together; returns what is known of the whole table."""
+        """Brings equal keys together. Returns the known facts about the whole table."""
         operation, words, keys = self.job.operation, self.job.words, self.job.keys
         given = _arrow(self.data)
 
         def hashed(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             context = TaskContext.get()
             assert context is not None
-            # Which columns may be without a value, the batches know better.
+            # The schema of the batches tells more exactly which columns may be without a value.
             all = list(batches)
             table = pyarrow.Table.from_batches(all) if all else given.empty_table()
             with _spread.in_partition(context.partitionId()):
@@ -140,7 +140,7 @@ class _Table:
 
         schema = _with(self.data.schema, (_spread.HASH, BinaryType()), (_spread.PLACE, LongType()))
         hashes = self.data.mapInArrow(_telling(hashed), schema)
-        # By hash and in order: equal keys are neighbours.
+        # Rows are partitioned by hash and sorted, so that equal keys are neighbours.
         number = max(self.spark.sparkContext.defaultParallelism, _partitions(self.data))
         ordered = hashes.repartition(number, _spread.HASH).sortWithinPartitions(_spread.HASH, _spread.PLACE)
         self.ordered = ordered.persist(StorageLevel.MEMORY_AND_DISK)
@@ -166,7 +166,8 @@ class _Table:
         self._key, self.marks = key, _asked(marks)
 
     def tasks(self, tasks: Sequence[Sequence[int]]) -> DataFrame:
-        """The rows of these shards, in so many partitions: each has those of its shards, one after another."""
+        """Returns the rows of these shards, with one partition per task: each has the rows of its shards, one shard after
+        another."""
         key, number = self._key, self.number
         slot_of = numpy.full(number, -1, "i4")
         for shards, slot in zip(tasks, self._slots(len(tasks))):
@@ -185,14 +186,14 @@ class _Table:
         return rows.sortWithinPartitions(_SHARD, _spread.HASH, _spread.PLACE).drop(_SLOT)
 
     def _slots(self, tasks: int) -> list[int]:
-        """A number for each task: rows that have it are sent there."""
+        """Returns a number for each task: rows with that number are sent to it."""
         of = self.spark.range(64 * tasks).selectExpr("int(id) as id", f"pmod(hash(int(id)), {tasks}) as task").collect()
         slots = {int(row["task"]): int(row["id"]) for row in of}
         return [slots[task] for task in range(tasks)]
 
 
 class _Crew:
-    """The tasks that run lanes, and what they learn."""
+    """The tasks that run lanes, and their results."""
 
     def __init__(self, job: _spread.Agreed, table: _Table, places: _spread.Places) -> None:
         self.job, self.table, self.places = job, table, places
@@ -203,12 +204,12 @@ class _Crew:
         self.table.cut(key)
 
     def lanes(self) -> tuple[int, list[int] | None]:
-        """How many shards can run at the same time, and where."""
+        """Returns how many shards can run at the same time, and where."""
         slots = self.table.spark.sparkContext.defaultParallelism
         return min(slots, self.places.at_once or slots), self.places.numbers()
 
     def run(self, tickets: list[bytes]) -> Iterator[tuple[int | None, bytes, str] | None]:
-        """Runs these lanes. Yields results, what went wrong, and nothing from time to time."""
+        """Runs these lanes. Yields results, errors, and nothing from time to time."""
         spark, operation, words = self.table.spark, self.job.operation, self.job.of_workers()
         lanes = [_native.ticket_lane(ticket) for ticket in tickets]
         places = [self.places.of(lane) for lane, _ in lanes]
@@ -217,7 +218,7 @@ class _Crew:
         def run(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             context = BarrierTaskContext.get()
             at, learned = context.partitionId(), _Learned()
-            # Spark does not begin the last stage again in barrier mode, so a ticket is carried out once.
+            # Spark does not restart the last stage in barrier mode, so a ticket is carried out once.
             context.barrier()
             hands = _spread.Hands(_Shards(batches, form, marks).of, learned.keep, lambda: False)
             try:
@@ -255,7 +256,7 @@ class _Crew:
         self._learned[shard] = learned
 
     def frame(self) -> DataFrame | None:
-        """The rows of the result, in the order of the table."""
+        """Returns the rows of the result, in the order of the table."""
         if not self._learned:
             return None
         table, operation, words = self.table, self.job.operation, self.job.words
@@ -290,24 +291,24 @@ class _Crew:
         )
         rows = table.tasks([range(at, number, tasks) for at in range(tasks)]).mapInArrow(_telling(every), form_of_result)
         if _spread.PLACE in rows.columns:
-            # Those of the other side have no place, and come last.
+            # The other side's rows have no place, and come last.
             rows = rows.orderBy(sql.col(_spread.PLACE).asc_nulls_last()).drop(_spread.PLACE)
         rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
-        # Spark would only make them when they are used.
+        # Otherwise Spark would compute the rows only when they are used.
         _asked(rows.count)
         return rows
 
 
-#: What a task does with the batches of its partition.
+#: A task's function on the batches of its partition.
 _Task = Callable[[Iterable[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]
 
 
 class _FailedError(Exception):
-    """What went wrong in a task, as JSON: Spark shows the driver only a text of it, and logs that. No cell is in it."""
+    """An error in a task, as JSON: Spark passes only its text to the driver, and logs that. It contains no cell."""
 
 
 def _telling(do: _Task) -> _Task:
-    """Does the same, and tells what goes wrong as this does."""
+    """Wraps a task's function so that it raises its errors as :class:`_FailedError`."""
 
     def telling(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         try:
@@ -318,14 +319,14 @@ def _telling(do: _Task) -> _Task:
         except Exception as e:
             message = f"an executor could not do its part: {told(e)}"
             wrong = {"kind": "output", "message": message, "fields": {"exit_code": 7}}
-        # Not while the other is handled, which would come along.
+        # Raised outside the handler, so that the handled exception is not attached.
         raise _FailedError(json.dumps(wrong))
 
     return telling
 
 
 def _asked(action: Callable[[], Result_]) -> Result_:
-    """What Spark returns for this. What it raises is an error of ours."""
+    """Returns the result of a Spark action, and converts its exceptions into errors of ours."""
     try:
         return action()
     except Exception as e:
@@ -334,7 +335,7 @@ def _asked(action: Callable[[], Result_]) -> Result_:
 
 
 def _of_tasks(raised: Exception) -> Error:
-    """What a task told, or the kind of another error: what it says may name a cell."""
+    """Returns the error that a task reported, or the kind of another exception, whose message may name a cell."""
     if isinstance(raised, Error):
         return raised
     if told_by := re.findall(r"^(?:veilset\.spark\.)?_FailedError: (\{.*\})\s*$", str(raised), re.MULTILINE):
@@ -349,7 +350,7 @@ def _of_tasks(raised: Exception) -> Error:
 
 
 class _Learned:
-    """What a lane learned."""
+    """The results of a lane."""
 
     def __init__(self) -> None:
         self._shards: list[int] = []
@@ -361,7 +362,7 @@ class _Learned:
         self._learned.append(learned)
 
     def batch(self, wrong: str | None) -> pyarrow.RecordBatch:
-        """The results, and what went wrong then."""
+        """Returns the results, followed by the error, if any."""
         some = [] if wrong is None else [wrong]
         return pyarrow.RecordBatch.from_arrays(
             [
@@ -374,14 +375,14 @@ class _Learned:
 
 
 class _Shards:
-    """The rows of a partition, shard by shard: they come one after another."""
+    """The rows of a partition, shard by shard, in the order in which they come."""
 
     def __init__(self, batches: Iterable[pyarrow.RecordBatch], form: pyarrow.Schema, marks: Sequence[bytes]) -> None:
         self._batches, self._form, self._marks = iter(batches), form, marks
         self._rest: pyarrow.Table | None = None
 
     def of(self, shard: int) -> pyarrow.Table:
-        """The rows of this shard. The shards before it are left behind."""
+        """Returns the rows of this shard. The shards before it are skipped."""
         rows = []
         while True:
             if self._rest is None or not len(self._rest):
@@ -399,21 +400,21 @@ class _Shards:
 
 
 def _partitions(data: DataFrame) -> int:
-    """How many it has. Spark may compute something for that."""
+    """Returns the number of partitions, for which Spark may have to compute something."""
     number: int = _asked(lambda: data.rdd.getNumPartitions())
     return number
 
 
 def _arrow(data: DataFrame) -> pyarrow.Schema:
-    """The types in which executors get the columns."""
+    """Returns the types in which executors get the columns."""
     zone = data.sparkSession.conf.get("spark.sql.session.timeZone")
-    # Spark 4.2 and newer must be told.
+    # Spark 4.2 and newer need the time zone as an argument.
     told: dict[str, Any] = {"timezone": zone} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
     return to_arrow_schema(data.schema, **told)
 
 
 def _with(schema: StructType, *columns: tuple[str, DataType]) -> StructType:
-    """A schema with more columns."""
+    """Returns a schema with more columns."""
     return StructType([*schema.fields, *(StructField(name, kind) for name, kind in columns)])
 
 

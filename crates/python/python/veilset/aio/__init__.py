@@ -1,6 +1,6 @@
-"""The operations as coroutines. A task that is cancelled ends its run in good order.
+"""The operations as coroutines. A task that is cancelled stops its run in an orderly way.
 
-Progress is told in a thread of the loop's executor.
+Progress is reported in a thread of the loop's executor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 async def _over(start: Callable[..., Started], *what: Any) -> Started:
-    """A run that is over."""
+    """Returns a run that is over."""
     loop = asyncio.get_running_loop()
     started = await loop.run_in_executor(None, start, *what)
     try:
@@ -103,8 +103,8 @@ async def prepare(data: Any, **options: Unpack[_options.Prepare]) -> Path:
     return Path(options["output"])
 
 
-# It needs what is above.
+# This needs the definitions above.
 from . import filter as filter  # noqa: A004, E402
 
-# Not what would hide functions of Python: filter, id and sum.
+# Functions that would hide built-in ones are not exported: filter, id and sum.
 __all__ = ["check", "count", "intersect", "prepare", "share", "union"]
