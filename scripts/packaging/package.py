@@ -1,6 +1,6 @@
-"""Packs what scripts/dist has built: an archive, a Debian package, a container image and a wheel.
+"""Packs the output of scripts/dist: an archive, a Debian package, a container image and a wheel.
 
-The same files give the same bytes: entries are sorted, belong to root, and have the time of the commit.
+The same input gives the same bytes: entries are sorted, belong to root, and have the time of the commit.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Tar:
         self.entries: dict[str, tuple[int, bytes | None]] = {}
 
     def add(self, path: str, content: bytes, mode: int = 0o644) -> None:
-        """A file, and the folders that it is in."""
+        """Adds a file, and the folders that contain it."""
         for folder in list(Path(path).parents)[:-1]:
             self.entries.setdefault(f"{folder}", (0o755, None))
         self.entries[path] = (mode, content)
@@ -98,7 +98,7 @@ def zipped(content: bytes) -> bytes:
 
 
 def archive(stage: Path, name: str, time: int) -> bytes:
-    """Everything, in a folder with the archive's name."""
+    """Returns an archive of all files, in a folder with the archive's name."""
     tar = Tar(time)
     for file in sorted(stage.rglob("*")):
         if file.is_file():
@@ -108,7 +108,7 @@ def archive(stage: Path, name: str, time: int) -> bytes:
 
 
 def debian(stage: Path, arch: str, version: str, time: int) -> bytes:
-    """A Debian package: an `ar` archive of the format's version, the control files and the data."""
+    """Returns a Debian package: an `ar` archive of the format's version, the control files and the data."""
     data = Tar(time)
     data.add("usr/bin/veilset", (stage / "veilset").read_bytes(), 0o755)
     for page in (stage / "man").iterdir():
@@ -147,12 +147,12 @@ def debian(stage: Path, arch: str, version: str, time: int) -> bytes:
 
 
 def image(stage: Path, arch: str, version: str, time: int) -> bytes:
-    """A container image with the program alone, in the layout of OCI; `manifest.json` is for `docker load`."""
+    """Returns a container image with the program alone, in the OCI layout; `manifest.json` is for `docker load`."""
     layer = Tar(time)
     layer.add("usr/bin/veilset", (stage / "veilset").read_bytes(), 0o755)
     for document in ("LICENSE", "THIRD-PARTY"):
         layer.add(f"usr/share/doc/veilset/{document}", (stage / document).read_bytes())
-    # Any user may run it. Identity, book and log are kept under HOME, which is where the data is mounted.
+    # Any user may run it. Identity, book and log are kept under HOME, where the data is mounted.
     layer.folder("tmp", 0o1777)
     layer.folder("work", 0o1777)
 
@@ -223,11 +223,11 @@ def image(stage: Path, arch: str, version: str, time: int) -> bytes:
 
 
 def wheel(stage: Path, built: Path, time: int) -> bytes:
-    """The wheel that maturin has built, with the program as a script, and its manual pages and licences as data."""
+    """Returns the wheel built by maturin, with the program as a script, and its manual pages and licences as data."""
     with zipfile.ZipFile(built) as package:
         files = {name: package.read(name) for name in package.namelist()}
     for name in files:
-        # The list of components says in which folder the crates of the workspace were.
+        # The list of components contains the path of the workspace's folder.
         if "/sboms/" in name:
             files[name] = files[name].replace(Path.cwd().as_uri().encode(), b"file:///veilset")
     (record,) = (name for name in files if name.endswith(".dist-info/RECORD"))
@@ -247,7 +247,7 @@ def wheel(stage: Path, built: Path, time: int) -> bytes:
     date = datetime.fromtimestamp(time, timezone.utc).timetuple()[:6]
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as package:
-        # What describes the wheel comes last, as the format recommends.
+        # The metadata of the wheel comes last, as the format recommends.
         for name, content in [*sorted(files.items(), key=lambda file: (".dist-info/" in file[0], file[0])), (record, "".join(lines).encode())]:
             entry = zipfile.ZipInfo(name, date)
             entry.compress_type = zipfile.ZIP_DEFLATED
@@ -257,7 +257,8 @@ def wheel(stage: Path, built: Path, time: int) -> bytes:
 
 
 def third_party(target: str, extra: list[str]) -> str:
-    """What is linked into the program or the Python package, and the licences, except Apache-2.0, which is ours too."""
+    """Returns the components linked into the program or the Python package, and their licences, except Apache-2.0, which is
+    ours too."""
     def cargo(*arguments: str) -> str:
         return subprocess.run(["cargo", *arguments, "--locked"], capture_output=True, check=True, text=True).stdout
 

@@ -1,5 +1,5 @@
-# What builds for other targets: a C compiler, cargo-zigbuild and maturin, installed into target/dist-tools at the versions in
-# requirements.txt. To be sourced at the root of the repository. Sets `target`, `tools` and PATH.
+# Tools that build for other targets: a C compiler, cargo-zigbuild and maturin, installed into target/dist-tools at the versions
+# in requirements.txt. To be sourced at the root of the repository. Sets `target`, `tools` and PATH.
 
 fail() {
   echo "${0##*/}: $*" >&2
@@ -17,7 +17,7 @@ python=${PYTHON:-python3}
 sysroot=$(rustc --print sysroot) || fail "Rust is missing"
 export CARGO_TARGET_DIR=$target PATH=$tools/bin:$PATH
 
-# The standard library for each target, unless it is there.
+# Installs the standard library for each target if it is missing.
 need_std() {
   local triple
   for triple in "$@"; do
@@ -26,7 +26,7 @@ need_std() {
   done
 }
 
-# The emulator of programs of architecture $1, or nothing if this machine runs them itself.
+# Prints the emulator for programs of architecture $1, or nothing if this machine runs them itself.
 emulator() {
   [ "$1" = "$(uname -m)" ] || command -v "qemu-$1-static" || command -v "qemu-$1" ||
     fail "programs for $1 need qemu-user here (Debian: qemu-user-static)"

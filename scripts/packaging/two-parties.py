@@ -1,4 +1,4 @@
-"""Two processes intersect through the Python package: what an installed wheel must be able to do."""
+"""Two processes intersect through the Python package, as an installed wheel must be able to do."""
 
 import os
 import socket
