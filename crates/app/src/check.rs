@@ -168,7 +168,7 @@ fn with_parties(proposal: &Proposal, me: &Me) -> String {
     text
 }
 
-/// Returns the words for whether this check binds the run.
+/// Returns the note on how a run can be held to the check.
 fn held(plan: &PartyPlan) -> String {
     if plan.checked.is_some() {
         " unless it is held to this check".into()

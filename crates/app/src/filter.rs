@@ -21,7 +21,7 @@ pub(crate) enum FilterPlan {
         output: PathBuf,
         force: bool,
         cipher: &'static str,
-        /// `None` for the number of items.
+        /// The capacity; `None` for the number of items.
         capacity: Option<usize>,
         queries: usize,
     },

@@ -32,7 +32,7 @@ pub trait Front {
     fn stop(&self) -> Arc<dyn Fn() -> bool + Send + Sync>;
     /// Shows a phase before the run begins; `None` once all are over.
     fn phase(&self, phase: Option<Phase>);
-    /// Counts the bytes of the table that have been read.
+    /// Called with the number of bytes of the table read so far.
     fn read(&self, bytes: u64);
     /// Shows a message to the user.
     fn say(&self, line: &str);
@@ -122,7 +122,7 @@ impl PartyPlan {
         Destination::check(self.report.as_deref(), self.spec.force)
     }
 
-    /// Excludes the protocols with which we would answer to the peer's filter more often than the policy allows, if there is
+    /// Excludes the protocols with which we would answer the peer's filter more often than the policy allows, if there is
     /// another one.
     fn spare_filters(&mut self) -> Result<()> {
         let PartyPlan { spec, policy, audit_log, others, notes, .. } = self;
@@ -181,7 +181,7 @@ pub struct Ready<'a> {
 /// Prepares a party and calls `then` with it. `load` reads the data of its job.
 ///
 /// # Errors
-/// The errors of our own side (identity, addresses, data, gate), and those that `then` returns.
+/// The errors of our own side (identity, addresses, data, gate), and the errors of `then`.
 pub fn ready<T>(
     plan: &PartyPlan,
     load: impl for<'j> FnOnce(&'j PartySpec, &Watch<'_>) -> Result<Data<'j>>,

@@ -20,7 +20,7 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     }
 }
 
-/// Returns such a suggestion for an unknown key in a TOML file; nothing for other errors.
+/// Suggests known keys for an unknown key in a TOML file, as [`did_you_mean`] does; nothing for other errors.
 pub fn known_key(error: &toml::de::Error) -> String {
     let message = error.message();
     let mut names = message.split('`').skip(1).step_by(2);

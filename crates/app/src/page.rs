@@ -17,7 +17,7 @@ pub fn page(title: &str, contents: &Markup) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                // Blocks loading anything, even if a text contained markup.
+                // Nothing is loaded, even if a text contained markup.
                 meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
                 title { (title) }
                 style { (PreEscaped(STYLE)) }

@@ -166,7 +166,7 @@ pub fn on_this_machine(parties: &[(String, Fingerprint)]) -> Result<(Listed, Vec
     Ok((Listed { leader, party }, listeners))
 }
 
-/// Writes such a list as TOML. The names must not need escapes.
+/// Writes a list of parties as TOML. The names must not need escapes.
 pub fn written(listed: &Listed) -> String {
     let mut text = format!("leader = \"{}\"\n", listed.leader);
     for ListedParty { name, fingerprint, address } in &listed.party {

@@ -54,7 +54,7 @@ pub struct PartyPlan {
     pub policy: Policy,
     /// Whether small sets of parties that learn something about our data are accepted.
     pub allow_small: bool,
-    /// The file of the check: written by a check, and binding for a run.
+    /// The file of the check: written by a check, read by a run that is held to it.
     pub checked: Option<PathBuf>,
     /// The check that the run is held to, once the run has begun.
     pub review: Option<Review>,
@@ -246,7 +246,7 @@ impl WorkerPlan {
         spec.terms.both = both.is_some_and(|a| a.both);
         spec.terms.shards = a.shards.unwrap_or(0);
         spec.max_peer_items = a.max_peer_items;
-        // The ticket has the agreed protocol. This one is only a protocol that is able to do it.
+        // The ticket has the agreed protocol; this one merely supports the operation.
         let terms = Terms { payload: !spec.sent_columns.is_empty(), ..spec.terms };
         let able = planner::acceptable(operation, &terms, a.group, None);
         spec.protocol = a

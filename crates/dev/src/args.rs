@@ -156,7 +156,8 @@ impl BenchArgs {
         Terms { malicious_sender: self.malicious_sender, ..Terms::default() }
     }
 
-    /// Returns those terms, with the protocol's disclosures to the sender: a run on random items needs no agreement on them.
+    /// Returns the terms of the run, with the protocol's disclosures to the sender: a run on random items needs no agreement on
+    /// them.
     pub fn terms(&self) -> Terms {
         let reveal_count = self.protocol().offer(self.op).is_some_and(|offer| offer.reveals_count);
         let filter = self.filter_of_paper.then(|| Agreed::fresh(Filter::of_paper(self.n)));

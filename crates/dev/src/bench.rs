@@ -1,7 +1,7 @@
 //! `veilset-dev bench`: runs all parties as child processes on this machine, over TLS and an emulated network, on
 //! random items.
 //!
-//! With `--one-sided` each party runs once more, alone against a recording of what it received, so that two
+//! With `--one-sided` each party runs once more, alone against a recording of its received messages, so that two
 //! parties do not share the threads of one core. A replay needs the randomness of the recorded run, so the
 //! generator of a benchmark is seeded; it never touches real data. Recordings are made above TLS, so one-sided
 //! CPU seconds exclude it.

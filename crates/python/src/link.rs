@@ -75,7 +75,7 @@ impl<T> Link<T> {
         Link(Arc::new(Shared { stopped: Arc::default(), state: Mutex::new(state), ended: Condvar::new() }))
     }
 
-    /// Locks the state. Code that holds the lock must neither block nor need Python.
+    /// Locks the state. Code that holds the lock must be quick and must not need Python.
     fn now(&self) -> MutexGuard<'_, State<T>> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -251,7 +251,7 @@ impl Run {
     }
 
     /// Returns the progress: the name of the current work, the number of the stage and of all stages (0 before the run), the
-    /// amount done and the total (0 if unknown), their unit, and the remaining seconds of the run.
+    /// amount done, the total (0 if unknown) and their unit; and the remaining seconds of the run.
     fn doing(&self) -> (String, usize, usize, u64, u64, &'static str, Option<f64>) {
         let Doing { what, stage, stages, done, total, unit, left } = self.link.doing();
         (what, stage, stages, done, total, unit, left)

@@ -169,7 +169,7 @@ pub(crate) fn run_lane(
 struct Hands<'a> {
     plan: &'a WorkerPlan,
     hands: &'a Py<PyAny>,
-    /// The first exception that was raised there.
+    /// The first exception that `hands` raised.
     raised: Mutex<Option<PyErr>>,
 }
 

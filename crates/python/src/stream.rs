@@ -57,7 +57,7 @@ struct Foreign {
 }
 
 impl Foreign {
-    /// Returns the schema of such a stream; `None` if all types are known, or if the stream has no schema.
+    /// Returns the schema with replaced types; `None` if all types are known, or if the stream has no schema.
     fn of(stream: &mut FFI_ArrowArrayStream) -> Option<Result<SchemaRef, Error>> {
         let mut schema = FFI_ArrowSchema::empty();
         // SAFETY: the stream comes from a capsule and is not released; an empty schema may be overwritten.

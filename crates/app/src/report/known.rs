@@ -9,7 +9,7 @@ use veilset::session::report::Report;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
     Exactly(usize),
-    /// The upper bound from a padded set.
+    /// An upper bound, since a set is padded.
     AtMost(usize),
     /// Less than the agreed minimum; the sum was withheld.
     BelowMinimum,

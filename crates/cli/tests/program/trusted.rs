@@ -5,7 +5,7 @@ use std::fs::{Permissions, create_dir, set_permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 
-/// The kinds of such files.
+/// The kinds of files that determine whom we trust.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Policy,

@@ -152,7 +152,7 @@ fn typed(words: &[String]) -> String {
 }
 
 /// Runs both parties, and compares their results with the expected ones. Returns the protocol that they picked, if they named
-/// none; or what is wrong.
+/// none; otherwise an empty text.
 fn of_two(case: &Case, people: &People, over_tls: bool) -> Result<String, String> {
     let [receiver, sender] = case.words.each_ref().map(|words| spec(words).map_err(|e| e.to_string()));
     let (receiver, sender) = (receiver?, sender?);

@@ -245,7 +245,7 @@ Summed = tuple[int, int, int, bytes, bytes, bytes]
 
 
 def summed(operation: str, words: Words, keys: bytes, table: pyarrow.Table) -> Summed:
-    """Returns such a piece's contribution to the facts that both sides need before the run."""
+    """Returns the contribution of a piece from ``ordered`` to the facts that both sides need before the run."""
     items, duplicates, sums, profile = _native.piece_sums(operation, words, keys, _aligned(plain(table)))
     mark = _marks(table, numpy.zeros(len(table), "i8"), 1).tobytes()
     return items, duplicates, len(table), sums, mark, profile
