@@ -65,7 +65,7 @@ fn a_party_of_the_library_meets_one_of_the_program_in_every_operation() {
             outcome.result.unwrap().new.iter().map(|key| key.text(0).unwrap().into()).collect();
         assert_eq!(new, set(["a \"b\"", "d"]));
         match role {
-            // The library as the sender of a union sends its keys, without other columns.
+            // The program, as the sender of a union, gets the keys of the union, without its own other columns.
             Role::Receiver => assert_eq!(rows(&out), set(["\"a \"\"b\"\"\"", "\"a,b\"", "d", "x", "ç"])),
             Role::Sender => {
                 assert_eq!(rows(&out), set(["\"a \"\"b\"\"\",20", "\"a,b\",1", "d,4000", "x,", "ç,300"]));

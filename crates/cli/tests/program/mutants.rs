@@ -131,8 +131,8 @@ fn mutants() -> Vec<Mutant> {
     tables.flat_map(|path| toml::from_str::<Table>(&text(&path)).unwrap().mutant).collect()
 }
 
-/// A change of the source must not lose a mutant, and building them takes too long for every change. So this only finds the
-/// place and the tests of each; `scripts/mutants --check` tells whether the mutant is valid Rust.
+/// A change of the source must not lose a mutant, and building all mutants takes too long for every change. So this only
+/// finds the place and the tests of each; `scripts/mutants --check` tells whether it is valid Rust.
 #[test]
 fn every_mutant_has_its_place_in_the_source_and_its_tests() {
     let mutants = mutants();
