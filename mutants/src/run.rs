@@ -53,7 +53,7 @@ pub struct CompileError {
     pub places: Vec<(String, usize)>,
 }
 
-/// A unit of running: one test, or all tests with a common prefix.
+/// The tests of one call: a single test, or all tests with a common prefix.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Case {
     /// A package, or a package and `--test NAME`.

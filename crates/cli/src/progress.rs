@@ -155,8 +155,8 @@ impl Observer for Progress {
     }
 }
 
-/// A sign of life on standard error during long work of unknown length: reading a file, hashing its keys. On a
-/// terminal it is a line that is updated and finally cleared; otherwise one line per piece of long work.
+/// A sign of life on standard error during long work of unknown length: reading a file, hashing its keys. It is a line that is
+/// updated and finally cleared on a terminal, and otherwise one line per piece of long work.
 pub struct Life {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
