@@ -279,7 +279,7 @@ impl Ready<'_> {
     /// Connects, and runs the protocol.
     ///
     /// # Errors
-    /// The errors of the connection, and of [`job::run`].
+    /// The errors of the connection, and of [`party::run`].
     pub fn run(mut self) -> Result<Ran> {
         let mut connected = self.connect().map_err(|error| going_on(self.kept, error))?;
         let (spec, front) = (&self.plan.spec, self.front);
