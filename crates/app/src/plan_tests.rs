@@ -80,3 +80,78 @@ fn no_file_of_a_run_is_its_result_or_its_report() {
     }
     assert!(tried > 80, "{tried}");
 }
+
+fn text(options: &[(&str, &str)]) -> Vec<(String, Value)> {
+    options.iter().map(|(name, value)| (name.to_string(), Value::Text(value.into()))).collect()
+}
+
+/// A worker has a ticket for the connection and a piece for the table: its options are what is computed.
+#[test]
+fn a_worker_plans_the_computation_and_asks_for_nothing_else() {
+    let computed = [
+        ("key", "email"),
+        ("role", "receiver"),
+        ("normalize", "casefold"),
+        ("receive_columns", "city"),
+        ("max_row", "32"),
+        ("shards", "4"),
+        ("pad_to", "100"),
+        ("threads", "1"),
+        ("connect_timeout", "7"),
+    ];
+    // People, files and connections, which would be wrong here.
+    let others = [
+        ("peer", "nobody"),
+        ("identity", "/nowhere/identity.pem"),
+        ("policy", "/nowhere/policy.toml"),
+        ("listen", "no address"),
+        ("output", "/nowhere/out"),
+    ];
+    let plan =
+        |options: &[(&str, &str)]| config::worker("intersect", &text(options)).and_then(WorkerPlan::of);
+    let WorkerPlan { spec, timeouts } = plan(&[&computed[..], &others].concat()).unwrap();
+    assert_eq!((spec.source.key.as_slice(), spec.role), (&["email".to_string()][..], Role::Receiver));
+    assert_eq!((spec.source.format(), spec.source.pad_to), (Format::Arrow, Some(100)));
+    assert_eq!((spec.terms.shards, spec.terms.max_row), (4, 32));
+    assert_eq!((&spec.sent_columns, &spec.received_as), (&vec!["city".into()], &vec!["city".into()]));
+    assert_eq!((timeouts.connect.as_secs(), timeouts.idle), (7, Timeouts::default().idle));
+    assert!(spec.protocol.offer(spec.operation).is_some_and(|offer| offer.shards));
+    // The same settings as those of the side that agrees: its hello has the same terms.
+    let set = veilset::item::ItemSet::default();
+    let own = PartyPlan::of(
+        config::command(
+            "intersect",
+            &text(
+                &[
+                    &computed[..],
+                    &[
+                        ("input", "a.arrow"),
+                        ("connect", "127.0.0.1:1"),
+                        ("audit_log", "none"),
+                        ("peer", &Identity::generate().unwrap().fingerprint().to_string()),
+                    ],
+                ]
+                .concat(),
+            ),
+        )
+        .unwrap(),
+        true,
+    )
+    .unwrap();
+    let terms = |spec: &PartySpec| {
+        let terms = spec.request(&set, &spec.compared()).hello(false).terms();
+        terms.into_iter().map(|term| (term.key, term.value)).collect::<Vec<_>>()
+    };
+    assert_eq!(terms(&spec), terms(&own.spec));
+    // What is wrong in the computation is refused as where it was typed.
+    for (wrong, words) in [
+        (&[("role", "receiver")][..], "key"),
+        (&[("key", "a,a"), ("role", "receiver")], "twice"),
+        (&[("key", "a"), ("role", "sender"), ("receive_columns", "b")], "is for the receiver"),
+        (&[("key", "a"), ("role", "receiver"), ("normalize", "upper")], "upper"),
+        (&[("key", "a"), ("role", "receiver"), ("shards", "x")], "x"),
+    ] {
+        let said = plan(wrong).unwrap_err();
+        assert!(matches!(said, Error::Usage(_)) && said.to_string().contains(words), "{wrong:?}: {said}");
+    }
+}

@@ -415,6 +415,7 @@ pages! {
     python_package "crates/python/README.md",
     fuzzing "fuzz/README.md",
     proxy_in_front "examples/proxy/README.md",
+    memory "crates/memory/README.md",
     mutants "mutants/README.md",
     contributing "CONTRIBUTING.md",
     contents "docs/README.md",

@@ -358,7 +358,7 @@ fn standard_output_that_is_full_is_an_error_and_no_panic() {
     let identity = world.path("r.pem");
     let commands: [&[&OsStr]; 2] = [
         &["identity".as_ref(), "show".as_ref(), "--identity".as_ref(), identity.as_ref()],
-        &["bench", "--op", "count", "--n", "1"].map(OsStr::new),
+        &["plan", "--op", "count", "--n", "1"].map(OsStr::new),
     ];
     for arguments in commands {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
@@ -375,4 +375,21 @@ fn help_lists_every_exit_code() {
     for code in ["0 ", "2 ", "3 ", "4 ", "5 ", "6 ", "7 ", "8 ", "70 ", "130 "] {
         assert!(help.lines().any(|line| line.trim_start().starts_with(code)), "{code}: {help}");
     }
+}
+
+#[test]
+fn commands_that_have_left_the_program_say_where_they_are() {
+    for typed in ["bench --op union --n 10", "bench tables --quick", "bench --help", "soak --runs 3"] {
+        let command = typed.split(' ').next().unwrap();
+        let ended = run(veilset().args(typed.split(' ')));
+        ended.bad(
+            2,
+            &[
+                &format!("veilset: {command} is for those who develop veilset"),
+                &format!("run veilset-dev {command}"),
+            ],
+        );
+    }
+    let help = run(veilset().arg("--help")).good();
+    assert!(!help.contains("bench") && !help.contains("soak"), "{help}");
 }
