@@ -235,7 +235,8 @@ impl WorkerPlan {
     /// # Errors
     /// [`Error::Usage`].
     pub fn of(WorkerArgs { operation, common: a, rows: sent, both }: WorkerArgs) -> Result<WorkerPlan> {
-        let mut source = InputTable::new(PathBuf::new(), named_key(&a.compared.key)?);
+        // Messages call the table by this name.
+        let mut source = InputTable::new("the frame", named_key(&a.compared.key)?);
         source.read.format = Some(Format::Arrow);
         source.pad_to = a.pad_to;
         compared(&mut source, a.compared)?;
@@ -246,6 +247,8 @@ impl WorkerPlan {
         spec.terms.both = both.is_some_and(|a| a.both);
         spec.terms.shards = a.shards.unwrap_or(0);
         spec.max_peer_items = a.max_peer_items;
+        // Its rows come from the engine, and go back there.
+        spec.in_memory = true;
         // The ticket has the agreed protocol; this one merely supports the operation.
         let terms = Terms { payload: !spec.sent_columns.is_empty(), ..spec.terms };
         let able = planner::acceptable(operation, &terms, a.group, None);

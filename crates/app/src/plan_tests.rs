@@ -112,7 +112,8 @@ fn a_worker_plans_the_computation_and_asks_for_nothing_else() {
     let WorkerPlan { spec, timeouts } = plan(&[&computed[..], &others].concat()).unwrap();
     assert_eq!((spec.source.key.as_slice(), spec.role), (&["email".to_string()][..], Role::Receiver));
     assert_eq!((spec.source.format(), spec.source.pad_to), (Format::Arrow, Some(100)));
-    assert_eq!((spec.terms.shards, spec.terms.max_row), (4, 32));
+    assert_eq!(spec.source.name(), "the frame");
+    assert_eq!((spec.terms.shards, spec.terms.max_row, spec.in_memory), (4, 32, true));
     assert_eq!((&spec.sent_columns, &spec.received_as), (&vec!["city".into()], &vec!["city".into()]));
     assert_eq!((timeouts.connect.as_secs(), timeouts.idle), (7, Timeouts::default().idle));
     assert!(spec.protocol.offer(spec.operation).is_some_and(|offer| offer.shards));

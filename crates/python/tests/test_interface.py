@@ -144,7 +144,7 @@ def test_a_message_names_no_command_of_the_program():
     # Those in strings, apart from tests; a line of documentation is none.
     literal = re.compile(r'(?:command!|to_type)\((?:format_args!\()?"([^"\n]*)"')
     found = set()
-    for source in (file for crate in ("core", "veilset", "cli") for file in ROOT.glob(f"crates/{crate}/src/**/*.rs")):
+    for source in (file for crate in ("core", "veilset", "app", "cli") for file in ROOT.glob(f"crates/{crate}/src/**/*.rs")):
         if source.name.endswith("tests.rs"):
             continue
         text = "\n".join(line for line in source.read_text().split("#[cfg(test)]")[0].splitlines()
