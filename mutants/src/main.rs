@@ -32,7 +32,7 @@ prints those that no test noticed. Exit code 1 if there are any.
   --sample N        N of them, drawn by the seed
   --survey          run all unit tests against each mutant and print which notice it, instead of those named
   --drawn N         draw N mutants from the syntax of the files given with --file, instead of the table
-  --file PATTERN    with --drawn: files whose path contains this; may be repeated
+  --file PATTERN    only in files whose path contains this; may be repeated
   --seed S          another draw, any text [default: VEILSET_TEST_SEED, or the day]
   --jobs N          tests at a time [default: one per core]
   --root DIR        the repository [default: the one that this was started in]";
@@ -120,6 +120,7 @@ fn main() -> ExitCode {
 fn from_table(options: &Options) -> Result<bool> {
     let start = Instant::now();
     let mut mutants = table::load(&options.root, &options.names)?;
+    mutants.retain(|mutant| mutant.is_in(&options.files));
     if let Some(n) = options.sample {
         let of = mutants.len();
         mutants = table::sample(mutants, n, &options.seed);

@@ -140,6 +140,12 @@ pub fn judged(root: &Path) -> Result<Vec<Judged>> {
 }
 
 impl Mutant {
+    /// Whether it changes a file whose path contains one of these; without patterns, any.
+    pub fn is_in(&self, patterns: &[String]) -> bool {
+        let mut files = self.file.iter().chain(self.edit.iter().map(|place| &place.file));
+        patterns.is_empty() || files.any(|file| patterns.iter().any(|pattern| file.contains(pattern)))
+    }
+
     /// Returns whether it needs the feature `fhe`, whose modules are given.
     pub fn is_of(&self, fhe: &[String]) -> bool {
         let files = self.file.iter().chain(self.edit.iter().map(|place| &place.file));
