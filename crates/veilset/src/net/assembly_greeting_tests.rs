@@ -16,7 +16,9 @@ fn a_party_that_does_not_say_its_list_delays_no_end_and_is_named() {
         let (ours, theirs) = thread::scope(|scope| {
             let party = scope.spawn(|| {
                 let cancelled = || stopped.load(Ordering::Relaxed);
-                let timeouts = if cancels { seconds(60) } else { seconds(2) };
+                // The greeting itself would wait for a minute.
+                let connect = Duration::from_secs(if cancels { 60 } else { 2 });
+                let timeouts = Timeouts { connect, ..seconds(60) };
                 error(cast.play_with(0, timeouts, None, &cancelled, &Notices::default()))
             });
             let mut silent = cast.call_silently(1, 0).unwrap();
