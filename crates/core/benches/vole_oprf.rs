@@ -61,7 +61,7 @@ fn main() -> Result<()> {
     let (m, seconds) = alone(|| Ok(okvs::size(n)))?;
     println!("{n} items, {m} elements ({seconds:.3} s)");
     for _ in 0..3 {
-        let (_, seconds) = alone(|| okvs::Rows::new(&[1; 16], &inputs, m))?;
+        let (_, seconds) = alone(|| okvs::BandRows::new(&[1; 16], &inputs, m))?;
         println!("rows: {seconds:.3} s");
         let (store, seconds) = alone(|| okvs::encode(&inputs, |i| values[i], &mut Prng::from_os()?))?;
         println!("rows and encode: {seconds:.3} s");

@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 /// Dummies have hashes but are not items, so they have a separate domain. [`crate::operations::Operation::dummies`]
 /// gives the kind that an operation takes; [`crate::protocols::run`], the only entry to operations, refuses a set that
 /// is padded with the other kind.
-pub struct Hashed<'a> {
+pub struct HashedSet<'a> {
     items: Cow<'a, Items>,
     /// Hashes of the items, then of the dummies.
     hashes: Hashes<'a>,
@@ -34,7 +34,7 @@ pub struct Hashed<'a> {
     /// Prepared key and points, if any.
     offline: Option<Offline>,
     /// The identifiers of the set's items and dummies, if a run of `id` made any.
-    identifiers: OnceLock<Box<Hashed<'static>>>,
+    identifiers: OnceLock<Box<HashedSet<'static>>>,
 }
 
 enum Hashes<'a> {
@@ -56,14 +56,14 @@ pub enum Dummies {
 /// Hashes that a task copies, or dummies that it makes.
 const BATCH: usize = 1 << 9;
 
-impl<'a> Hashed<'a> {
+impl<'a> HashedSet<'a> {
     /// Returns the set without dummies, with its existing hashes.
     pub fn new(set: &'a ItemSet) -> Self {
         Self::of(Cow::Borrowed(&**set), Hashes::OfSet(set.hashes()), None)
     }
 
     fn of(items: Cow<'a, Items>, hashes: Hashes<'a>, dummies: Option<Dummies>) -> Self {
-        Hashed { items, hashes, dummies, inserted: 0, offline: None, identifiers: OnceLock::new() }
+        HashedSet { items, hashes, dummies, inserted: 0, offline: None, identifiers: OnceLock::new() }
     }
 
     /// Returns the set padded to `size`, at least its own size, with random dummies. Takes 32 bytes of memory per item
@@ -105,7 +105,7 @@ impl<'a> Hashed<'a> {
         kind: Dummies,
         size: usize,
         rng: &mut Prng,
-    ) -> Hashed<'static> {
+    ) -> HashedSet<'static> {
         let mut dummies = Secrets::zeros(size);
         match kind {
             Dummies::Random => dummies.iter_mut().for_each(|dummy| *dummy = ItemHash::random(rng)),
@@ -119,7 +119,7 @@ impl<'a> Hashed<'a> {
         for (at, hash) in hashes.iter_mut().enumerate() {
             *hash = own.get(at).copied().unwrap_or_else(|| dummies[at - own.len()]);
         }
-        Hashed::of(Cow::Owned(items), Hashes::Own(hashes), Some(kind))
+        HashedSet::of(Cow::Owned(items), Hashes::Own(hashes), Some(kind))
     }
 
     /// Appends the first `n` listed dummies, which match those that the peer's set may have.
@@ -202,12 +202,12 @@ impl<'a> Hashed<'a> {
     ///
     /// # Errors
     /// [`Error::Bug`] if identifiers were already stored, because they belong to a single run.
-    pub(crate) fn identify(&self, identifiers: ItemSet) -> Result<&Hashed<'static>> {
+    pub(crate) fn identify(&self, identifiers: ItemSet) -> Result<&HashedSet<'static>> {
         let again = || Error::Bug("a set that has identifiers from another run".into());
         let mut new = Some(identifiers);
         let kept = self.identifiers.get_or_init(|| {
             let (items, hashes) = new.take().unwrap_or_default().into_parts();
-            Box::new(Hashed::of(Cow::Owned(items), Hashes::Own(hashes), None))
+            Box::new(HashedSet::of(Cow::Owned(items), Hashes::Own(hashes), None))
         });
         if new.is_none() { Ok(kept) } else { Err(again()) }
     }
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn identifiers_are_of_one_run_and_have_hashes_of_their_own() {
         let set: ItemSet = ["a"].iter().collect();
-        let hashed = Hashed::new(&set);
+        let hashed = HashedSet::new(&set);
         let some = |id: &str| [id].iter().collect::<ItemSet>();
         let identified = hashed.identify(some("1")).unwrap();
         assert!(identified.items() == &*some("1") && *identified.hash(0) == ItemHash::of_item(b"1"));
@@ -241,16 +241,16 @@ mod tests {
     #[test]
     fn a_part_has_items_of_the_set_and_dummies_of_its_own() {
         let set: ItemSet = (0..4).map(|i| format!("item {i}")).collect();
-        let whole = Hashed::new(&set);
+        let whole = HashedSet::new(&set);
         let mut rng = Prng::from_seed(&[2; 32]);
         for kind in [Dummies::Random, Dummies::Listed] {
-            let mut make = |set: &Items, own| Hashed::part(set.clone(), own, kind, 9, &mut rng);
+            let mut make = |set: &Items, own| HashedSet::part(set.clone(), own, kind, 9, &mut rng);
             let (part, again) = (make(&set, whole.own()), make(&set, whole.own()));
             assert_eq!((part.announced(), part.dummies(), part.items()), (9, Some(kind), &*set));
             assert!(part.own()[..4] == *whole.own());
             assert_eq!(part.own()[4..] == again.own()[4..], kind == Dummies::Listed);
             let none = ItemSet::default();
-            let listed = Hashed::padded_from_list(&none, 5);
+            let listed = HashedSet::padded_from_list(&none, 5);
             assert_eq!(part.own()[4..] == *listed.own(), kind == Dummies::Listed);
             assert_eq!(make(&none, &[]).announced(), 9);
             let public: HashSet<ItemHash> = (0..300).map(ItemHash::listed()).collect();
@@ -264,8 +264,8 @@ mod tests {
         let set: ItemSet = ["a", "b"].iter().collect();
         let mut rng = Prng::from_seed(&[3; 32]);
         // The items of a part may be elsewhere; only its hashes matter.
-        let part = Hashed::part(list(&["1", "2"]), set.hashes(), Dummies::Listed, 5, &mut rng);
-        for hashed in [Hashed::new(&set), Hashed::padded(&set, 5, &mut rng), part] {
+        let part = HashedSet::part(list(&["1", "2"]), set.hashes(), Dummies::Listed, 5, &mut rng);
+        for hashed in [HashedSet::new(&set), HashedSet::padded(&set, 5, &mut rng), part] {
             // (items, whether all are new)
             for (items, new) in [
                 (&[][..], true),
@@ -279,19 +279,23 @@ mod tests {
             }
         }
         let none = ItemSet::default();
-        assert!(Hashed::new(&none).all_new(&list(&["a"])) && !Hashed::new(&none).all_new(&list(&["a", "a"])));
+        assert!(
+            HashedSet::new(&none).all_new(&list(&["a"]))
+                && !HashedSet::new(&none).all_new(&list(&["a", "a"]))
+        );
     }
 
     #[test]
     fn items_and_dummies_have_hashes_of_their_own() {
         let set: ItemSet = ["a", "b", ""].iter().collect();
-        let all =
-            |h: &Hashed<'_>| -> Vec<ItemHash> { h.hashes(&(0..h.len() as u32).collect::<Vec<_>>()).to_vec() };
+        let all = |h: &HashedSet<'_>| -> Vec<ItemHash> {
+            h.hashes(&(0..h.len() as u32).collect::<Vec<_>>()).to_vec()
+        };
         let mut rng = Prng::from_seed(&[1; 32]);
-        let plain = Hashed::new(&set);
-        let random = Hashed::padded(&set, 9, &mut rng);
-        let again = Hashed::padded(&set, 9, &mut rng);
-        let listed = Hashed::padded_from_list(&set, 9);
+        let plain = HashedSet::new(&set);
+        let random = HashedSet::padded(&set, 9, &mut rng);
+        let again = HashedSet::padded(&set, 9, &mut rng);
+        let listed = HashedSet::padded_from_list(&set, 9);
         assert_eq!([plain.len(), random.len(), listed.len()], [3, 9, 9]);
         for other in [&random, &again, &listed] {
             assert_eq!(all(other)[..3], all(&plain)[..]);
@@ -307,7 +311,7 @@ mod tests {
         assert!([&random, &again].iter().all(|padded| all(padded).iter().all(|hash| !list.contains(hash))));
         // The list is the same for all parties, and from any starting point.
         let none = ItemSet::default();
-        let mut receiver = Hashed::padded(&none, 4, &mut rng);
+        let mut receiver = HashedSet::padded(&none, 4, &mut rng);
         receiver.insert_listed(6);
         assert_eq!(all(&receiver)[4..], all(&listed)[3..]);
     }

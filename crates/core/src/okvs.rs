@@ -3,7 +3,7 @@
 //! "Near-Optimal Oblivious Key-Value Stores for Efficient PSI, PSU and Volume-Hiding Multi-Maps", USENIX Security 2023;
 //! the matrix of Dillinger and Walzer's ribbon filters, 2021).
 //!
-//! Each key has a row: a start and [`WIDTH`] random bits. Its value is the sum of the elements of the vector at the set
+//! Keys are hashes, which have a fixed length. Each key has a row: a start and [`WIDTH`] random bits. Its value is the sum of the elements of the vector at the set
 //! bits, counted from the start. Encoding solves these equations. It eliminates rows in the order of their starts, in
 //! one pass over memory, and then finds the elements from the last to the first. Elements that the equations leave free
 //! are random, so the vector is uniform among the solutions. If the values are uniform too, so is the vector.
@@ -22,16 +22,13 @@
 //! a million keys; decoding reads 2 KiB.
 
 use crate::error::{Error, Result};
-use crate::hash::Domain;
+use crate::hash::{Domain, ItemHash};
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
 use veilset_kernels::band;
 use veilset_kernels::bytes::xor;
-
-/// A key, which is a hash and so has a fixed length.
-pub type Key = crate::hash::ItemHash;
 
 /// A value, and an element of the vector: an element of GF(2^128), or any 16 bytes added with exclusive-or.
 pub type Value = [u8; 16];
@@ -110,24 +107,24 @@ pub fn failure(n: usize, size: usize, width: usize) -> f64 {
 
 /// The rows of some keys under a seed, in the order of their starts. Reading a vector of a million elements takes 22 ns
 /// per row in this order; in random order, 270.
-pub struct Rows {
+pub struct BandRows {
     starts: Secrets<u32>,
     bits: Secrets<u128>,
     /// The key of each row.
     keys: Secrets<u32>,
 }
 
-impl Rows {
+impl BandRows {
     /// Returns the rows of `keys` in a vector of `size` elements.
     ///
     /// # Errors
     /// [`Error::Bug`] if the vector is shorter than a row, or has 2^32 elements or more.
-    pub fn new(seed: &Seed, keys: &[Key], size: usize) -> Result<Rows> {
-        Rows::of(seed, keys.len(), |i| keys[i], size)
+    pub fn new(seed: &Seed, keys: &[ItemHash], size: usize) -> Result<BandRows> {
+        BandRows::of(seed, keys.len(), |i| keys[i], size)
     }
 
     /// Returns the rows of `n` keys, where `key(i)` makes key number i on demand.
-    fn of(seed: &Seed, n: usize, key: impl Fn(usize) -> Key + Sync, size: usize) -> Result<Rows> {
+    fn of(seed: &Seed, n: usize, key: impl Fn(usize) -> ItemHash + Sync, size: usize) -> Result<BandRows> {
         if size < WIDTH || u32::try_from(size).is_err() {
             return Err(Error::bug(format!("a key-value store of {size} elements")));
         }
@@ -152,7 +149,8 @@ impl Rows {
             }
         });
         let order = sorted(order, size);
-        let mut rows = Rows { starts: Secrets::zeros(n), bits: Secrets::zeros(n), keys: Secrets::zeros(n) };
+        let mut rows =
+            BandRows { starts: Secrets::zeros(n), bits: Secrets::zeros(n), keys: Secrets::zeros(n) };
         for (i, &word) in order.iter().enumerate() {
             (rows.starts[i], rows.keys[i]) = ((word >> 32) as u32, word as u32);
             rows.bits[i] = bits[word as u32 as usize];
@@ -168,7 +166,7 @@ impl Rows {
         Ok(in_order(&self.keys, &self.sums(vector)?))
     }
 
-    /// Decodes as [`Rows::decode`] does, and frees the vector and the rows before it puts the values in order.
+    /// Decodes as [`BandRows::decode`] does, and frees the vector and the rows before it puts the values in order.
     ///
     /// # Errors
     /// [`Error::Bug`] if the vector is too short for the rows.
@@ -218,7 +216,7 @@ fn in_order(keys: &[u32], sums: &[Value]) -> Secrets<Value> {
 
 /// Two blocks for each key: AES in counter mode from the CBC-MAC of the key under another AES key (CM20 4.2 has the
 /// same construction).
-fn prf([mac, counter]: &[Aes128; 2], keys: &[Key]) -> Secrets<[u8; 16]> {
+fn prf([mac, counter]: &[Aes128; 2], keys: &[ItemHash]) -> Secrets<[u8; 16]> {
     let mut blocks = Secrets::<[u8; 16]>::zeros(2 * keys.len());
     let (states, _) = blocks.split_at_mut(keys.len());
     states.iter_mut().zip(keys).for_each(|(state, key)| xor(state, &key[..16]));
@@ -288,14 +286,14 @@ pub struct Encoded {
     /// The vector. It may be sent only if the values are random, or masked.
     pub vector: Secrets<Value>,
     /// The rows of the keys, for decoding other vectors with them.
-    pub rows: Rows,
+    pub rows: BandRows,
 }
 
 /// Encodes `value(i)` for key number i of `keys`, which are distinct, in a vector of [`size`] elements.
 ///
 /// # Errors
 /// [`Error::Bug`] if encoding fails, which has negligible probability unless keys are equal.
-pub fn encode(keys: &[Key], value: impl Fn(usize) -> Value, rng: &mut Prng) -> Result<Encoded> {
+pub fn encode(keys: &[ItemHash], value: impl Fn(usize) -> Value, rng: &mut Prng) -> Result<Encoded> {
     encode_of(keys.len(), |i| keys[i], value, rng)
 }
 
@@ -306,7 +304,7 @@ pub fn encode(keys: &[Key], value: impl Fn(usize) -> Value, rng: &mut Prng) -> R
 /// The errors of [`encode`].
 pub fn encode_of(
     n: usize,
-    key: impl Fn(usize) -> Key + Sync,
+    key: impl Fn(usize) -> ItemHash + Sync,
     value: impl Fn(usize) -> Value,
     rng: &mut Prng,
 ) -> Result<Encoded> {
@@ -315,13 +313,13 @@ pub fn encode_of(
 
 fn encode_in(
     [size, n]: [usize; 2],
-    key: impl Fn(usize) -> Key + Sync,
+    key: impl Fn(usize) -> ItemHash + Sync,
     value: impl Fn(usize) -> Value,
     rng: &mut Prng,
 ) -> Result<Encoded> {
     for _ in 0..TRIES {
         let seed = rng.bytes();
-        let rows = Rows::of(&seed, n, &key, size)?;
+        let rows = BandRows::of(&seed, n, &key, size)?;
         if let Some(vector) = rows.encode(&value, size, rng) {
             return Ok(Encoded { seed, vector, rows });
         }

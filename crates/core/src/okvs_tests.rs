@@ -3,8 +3,8 @@
 use super::*;
 use crate::testing::every_bit_is_random;
 
-fn keys(n: usize, which: u64) -> Vec<Key> {
-    (0..n as u64).map(|i| Key::of_item(&[which.to_le_bytes(), i.to_le_bytes()].concat())).collect()
+fn keys(n: usize, which: u64) -> Vec<ItemHash> {
+    (0..n as u64).map(|i| ItemHash::of_item(&[which.to_le_bytes(), i.to_le_bytes()].concat())).collect()
 }
 
 fn values(n: usize) -> Vec<Value> {
@@ -12,7 +12,7 @@ fn values(n: usize) -> Vec<Value> {
 }
 
 /// A row computed from the definition: from the key and the seed, one block of AES at a time.
-fn row(seed: &Seed, key: &Key, size: usize) -> (usize, u128) {
+fn row(seed: &Seed, key: &ItemHash, size: usize) -> (usize, u128) {
     let keys: [u8; 32] = Domain::without_session("rows of a key-value store").hash(&[seed]);
     let encrypt = |key: &[u8], block: u128| {
         let mut block = [block.to_le_bytes()];
@@ -41,15 +41,15 @@ fn every_key_has_its_value_by_the_definition() {
         }
         // Decoded with newly made rows, and with the keys in another order.
         assert_eq!(*encoded.rows.decode(&encoded.vector).unwrap(), *values);
-        let backwards: Vec<Key> = keys.iter().rev().copied().collect();
-        let rows = Rows::new(&encoded.seed, &backwards, size(n)).unwrap();
+        let backwards: Vec<ItemHash> = keys.iter().rev().copied().collect();
+        let rows = BandRows::new(&encoded.seed, &backwards, size(n)).unwrap();
         assert!(rows.decode(&encoded.vector).unwrap().iter().eq(values.iter().rev()));
     }
 }
 
 #[test]
 fn decoding_is_linear() {
-    let rows = Rows::new(&[3; 16], &keys(50, 1), 200).unwrap();
+    let rows = BandRows::new(&[3; 16], &keys(50, 1), 200).unwrap();
     let (a, b) = (values(200), values(400)[200..].to_vec());
     let add = |a: &[Value], b: &[Value]| -> Vec<Value> {
         let sum =
@@ -103,7 +103,7 @@ fn vectors_of_different_keys_look_alike() {
 fn free_elements_are_random() {
     let (keys, values) = (keys(100, 1), values(100));
     let size = size(100);
-    let rows = Rows::new(&[1; 16], &keys, size).unwrap();
+    let rows = BandRows::new(&[1; 16], &keys, size).unwrap();
     let encode = |n| rows.encode(|i| values[i], size, &mut Prng::from_seed(&[n; 32])).unwrap();
     let (a, b) = (encode(1), encode(2));
     let equal = a.iter().zip(b.iter()).filter(|(a, b)| a == b).count();
@@ -135,7 +135,7 @@ fn every_store_has_a_seed_and_free_elements_of_its_own() {
     let seeds = [(); 2].map(|()| encode(&keys, |i| values[i], &mut rng).unwrap().seed);
     assert_ne!(seeds[0], seeds[1]);
     let size = size(100);
-    let rows = Rows::new(&[1; 16], &keys, size).unwrap();
+    let rows = BandRows::new(&[1; 16], &keys, size).unwrap();
     let [a, b] = [(); 2].map(|()| rows.encode(|i| values[i], size, &mut rng).unwrap());
     let equal = a.iter().zip(b.iter()).filter(|(a, b)| a == b).count();
     // All but those to which no free element contributes.
@@ -160,11 +160,11 @@ fn what_fails_is_tried_again_under_another_seed() {
     }
     assert!(tries.contains(&0) && tries.iter().any(|&n| n > 0), "{tries:?}");
     // Equal keys always fail, and so do more keys than elements.
-    let equal = [Key::of_item(b"a"); 2];
+    let equal = [ItemHash::of_item(b"a"); 2];
     let e = encode(&equal, |i| [i as u8; 16], &mut Prng::from_seed(&[1; 32])).err().unwrap();
     assert!(e.to_string().contains("distinct"), "{e}");
-    assert!(Rows::new(&[0; 16], &keys, WIDTH - 1).is_err());
-    assert!(Rows::new(&[0; 16], &keys, WIDTH).unwrap().decode(&values[1..]).is_err());
+    assert!(BandRows::new(&[0; 16], &keys, WIDTH - 1).is_err());
+    assert!(BandRows::new(&[0; 16], &keys, WIDTH).unwrap().decode(&values[1..]).is_err());
 }
 
 /// All starts and all bits of three rows.

@@ -66,7 +66,7 @@ pub fn tag_bits(exponent: u32, queries: usize, elements: usize) -> Result<u32> {
 
 /// The size of a Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bloom {
+pub struct BloomSize {
     /// Length of the filter in bits, a multiple of 8.
     pub bits: u64,
     /// Number of positions per element.
@@ -80,12 +80,12 @@ pub struct Bloom {
 /// (1 - 1/B)^(kn))`, and each of the kn hashes changes it by at most 1. So (McDiarmid) it exceeds its mean by more
 /// than s with probability at most exp(-2 s^2 / kn). B is the smallest size tried at which this probability and
 /// ((mean + s) / B)^k are both at most 2^-(f+1).
-pub fn bloom(exponent: u32, queries: usize, elements: usize) -> Bloom {
+pub fn bloom(exponent: u32, queries: usize, elements: usize) -> BloomSize {
     let f = f64::from(exponent + ceil_log2(queries));
     let hashes = exponent + ceil_log2(queries);
     let (k, n) = (f64::from(hashes), elements as f64);
     if elements == 0 {
-        return Bloom { bits: 8, hashes };
+        return BloomSize { bits: 8, hashes };
     }
     let slack = (k * n * (f + 1.0) * std::f64::consts::LN_2 / 2.0).sqrt();
     let mut bits = (k * n / std::f64::consts::LN_2).ceil();
@@ -94,7 +94,7 @@ pub fn bloom(exponent: u32, queries: usize, elements: usize) -> Bloom {
         let fraction = mean + slack / bits;
         // A margin of 1e-9 covers the rounding of the logarithms.
         if fraction < 1.0 && k * fraction.log2() <= -(f + 1.0) - 1e-9 {
-            return Bloom { bits: (bits as u64).next_multiple_of(8), hashes };
+            return BloomSize { bits: (bits as u64).next_multiple_of(8), hashes };
         }
         bits = (bits * 1.0005 + 1.0).ceil();
     }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     /// The exact error rate.
-    fn exact_rate(n: usize, b: Bloom) -> f64 {
+    fn exact_rate(n: usize, b: BloomSize) -> f64 {
         filter::Filter { cells: b.bits, positions: b.hashes }.rate(n)
     }
 

@@ -10,7 +10,7 @@ use crate::group::Group;
 use crate::group::curve25519::{Curve25519, Key, map_and_raise};
 use crate::group::raised::Offline;
 use crate::hash::SessionId;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::{ItemSet, Items};
 use crate::many::{Many, seat};
 use crate::operations::intersect::dh_psi;
@@ -160,7 +160,7 @@ pub fn parts(view: &[u8], tag: u16, size: usize) -> Vec<Vec<u8>> {
 
 /// Raises a set with this key, with its inverse: the visible values of the set are then known, and equal in several
 /// runs.
-pub fn under(set: &mut Hashed, (key, inverse): (Key, Key)) {
+pub fn under(set: &mut HashedSet, (key, inverse): (Key, Key)) {
     let points = map_and_raise(set.own(), &key).unwrap();
     let points = Secrets::from(points.iter().flat_map(|p| *p.as_bytes()).collect::<Vec<_>>());
     let [key, inverse] = [key, inverse].map(|key| Secrets::from(key.as_bytes().to_vec()));
@@ -443,7 +443,7 @@ impl Source for Stamped {
 }
 
 /// Runs the receiver of dh-psi over Curve25519 on its own. Returns the positions of the matches.
-pub fn dh_psi_receiver(cx: &mut Context, y: &Hashed, n_x: usize, terms: &Terms) -> Result<Vec<u32>> {
+pub fn dh_psi_receiver(cx: &mut Context, y: &HashedSet, n_x: usize, terms: &Terms) -> Result<Vec<u32>> {
     let matching = dh_psi::receiver::<Curve25519>(cx, y, n_x, terms)?;
     matching.open(Confirmed::for_tests()).map(|matching| matching.positions)
 }
@@ -451,7 +451,7 @@ pub fn dh_psi_receiver(cx: &mut Context, y: &Hashed, n_x: usize, terms: &Terms) 
 /// Runs the sender of dh-psi over Curve25519 on its own.
 pub fn dh_psi_sender(
     cx: &mut Context,
-    x: &Hashed,
+    x: &HashedSet,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,

@@ -142,7 +142,7 @@ impl Prediction {
     /// Predicts a run of several parties, all of which compute at the receiver's speed and have links of their own. How they
     /// wait for each other depends on the protocol; only rounds are counted as waiting. Traffic is the leader's. Memory is the
     /// leader's, and the most among the others.
-    pub fn of_several(cost: &multiparty::Cost, setting: &Setting) -> Prediction {
+    pub fn of_several(cost: &multiparty::MultipartyCost, setting: &Setting) -> Prediction {
         let Setting { speeds: [speeds, _], link, prices, .. } = setting;
         let parties = cost.parties.len();
         let rounds = cost.rounds + AROUND;

@@ -8,7 +8,7 @@
 use std::thread;
 use veilset::channel::{Channel, Mesh};
 use veilset::context::Context;
-use veilset::hashed::Hashed;
+use veilset::hashed::HashedSet;
 use veilset::item::{ItemSet, Items};
 use veilset::many::Many;
 use veilset::operations::cost::Deal;
@@ -60,7 +60,7 @@ impl Case {
         let Case { operation, choice: Choice { protocol, group }, terms, sizes: [n_y, n_x], common } = *self;
         let set = |from: usize, n| -> ItemSet { (from..from + n).map(|i| format!("{i:0KEY$}")).collect() };
         let sets = [set(0, n_y), set(n_y - common, n_x)];
-        let sets = [0, 1].map(|i| threads[i].run(|| Hashed::new(&sets[i])));
+        let sets = [0, 1].map(|i| threads[i].run(|| HashedSet::new(&sets[i])));
         let payloads: Items = (0..if terms.payload { n_x } else { 0 }).map(|_| [b'x'; PAYLOAD]).collect();
         let values = vec![1; if operation.uses.has_values(Role::Sender, &terms) { n_x } else { 0 }];
         let none = Items::new();
@@ -115,7 +115,7 @@ fn measured_of_several(
         (from..from + sizes[me]).map(|i| format!("{i:0KEY$}")).collect()
     };
     let sets: Vec<_> = (0..sizes.len()).map(set).collect();
-    let sets = sets.iter().zip(threads).map(|(set, threads)| threads.run(|| Hashed::new(set)));
+    let sets = sets.iter().zip(threads).map(|(set, threads)| threads.run(|| HashedSet::new(set)));
     let sets: Vec<_> = sets.collect();
     let meshes = Mesh::in_memory(sizes.len());
     let (session, none) = (hazmat::session_id([1; 32]), Items::new());

@@ -16,7 +16,7 @@ use veilset::governance::gate::{Gate, Setup};
 use veilset::governance::policy::{Policy, Rules};
 use veilset::group::curve25519::Curve25519;
 use veilset::group::{Key as _, ristretto255};
-use veilset::hashed::Hashed;
+use veilset::hashed::HashedSet;
 use veilset::item::{ItemSet, Items};
 use veilset::membership::Mqrpmt;
 use veilset::membership::conditional::{ConditionalOprf, FromMot};
@@ -353,7 +353,7 @@ fn other_building_blocks_keep_to_their_threads() {
     let one = Threads::new(1).unwrap();
     let hashed = move |from| {
         let set = leaked(set(from..from + MANY, &one));
-        one.run(|| Hashed::new(set))
+        one.run(|| HashedSet::new(set))
     };
     let (y, x) = (hashed(0), hashed(1));
     let (bits, _) = pair(

@@ -16,16 +16,14 @@ pub mod lists;
 
 use crate::channel::Wire;
 use crate::group::ristretto255::{
-    Element, Scalar as SecretScalar, Scalars, add, decode, decode_or_identity, encode, multiply, multiply_all,
+    Element, Encoding, Scalar as SecretScalar, Scalars, add, decode, decode_or_identity, encode, multiply,
+    multiply_all,
 };
 use crate::rng::Prng;
 use crate::secret::Secrets;
 pub use curve25519_dalek::Scalar;
 use veilset_kernels::ristretto255::Table;
 use zeroize::{Zeroize, Zeroizing};
-
-/// The encoding of a group element.
-pub type Encoding = [u8; 32];
 
 /// Multiplications of points for a combination, in addition to two per ciphertext in it.
 pub const FRESH: usize = 3;

@@ -28,10 +28,9 @@
 //!   2^-252. Only [`PublicKey::rerandomise_any`] continues.
 
 use super::elgamal::{
-    Ciphertext, Encoding, FirstMalformed, Malformed, PublicKey, SecretKey, decoded, decoded_or_nothing,
-    multiples, unit,
+    Ciphertext, FirstMalformed, Malformed, PublicKey, SecretKey, decoded, decoded_or_nothing, multiples, unit,
 };
-use crate::group::ristretto255::{BATCH, Element, Scalars, add, decode, encode, subtract};
+use crate::group::ristretto255::{BATCH, Element, Encoding, Scalars, add, decode, encode, subtract};
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;

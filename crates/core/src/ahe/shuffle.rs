@@ -8,7 +8,7 @@
 //!
 //! Output: P_1 learns the rows in an order that is random to any n - 1 parties, and the others learn nothing. After an
 //! honest party, the list is fresh and shows only the multiset of the rows. So it reveals neither the origin of a row
-//! nor how often it was re-randomised before. P_1 sees which rows are equal. [`Shape::blinded`] shows P_1 only whether
+//! nor how often it was re-randomised before. P_1 sees which rows are equal. [`ShuffleShape::blinded`] shows P_1 only whether
 //! each row is the identity: P_2 to P_n also multiply each message by a fresh scalar other than 0. In a count this
 //! hides nothing more from an honest P_1; it defeats one that offers distinct messages to see which of them come back.
 //!
@@ -43,21 +43,21 @@ const LIST: Message<Ciphertext> = Message::new(0xd0, "to the next party  the lis
 
 /// Public parameters of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct ShuffleShape {
     rows: usize,
     k: usize,
     blinded: bool,
 }
 
-impl Shape {
+impl ShuffleShape {
     /// A list of `rows` rows of `k` ciphertexts, at least one.
-    pub const fn new(rows: usize, k: usize) -> Shape {
-        Shape { rows, k: if k > 0 { k } else { 1 }, blinded: false }
+    pub const fn new(rows: usize, k: usize) -> ShuffleShape {
+        ShuffleShape { rows, k: if k > 0 { k } else { 1 }, blinded: false }
     }
 
     /// A list of `rows` ciphertexts, of which P_1 learns only which hold the identity.
-    pub const fn blinded(rows: usize) -> Shape {
-        Shape { rows, k: 1, blinded: true }
+    pub const fn blinded(rows: usize) -> ShuffleShape {
+        ShuffleShape { rows, k: 1, blinded: true }
     }
 
     /// Returns whether P_1 learns only which ciphertexts hold the identity.
@@ -87,7 +87,7 @@ impl Shape {
 /// State of one party in a shuffle.
 pub struct Shuffle<'a> {
     /// Public parameters of the list.
-    pub shape: Shape,
+    pub shape: ShuffleShape,
     /// The generator of the party's randomness and of its order.
     pub rng: &'a mut Prng,
     /// The threads that compute.
@@ -104,7 +104,7 @@ impl Shuffle<'_> {
     /// # Errors
     /// [`Error::Bug`] if the list is not of the announced shape; [`Error::Network`].
     pub fn lead(&mut self, all: &PublicKey, list: &[Ciphertext], tx: &mut Tx) -> Result<FirstMalformed> {
-        let Shape { rows, k, .. } = self.shape;
+        let ShuffleShape { rows, k, .. } = self.shape;
         if list.len() != rows * k {
             return Err(Error::bug(format!("a list of {} ciphertexts for {rows} rows of {k}", list.len())));
         }
@@ -155,7 +155,7 @@ impl Shuffle<'_> {
         mut take: impl FnMut(&[Element]) -> Result<()>,
     ) -> Result<()> {
         // 3. P_1 decrypts ct_j^n for all j.
-        let Shape { rows, k, .. } = self.shape;
+        let ShuffleShape { rows, k, .. } = self.shape;
         let per_frame = self.shape.per_frame();
         for (i, n) in frames(rows, per_frame).enumerate() {
             let list = rx.recv(LIST, n * k)?;

@@ -1,8 +1,8 @@
 use super::*;
-use crate::ahe::elgamal::{Encoding, Scalar};
+use crate::ahe::elgamal::Scalar;
 use crate::channel::{Channel, Recording};
 use crate::error::Fault;
-use crate::group::ristretto255::{self, encode, map};
+use crate::group::ristretto255::{self, Encoding, encode, map};
 use crate::secret::Secrets;
 use crate::testing::{Shared, are_random_orders, places, split_frames};
 use std::collections::{HashMap, HashSet};
@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 /// The keys of n parties, and the list before the run.
 struct Start {
     n: usize,
-    shape: Shape,
+    shape: ShuffleShape,
     /// The joint keys of the parties that remain after each party.
     keys: Vec<PublicKey>,
     list: Vec<Ciphertext>,
@@ -26,7 +26,7 @@ fn secret(party: usize) -> SecretKey {
 }
 
 impl Start {
-    fn new(n: usize, shape: Shape, messages: &[Element]) -> Start {
+    fn new(n: usize, shape: ShuffleShape, messages: &[Element]) -> Start {
         let public: Vec<Encoding> = (0..n).map(|party| secret(party).public()).collect();
         let keys: Vec<PublicKey> =
             (0..n).map(|party| PublicKey::remaining(&public, party).unwrap()).collect();
@@ -138,7 +138,7 @@ fn the_leader_gets_all_rows_and_they_stay_whole() {
                 if rows > 4 {
                     messages.copy_within(k..2 * k, 2 * k);
                 }
-                let start = Start::new(n, Shape::new(rows, k), &messages);
+                let start = Start::new(n, ShuffleShape::new(rows, k), &messages);
                 let ran = start.run(1);
                 assert_eq!(sorted(&ran.opened, k), sorted(&start.plain, k), "{n} {rows} {k}");
             }
@@ -149,7 +149,7 @@ fn the_leader_gets_all_rows_and_they_stay_whole() {
 #[test]
 fn lists_of_a_frame_and_about_that_come_through_and_frames_are_full() {
     for (k, rows) in [(1, FRAME - 1), (1, FRAME + 1), (3, FRAME / 3), (3, FRAME / 3 + 1), (FRAME + 1, 2)] {
-        let shape = Shape::new(rows, k);
+        let shape = ShuffleShape::new(rows, k);
         // All rows are the same ten elements, which are fast to make.
         let few = uniform(10);
         let messages: Vec<Element> = (0..rows * k).map(|i| few[i % 10]).collect();
@@ -165,13 +165,13 @@ fn lists_of_a_frame_and_about_that_come_through_and_frames_are_full() {
             assert_eq!(bytes, shape.traffic());
         }
     }
-    assert_eq!((Shape::new(7, 0), Shape::new(0, 2).traffic()), (Shape::new(7, 1), 0));
+    assert_eq!((ShuffleShape::new(7, 0), ShuffleShape::new(0, 2).traffic()), (ShuffleShape::new(7, 1), 0));
 }
 
 /// A party's input and output, and the outputs of two runs, have nothing in common.
 #[test]
 fn every_list_is_fresh() {
-    let start = Start::new(4, Shape::new(60, 3), &uniform(180));
+    let start = Start::new(4, ShuffleShape::new(60, 3), &uniform(180));
     let [first, second] = [1, 2].map(|seed| start.run(seed));
     let lists = [&first, &second].into_iter().flat_map(|ran| (0..4).map(|party| ran.list(party)));
     let parts: Vec<Encoding> = lists.chain([start.list.clone()]).flatten().flat_map(|c| c.0).collect();
@@ -181,7 +181,7 @@ fn every_list_is_fresh() {
 
 #[test]
 fn every_party_permutes_the_list_in_an_order_of_its_own_and_another_one_in_each_run() {
-    let start = Start::new(4, Shape::new(400, 1), &uniform(400));
+    let start = Start::new(4, ShuffleShape::new(400, 1), &uniform(400));
     let orders = [1, 2].map(|seed| {
         let ran = start.run(seed);
         [0, 1, 2, 3].map(|party| ran.order(&start, party))
@@ -196,7 +196,7 @@ fn every_party_permutes_the_list_in_an_order_of_its_own_and_another_one_in_each_
 #[test]
 fn an_order_is_that_of_the_generator_whatever_the_rows_are() {
     let n = 300;
-    let start = Start::new(2, Shape::new(n, 1), &uniform(n));
+    let start = Start::new(2, ShuffleShape::new(n, 1), &uniform(n));
     let orders = [1, 2].map(|seed| {
         let (mut here, mut there) = Channel::pair();
         let rng = &mut Prng::from_seed(&[seed; 32]);
@@ -214,7 +214,7 @@ fn an_order_is_that_of_the_generator_whatever_the_rows_are() {
 /// An order within frames would reveal in which frame a row was.
 #[test]
 fn orders_are_over_the_whole_list() {
-    let start = Start::new(2, Shape::new(FRAME + 1500, 1), &uniform(FRAME + 1500));
+    let start = Start::new(2, ShuffleShape::new(FRAME + 1500, 1), &uniform(FRAME + 1500));
     let ran = start.run(1);
     for party in 0..2 {
         // Of the 1500 rows after the first frame, 402 are expected in the last 1500 places, with a deviation of 15.
@@ -226,7 +226,7 @@ fn orders_are_over_the_whole_list() {
 /// The position of each of four rows after the shuffle, over many runs.
 #[test]
 fn all_orders_of_few_rows_come_up() {
-    let start = Start::new(2, Shape::new(4, 1), &uniform(4));
+    let start = Start::new(2, ShuffleShape::new(4, 1), &uniform(4));
     let mut seen: [HashMap<Vec<usize>, u32>; 2] = Default::default();
     for seed in 0..240 {
         let ran = start.run(seed);
@@ -245,7 +245,7 @@ fn all_orders_of_few_rows_come_up() {
 /// The parties whose keys remain can decrypt a sent list together, but no proper subset of them can.
 #[test]
 fn a_list_is_under_the_keys_that_remain() {
-    let start = Start::new(4, Shape::new(12, 1), &uniform(12));
+    let start = Start::new(4, ShuffleShape::new(12, 1), &uniform(12));
     let ran = start.run(1);
     let known = sorted(&start.plain, 1);
     for party in 0..4 {
@@ -270,7 +270,7 @@ fn a_blinded_list_shows_which_rows_are_the_identity_and_nothing_else() {
     messages.iter_mut().step_by(5).for_each(|message| *message = Element::IDENTITY);
     // Equal messages, which must differ afterwards.
     messages.copy_within(11..15, 1);
-    let start = Start::new(3, Shape::blinded(50), &messages);
+    let start = Start::new(3, ShuffleShape::blinded(50), &messages);
     let zeros = |list: &[Encoding]| list.iter().filter(|message| **message == [0; 32]).count();
     let (mut seen, mut runs) = (HashSet::new(), 0);
     for seed in [1, 2] {
@@ -291,7 +291,7 @@ fn a_blinded_list_shows_which_rows_are_the_identity_and_nothing_else() {
 }
 
 /// The error that a party, as the leader at the end or another one, returns for these frames from its predecessor.
-fn told(shape: Shape, frames: &[(u16, &[u8])], leader: bool) -> Error {
+fn told(shape: ShuffleShape, frames: &[(u16, &[u8])], leader: bool) -> Error {
     let (mut before, mut from) = Channel::pair();
     for (tag, body) in frames {
         before.tx.send_bytes(Message::new(*tag, "forged"), body).unwrap();
@@ -312,7 +312,7 @@ fn told(shape: Shape, frames: &[(u16, &[u8])], leader: bool) -> Error {
 
 #[test]
 fn what_no_honest_party_sends_is_refused() {
-    let start = Start::new(2, Shape::new(5, 3), &uniform(15));
+    let start = Start::new(2, ShuffleShape::new(5, 3), &uniform(15));
     let good: Vec<u8> = start.list.iter().flat_map(|c| c.as_ref().to_vec()).collect();
     let (mut odd, mut high) = ([0; 32], [0xff; 32]);
     (odd[0], high[31]) = (1, 0x7f);
@@ -340,14 +340,14 @@ fn what_no_honest_party_sends_is_refused() {
         let row = start.list[..1].repeat(FRAME).iter().flat_map(|c| c.as_ref().to_vec()).collect::<Vec<u8>>();
         let mut bad = row.clone();
         bad[64 * 9..][..32].fill(0);
-        let said = told(Shape::new(3, FRAME), &[(0xd0, &row), (0xd0, &row), (0xd0, &bad)], leader);
+        let said = told(ShuffleShape::new(3, FRAME), &[(0xd0, &row), (0xd0, &row), (0xd0, &bad)], leader);
         assert!(said.to_string().contains("ciphertext 9 of row 2 of"), "{said}");
     }
 }
 
 #[test]
 fn the_leader_does_not_begin_with_another_list_than_was_announced() {
-    let start = Start::new(2, Shape::new(5, 3), &uniform(15));
+    let start = Start::new(2, ShuffleShape::new(5, 3), &uniform(15));
 
     let begin = |list: &[Ciphertext]| {
         let (mut to, after) = Channel::pair();
@@ -368,7 +368,7 @@ fn in_place_of_what_is_no_ciphertext_comes_nothing_and_the_leader_knows_which_it
     for (rows, k) in [(5, 3), (FRAME + 9, 1)] {
         let few = uniform(15);
         let messages: Vec<Element> = (0..rows * k).map(|i| few[i % 15]).collect();
-        let mut start = Start::new(3, Shape::new(rows, k), &messages);
+        let mut start = Start::new(3, ShuffleShape::new(rows, k), &messages);
         let honest = start.run(1);
         // One part of a ciphertext, and both parts of the last three.
         let at = rows * k - 4;

@@ -15,7 +15,7 @@ const FILTER: Message<[u8]> = Message::new(0x22, "S->R  Bloom filter of H(y)^k1k
 
 /// Parameters of a filter; they follow from public sizes.
 #[derive(Debug, Clone, Copy)]
-pub struct Bloom(params::Bloom);
+pub struct Bloom(params::BloomSize);
 
 impl Bloom {
     /// A filter for `elements` elements with which any of `queries` queries is a false positive with probability at

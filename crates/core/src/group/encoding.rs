@@ -12,7 +12,7 @@
 //! Security: none. A party that has an element can decode it, or test guesses of its piece; elements are sent
 //! encrypted. The pieces of a row are not bound to each other. All rows have the length of the longest; the caller
 //! encodes true lengths inside. The encoding time does not depend on the rows, nor on which are empty. Neither does the
-//! decoding time, until [`Rows::get`] distinguishes them.
+//! decoding time, until [`DecodedRows::get`] distinguishes them.
 //!
 //! Error: an element is decoded wrongly if another of its at most eight numbers has the right checksum too. The
 //! probability is 2^-85 for each of them, with the checksum a random oracle ([`error_exponent`]). In that case neither
@@ -104,8 +104,8 @@ pub enum Row<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Decoded rows, accessed with [`Rows::get`].
-pub struct Rows {
+/// Decoded rows, accessed with [`DecodedRows::get`].
+pub struct DecodedRows {
     width: usize,
     pieces: Secrets<[u8; PIECE]>,
     kinds: Secrets<Kind>,
@@ -122,10 +122,10 @@ struct Kind {
 ///
 /// # Panics
 /// If the elements do not form whole rows, which is an error of the caller.
-pub fn decode(elements: &[Element], width: usize) -> Rows {
+pub fn decode(elements: &[Element], width: usize) -> DecodedRows {
     assert!(elements.len().is_multiple_of(points(width)), "decode: whole rows");
     let (n, domain) = (elements.len(), domain());
-    let mut rows = Rows { width, pieces: Secrets::zeros(n), kinds: Secrets::zeros(n) };
+    let mut rows = DecodedRows { width, pieces: Secrets::zeros(n), kinds: Secrets::zeros(n) };
     let found = rows.pieces.par_chunks_mut(BATCH).zip(rows.kinds.par_chunks_mut(BATCH));
     let batches = elements.par_chunks(BATCH).zip(found);
     batches.for_each(|(elements, (pieces, kinds))| open(&domain, elements, pieces, kinds));
@@ -150,7 +150,7 @@ fn open(domain: &Domain, elements: &[Element], pieces: &mut [[u8; PIECE]], kinds
     }
 }
 
-impl Rows {
+impl DecodedRows {
     /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.kinds.len() / points(self.width)
@@ -161,7 +161,7 @@ impl Rows {
         self.kinds.is_empty()
     }
 
-    /// Returns row `i`, below [`Rows::len`]; `None` if its elements do not encode a row.
+    /// Returns row `i`, below [`DecodedRows::len`]; `None` if its elements do not encode a row.
     pub fn get(&self, i: usize) -> Option<Row<'_>> {
         let k = points(self.width);
         let (kinds, bytes) = (&self.kinds[k * i..][..k], self.pieces[k * i..][..k].as_flattened());

@@ -4,7 +4,7 @@
 use super::{Group, Key, Point, Unfit};
 use crate::channel::Wire;
 use crate::error::{Error, Result};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::rng::Prng;
 use crate::secret::Secrets;
 
@@ -26,7 +26,7 @@ pub struct Offline {
 
 /// F_k(H(x)) of a set, under its first key in a session.
 pub struct Raised<'s, G: Group> {
-    set: &'s Hashed<'s>,
+    set: &'s HashedSet<'s>,
     key: G::Key,
     /// The prepared points; empty without preprocessing.
     points: &'s [u8],
@@ -42,7 +42,7 @@ impl<'s, G: Group> Raised<'s, G> {
     ///
     /// # Errors
     /// [`Error::Bug`] if the prepared half is for another group or another set.
-    pub fn new(set: &'s Hashed<'s>, rng: &mut Prng) -> Result<Self> {
+    pub fn new(set: &'s HashedSet<'s>, rng: &mut Prng) -> Result<Self> {
         match set.offline() {
             Some(offline) => Raised::before(set, offline),
             None => Ok(Raised { set, key: G::Key::random(rng), points: &[] }),
@@ -53,7 +53,7 @@ impl<'s, G: Group> Raised<'s, G> {
     ///
     /// # Errors
     /// The errors of [`Raised::new`].
-    pub fn with_inverse(set: &'s Hashed<'s>, rng: &mut Prng) -> Result<(Self, G::Key)> {
+    pub fn with_inverse(set: &'s HashedSet<'s>, rng: &mut Prng) -> Result<(Self, G::Key)> {
         match set.offline() {
             Some(offline) => Ok((Raised::before(set, offline)?, prepared(&offline.inverse)?)),
             None => {
@@ -63,7 +63,7 @@ impl<'s, G: Group> Raised<'s, G> {
         }
     }
 
-    fn before(set: &'s Hashed<'s>, offline: &'s Offline) -> Result<Self> {
+    fn before(set: &'s HashedSet<'s>, offline: &'s Offline) -> Result<Self> {
         if offline.group != G::NAME || offline.points.len() != set.announced() * G::Point::SIZE {
             return Err(Error::bug(format!("what was prepared is in {} or of another set", offline.group)));
         }

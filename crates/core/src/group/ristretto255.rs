@@ -15,6 +15,9 @@ use veilset_kernels::ristretto255 as kernel;
 pub use veilset_kernels::ristretto255::{Element, add, subtract};
 use zeroize::{Zeroize, Zeroizing};
 
+/// The encoding of an element.
+pub type Encoding = [u8; 32];
+
 /// Elements per kernel call: few enough to distribute over threads.
 pub(crate) const BATCH: usize = 256;
 
@@ -135,7 +138,7 @@ pub fn multiply_all(elements: &mut [Element], scalar: &Scalar) {
 }
 
 /// Returns the canonical encodings of the elements.
-pub fn encode(elements: &[Element]) -> Secrets<[u8; 32]> {
+pub fn encode(elements: &[Element]) -> Secrets<Encoding> {
     let mut out = Secrets::zeros(elements.len());
     let batches = elements.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH));
     batches.for_each(|(elements, out)| kernel::encode(elements, out));

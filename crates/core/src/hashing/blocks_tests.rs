@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::hash::{Domain, ItemHash};
-use crate::hashing::cuckoo::{Functions, Table};
+use crate::hashing::cuckoo::{CuckooTable, Functions};
 
 /// Cost in bytes, approximately as the union that uses these tables computes it.
 fn cost(blocks: &Blocks) -> u64 {
@@ -100,7 +100,7 @@ fn placements_fail_no_more_often_than_promised() {
     let failures = (0..runs).filter(|&run| {
         let domain = Domain::without_session("blocks").numbered(run);
         let functions = Functions::in_blocks(domain, blocks.number, blocks.bins()).unwrap();
-        let Some(table) = Table::new(&functions, &hashes) else { return true };
+        let Some(table) = CuckooTable::new(&functions, &hashes) else { return true };
         let full = |block: usize| {
             let bins = block * blocks.bins()..(block + 1) * blocks.bins();
             bins.filter(|&bin| table.item(bin).is_some()).count()

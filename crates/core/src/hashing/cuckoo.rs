@@ -189,13 +189,13 @@ impl Functions {
 }
 
 /// A set placed in bins, at most one item per bin. Items are given by their positions in the set.
-pub struct Table {
+pub struct CuckooTable {
     items: Secrets<u32>,
 }
 
-impl Table {
+impl CuckooTable {
     /// Places these items; `None` if they have no placement.
-    pub fn new(functions: &Functions, hashes: &[ItemHash]) -> Option<Table> {
+    pub fn new(functions: &Functions, hashes: &[ItemHash]) -> Option<CuckooTable> {
         placed(&functions.bins_of(hashes), functions.bins())
     }
 
@@ -212,7 +212,7 @@ impl Table {
 }
 
 /// Places the items with these bins: a matching, found one item at a time.
-fn placed(choices: &[[u32; CHOICES]], bins: usize) -> Option<Table> {
+fn placed(choices: &[[u32; CHOICES]], bins: usize) -> Option<CuckooTable> {
     let mut items = Secrets::from(vec![EMPTY; bins]);
     let mut search =
         Search { reached: Secrets::zeros(bins), from: Secrets::zeros(bins), queue: Secrets::zeros(bins) };
@@ -224,7 +224,7 @@ fn placed(choices: &[[u32; CHOICES]], bins: usize) -> Option<Table> {
         };
         items[bin as usize] = item as u32;
     }
-    Some(Table { items })
+    Some(CuckooTable { items })
 }
 
 /// A breadth-first search from the bins of an item to an empty bin. Each step goes from a bin to the other bins of its

@@ -151,7 +151,7 @@ fn the_sum_is_near_the_rate_of_failures() {
     }
 }
 
-fn is_a_placement(table: &Table, choices: &[[u32; CHOICES]]) {
+fn is_a_placement(table: &CuckooTable, choices: &[[u32; CHOICES]]) {
     let mut found = vec![0; choices.len()];
     for bin in 0..table.bins() {
         if let Some(item) = table.item(bin) {
@@ -166,7 +166,7 @@ fn is_a_placement(table: &Table, choices: &[[u32; CHOICES]]) {
 fn every_item_is_in_exactly_one_of_its_bins() {
     for n in [0, 1, 2, 3, 4, 50, 513, 5000] {
         let (functions, hashes) = (functions(1, number(40, n)), hashes(n));
-        let table = Table::new(&functions, &hashes).unwrap();
+        let table = CuckooTable::new(&functions, &hashes).unwrap();
         assert_eq!(table.bins(), functions.bins());
         is_a_placement(&table, &functions.bins_of(&hashes));
     }
@@ -211,12 +211,12 @@ fn a_placement_is_found_exactly_if_there_is_one() {
 fn items_without_a_placement_have_none() {
     assert!(placed(&[[0, 1, 2], [2, 0, 1], [1, 2, 0]], 10).is_some());
     assert!(placed(&[[0, 1, 2], [2, 0, 1], [5, 6, 7], [1, 2, 0], [0, 2, 1]], 10).is_none());
-    assert!(Table::new(&functions(1, 3), &hashes(3)).is_some());
-    assert!(Table::new(&functions(1, 3), &hashes(4)).is_none());
+    assert!(CuckooTable::new(&functions(1, 3), &hashes(3)).is_some());
+    assert!(CuckooTable::new(&functions(1, 3), &hashes(4)).is_none());
     // An item given twice counts as two items; four times is too many.
-    assert!(Table::new(&functions(1, 50), &[hashes(1)[0]; 4]).is_none());
+    assert!(CuckooTable::new(&functions(1, 50), &[hashes(1)[0]; 4]).is_none());
     // Each function is a separate try: four items in four bins.
-    let tries = (0..2000).filter(|&name| Table::new(&functions(name, 4), &hashes(4)).is_none()).count();
+    let tries = (0..2000).filter(|&name| CuckooTable::new(&functions(name, 4), &hashes(4)).is_none()).count();
     assert!((5..80).contains(&tries), "{tries}");
     for bins in [0, 1, 2, EMPTY as usize] {
         let e = Functions::new(Domain::without_session("cuckoo"), bins).err();

@@ -9,4 +9,4 @@ pub mod blocks;
 pub mod cuckoo;
 pub mod simple;
 
-pub use simple::{Bins, Table, bound, bound_of};
+pub use simple::{Bins, SimpleTable, bound, bound_of};

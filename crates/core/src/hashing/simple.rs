@@ -149,16 +149,16 @@ impl Bins {
 }
 
 /// A set in bins. Items are given by their positions in the set.
-pub struct Table {
+pub struct SimpleTable {
     /// The position of each bin's first item in `items`, and the end of the last bin.
     starts: Secrets<u32>,
     items: Secrets<u32>,
 }
 
-impl Table {
+impl SimpleTable {
     /// Throws these items into bins. `function` must be chosen after the items. Its output has 64 bits, so the
     /// probabilities of bins differ by at most 2^-64.
-    pub fn new(function: &Domain, hashes: &[ItemHash], bins: usize) -> Table {
+    pub fn new(function: &Domain, hashes: &[ItemHash], bins: usize) -> SimpleTable {
         let bin_of = |hash: &ItemHash| {
             let number = u64::from_le_bytes(function.hash(&[hash]));
             ((u128::from(number) * bins as u128) >> 64) as u32
@@ -174,7 +174,7 @@ impl Table {
             items[*at as usize] = item as u32;
             *at += 1;
         }
-        Table { starts, items }
+        SimpleTable { starts, items }
     }
 
     /// Returns the items of a bin.

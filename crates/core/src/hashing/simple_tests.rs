@@ -125,7 +125,7 @@ fn the_best_bins_are_about_the_best_of_all() {
 fn of_very_many_bins_each_is_as_likely() {
     let hashes: Vec<ItemHash> = (0..1000u32).map(|i| ItemHash::of_item(&i.to_le_bytes())).collect();
     let bins = 1 << 20;
-    let table = Table::new(&Domain::without_session("bins"), &hashes, bins);
+    let table = SimpleTable::new(&Domain::without_session("bins"), &hashes, bins);
     let mut ends = [0; 16];
     (0..bins).for_each(|bin| ends[bin % 16] += table.bin(bin).len());
     // 62.5 on average: five standard deviations.
@@ -137,7 +137,7 @@ fn every_item_is_in_its_bin() {
     let hashes: Vec<ItemHash> = (0..1000u32).map(|i| ItemHash::of_item(&i.to_le_bytes())).collect();
     let throw = |session: u8, hashes: &[ItemHash], bins| {
         let table =
-            Table::new(&Domain::new(&crate::hash::SessionId::of([session; 32]), "bins"), hashes, bins);
+            SimpleTable::new(&Domain::new(&crate::hash::SessionId::of([session; 32]), "bins"), hashes, bins);
         let loads: Vec<Vec<u32>> = (0..bins).map(|bin| table.bin(bin).to_vec()).collect();
         let mut all: Vec<u32> = loads.concat();
         all.sort_unstable();

@@ -34,7 +34,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::group::raised::forged;
 use crate::group::ristretto255::{
-    Element, Key, Point, Ristretto255, Scalars, decode, encode, hash_to_group, map, multiply,
+    Element, Encoding, Key, Point, Ristretto255, Scalars, decode, encode, hash_to_group, map, multiply,
 };
 use crate::group::{Group, Point as _, Unfit};
 use crate::hash::ItemHash;
@@ -46,9 +46,6 @@ use zeroize::Zeroizing;
 const FRAME: usize = 1 << 13;
 
 const W: Message<Point> = Message::new(0xe3, "S->R  conditional OPRF, w = v^k");
-
-/// A value of F: the encoding of an element.
-pub type Value = [u8; 32];
 
 /// A protocol for cOPRF, from the shares of an SS-PMT of the queries. Both parties pass the same number of shares.
 ///
@@ -62,7 +59,7 @@ pub trait ConditionalOprf {
         cx: &mut Context,
         queries: &[ItemHash],
         shares: Secrets<bool>,
-    ) -> Result<Secrets<Value>>;
+    ) -> Result<Secrets<Encoding>>;
 
     /// Runs S.
     fn sender(&self, cx: &mut Context, key: &Key, shares: Secrets<bool>) -> Result<()>;
@@ -77,7 +74,7 @@ impl<M: MembershipOt> ConditionalOprf for FromMot<M> {
         cx: &mut Context,
         queries: &[ItemHash],
         shares: Secrets<bool>,
-    ) -> Result<Secrets<Value>> {
+    ) -> Result<Secrets<Encoding>> {
         if shares.len() != queries.len() {
             return Err(Error::bug(format!("{} shares of {} queries", shares.len(), queries.len())));
         }
@@ -90,7 +87,7 @@ impl<M: MembershipOt> ConditionalOprf for FromMot<M> {
             alphas.push(alpha);
         }
         // 2. R is the sender of the mOT.
-        self.0.sender(cx, shares, size_of::<Value>(), |i, v_0, v_1| {
+        self.0.sender(cx, shares, size_of::<Encoding>(), |i, v_0, v_1| {
             let [of_members, of_others] = &rows[i];
             v_0.copy_from_slice(of_members);
             v_1.copy_from_slice(of_others);
@@ -99,8 +96,8 @@ impl<M: MembershipOt> ConditionalOprf for FromMot<M> {
         // 4. R removes alpha.
         let mut values = Secrets::with_capacity(queries.len());
         for alpha in &alphas {
-            let w: Vec<Value> = cx.ch.rx.recv(W, alpha.len())?.iter().map(|w| *w.as_bytes()).collect();
-            let without = || -> Result<Secrets<Value>> {
+            let w: Vec<Encoding> = cx.ch.rx.recv(W, alpha.len())?.iter().map(|w| *w.as_bytes()).collect();
+            let without = || -> Result<Secrets<Encoding>> {
                 let mut elements = decode(&w).map_err(|_| forged::<Ristretto255>(Unfit))?;
                 multiply(&mut elements, &alpha.inverses());
                 Ok(encode(&elements))
@@ -113,7 +110,7 @@ impl<M: MembershipOt> ConditionalOprf for FromMot<M> {
     fn sender(&self, cx: &mut Context, key: &Key, shares: Secrets<bool>) -> Result<()> {
         // 2. S gets v.
         let mut v = Zeroizing::new(Vec::with_capacity(shares.len()));
-        self.0.receiver(cx, shares, size_of::<Value>(), |row| v.extend(Point::of_ours(row)))?;
+        self.0.receiver(cx, shares, size_of::<Encoding>(), |row| v.extend(Point::of_ours(row)))?;
         // 3. S returns v^k. It returns nothing until all elements have been checked.
         let raised = v.chunks(FRAME).map(|v| cx.threads.run(|| Ristretto255::raise(v, key)));
         let w = raised.collect::<Result<Vec<_>, Unfit>>().map_err(unseen)?;
@@ -132,7 +129,11 @@ fn random_elements(n: usize, rng: &mut Prng) -> Zeroizing<Vec<[u8; 64]>> {
 }
 
 /// v_0 and v_1 of queries, from the bytes that map to v_0, the elements H(q), and alpha.
-fn offered(v_0: &[[u8; 64]], mut hashed: Secrets<Element>, alpha: &Scalars) -> Result<Secrets<[Value; 2]>> {
+fn offered(
+    v_0: &[[u8; 64]],
+    mut hashed: Secrets<Element>,
+    alpha: &Scalars,
+) -> Result<Secrets<[Encoding; 2]>> {
     multiply(&mut hashed, alpha);
     let (v_0, v_1) = (encode(&map(v_0)), encode(&hashed));
     if v_0.iter().chain(v_1.iter()).any(|element| *element == [0; 32]) {
@@ -158,7 +159,7 @@ impl ConditionalOprf for Ideal {
         cx: &mut Context,
         queries: &[ItemHash],
         shares: Secrets<bool>,
-    ) -> Result<Secrets<Value>> {
+    ) -> Result<Secrets<Encoding>> {
         use crate::group::Key as _;
         let key = Key::of_ours(&cx.ch.rx.recv(KEY, 1)?[0]).unwrap();
         let theirs = cx.ch.rx.recv(SHARES, shares.len())?;

@@ -15,7 +15,7 @@ fn key(seed: u8) -> Key {
 }
 
 /// F(k, q).
-fn value(query: ItemHash, key: &Key) -> Value {
+fn value(query: ItemHash, key: &Key) -> Encoding {
     *Ristretto255::map_and_raise(&[query], key).unwrap()[0].as_bytes()
 }
 
@@ -26,7 +26,7 @@ fn asked(
     is_member: &[bool],
     key: &Key,
     seed: u8,
-) -> Vec<Value> {
+) -> Vec<Encoding> {
     let [s, r] = shares(is_member, seed);
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let ((values, ()), _) = run_pair(
@@ -82,7 +82,7 @@ fn two_clients_with_one_query_learn_whether_it_is_in_the_set() {
 }
 
 /// The elements that S gets for equal queries, and R's outputs from the answers.
-fn offered_to(is_member: bool, n: usize, seed: u8) -> (Vec<Point>, Vec<Value>) {
+fn offered_to(is_member: bool, n: usize, seed: u8) -> (Vec<Point>, Vec<Encoding>) {
     let [s, r] = shares(&vec![is_member; n], seed);
     let key = key(1);
     let ((values, points), _) = run_pair(
@@ -110,7 +110,7 @@ fn what_is_offered_is_fresh_for_every_query_and_run() {
         let points: HashSet<&[u8; 32]> = runs.iter().flat_map(|run| &run.0).map(Point::as_bytes).collect();
         assert_eq!(points.len(), 2 * n);
         // R gets as many values as there are random elements, or the single value of the query.
-        let values: HashSet<&Value> = runs.iter().flat_map(|run| &run.1).collect();
+        let values: HashSet<&Encoding> = runs.iter().flat_map(|run| &run.1).collect();
         assert_eq!(values.len(), if is_member { 2 * n } else { 1 });
         let points: Vec<&Point> = runs.iter().flat_map(|run| &run.0).collect();
         every_byte_differs(&points);

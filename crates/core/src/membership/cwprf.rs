@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::group::raised::{Raised, forged, unlucky};
 use crate::hash::{Domain, SessionId};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::secret::Secrets;
 use crate::threads::Threads;
 use rayon::prelude::*;
@@ -83,7 +83,7 @@ impl MakeSet for BloomFilter {
 }
 
 impl<G: Group, S: MakeSet> Mqrpmt for CwPrf<G, S> {
-    fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<bool>> {
+    fn server(&self, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<Secrets<bool>> {
         cx.ch.stage("matching", Unit::Items, y.len() + n_x);
         // A query wrongly found in Omega is the only kind of undetected error.
         let omega = self.1.make(cx.exponent, n_x, y.len())?;
@@ -104,7 +104,7 @@ impl<G: Group, S: MakeSet> Mqrpmt for CwPrf<G, S> {
         omega.test(&mut cx.ch.rx, cx.threads, &x_k2_k1)
     }
 
-    fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
+    fn client(&self, cx: &mut Context, x: &HashedSet, n_y: usize) -> Result<Secrets<u32>> {
         cx.ch.stage("matching", Unit::Items, n_y + x.len());
         let omega = self.1.make(cx.exponent, x.len(), n_y)?;
         // 0. P2 sends its queries in random order, so that the positions of the bits reveal nothing to P1.

@@ -17,7 +17,7 @@ use curve25519_dalek::montgomery::MontgomeryPoint;
 const SESSION: SessionId = SessionId::of([5; 32]);
 
 fn bits_by_item<M: Mqrpmt + Sync>(m: &M, y: &ItemSet, x: &ItemSet) -> (Vec<bool>, Views) {
-    let (y, x) = (&Hashed::new(y), &Hashed::new(x));
+    let (y, x) = (&HashedSet::new(y), &HashedSet::new(x));
     let ((bits, order), views) =
         run_pair(&SESSION, |cx| m.server(cx, y, x.len()), |cx| m.client(cx, x, y.len()));
     let mut by_item = vec![false; x.len()];
@@ -127,12 +127,12 @@ fn a_client_cannot_ask_for_the_same_item_twice() {
     let twice = |second: fn([u8; 32]) -> [u8; 32]| {
         let ((result, ()), _) = run_pair(
             &SESSION,
-            |cx| Ok(CwPrf(Curve25519, GolombTags).server(cx, &Hashed::new(&y), 3)),
+            |cx| Ok(CwPrf(Curve25519, GolombTags).server(cx, &HashedSet::new(&y), 3)),
             |cx| {
                 let (sink, source) = std::mem::replace(cx.ch, Channel::pair().0).into_halves();
                 *cx.ch = Channel::from_halves(Box::new(Instead { sink, second }), source);
                 // The outcome for the cheating client does not matter.
-                let _ = CwPrf(Curve25519, GolombTags).client(cx, &Hashed::new(&x), 5);
+                let _ = CwPrf(Curve25519, GolombTags).client(cx, &HashedSet::new(&x), 5);
                 Ok(())
             },
         );
@@ -162,17 +162,17 @@ fn queries_that_meet_are_found_wherever_they_stand() {
 /// A client that does not permute its queries, so that the server sees them in the client's original order.
 struct Unpermuted;
 impl Mqrpmt for Unpermuted {
-    fn server(&self, cx: &mut Context, y: &Hashed, n: usize) -> Result<Secrets<bool>> {
+    fn server(&self, cx: &mut Context, y: &HashedSet, n: usize) -> Result<Secrets<bool>> {
         CwPrf(Curve25519, GolombTags).server(cx, y, n)
     }
-    fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
+    fn client(&self, cx: &mut Context, x: &HashedSet, n_y: usize) -> Result<Secrets<u32>> {
         // The flawed variant: a client whose permutation is the identity.
         let order = cx.rng.permutation(x.len());
         let mut inverse = vec![0; order.len()];
         order.iter().enumerate().for_each(|(j, &i)| inverse[i as usize] = j);
         let undone: ItemSet = inverse.iter().map(|&j| x.items().get(j)).collect();
         let again = Prng::from_seed(&crate::testing::SEEDS[1]);
-        CwPrf(Curve25519, GolombTags).client(cx.under(again), &Hashed::new(&undone), n_y)?;
+        CwPrf(Curve25519, GolombTags).client(cx.under(again), &HashedSet::new(&undone), n_y)?;
         Ok(Secrets::from((0..x.len() as u32).collect::<Vec<_>>()))
     }
 }
@@ -183,7 +183,7 @@ fn the_positions_of_the_bits_carry_no_order() {
     let n = 2000;
     let y: ItemSet = (0..n / 2).map(|i: u32| i.to_le_bytes()).collect();
     let x: ItemSet = (0..n).map(|i: u32| i.to_le_bytes()).collect();
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let in_first_half = |m: &(dyn Fn(&mut Context) -> Result<Secrets<u32>> + Sync)| {
         let ((bits, _), _) =
             run_pair(&SESSION, |cx| CwPrf(Curve25519, GolombTags).server(cx, &y, n as usize), |cx| m(cx));
@@ -216,7 +216,7 @@ fn the_servers_points_do_not_come_in_the_order_of_its_set() {
     let sent = points(&view, 0x11);
     // The server's generator draws the key first.
     let k1 = Key::random(&mut Prng::from_seed(&crate::testing::SEEDS[0]));
-    let unpermuted = map_and_raise(&Hashed::new(&y).hashes(&all), &k1).unwrap();
+    let unpermuted = map_and_raise(&HashedSet::new(&y).hashes(&all), &k1).unwrap();
     let stay = unpermuted.iter().zip(&sent).filter(|(p, q)| p.as_bytes() == *q).count();
     let mut both = [unpermuted.iter().map(|p| *p.as_bytes()).collect::<Vec<_>>(), sent];
     both.iter_mut().for_each(|list| list.sort_unstable());
@@ -224,7 +224,7 @@ fn the_servers_points_do_not_come_in_the_order_of_its_set() {
 }
 
 /// The views of both parties in a run with these generators, and the order of the client's queries.
-fn run_with(session: &SessionId, y: &Hashed, x: &Hashed, seed: u8) -> (Views, Vec<usize>) {
+fn run_with(session: &SessionId, y: &HashedSet, x: &HashedSet, seed: u8) -> (Views, Vec<usize>) {
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let ((_, order), views) = run_pair(
         session,
@@ -238,14 +238,14 @@ fn keys(seed: u8) -> (Key, Key) {
     Key::with_inverse(&mut Prng::from_seed(&[seed; 32]))
 }
 
-fn known(set: &Hashed, (key, _): (Key, Key)) -> Vec<Vec<u8>> {
+fn known(set: &HashedSet, (key, _): (Key, Key)) -> Vec<Vec<u8>> {
     map_and_raise(set.own(), &key).unwrap().iter().map(|p| p.as_bytes().to_vec()).collect()
 }
 
 #[test]
 fn both_send_in_random_order_and_another_one_in_each_run() {
     let (y, x) = overlapping(300, 250, 0.5);
-    let (mut y, mut x) = (Hashed::new(&y), Hashed::new(&x));
+    let (mut y, mut x) = (HashedSet::new(&y), HashedSet::new(&x));
     under(&mut y, keys(7));
     under(&mut x, keys(8));
     let (known_y, known_x) = (known(&y, keys(7)), known(&x, keys(8)));
@@ -262,7 +262,7 @@ fn both_send_in_random_order_and_another_one_in_each_run() {
 #[test]
 fn the_keys_of_both_are_fresh_in_each_run() {
     let (y, x) = overlapping(50, 40, 0.5);
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let [first, second] = [1, 2].map(|seed| run_with(&SESSION, &y, &x, seed).0.0);
     for (party, tag) in [(1, 0x11), (0, 0x12)] {
         let [first, second] = [&first, &second].map(|view| parts(&view[party], tag, 32));
@@ -274,7 +274,7 @@ fn the_keys_of_both_are_fresh_in_each_run() {
 #[test]
 fn omega_of_one_session_means_nothing_in_another() {
     let (y, x) = overlapping(50, 40, 0.5);
-    let (mut y, mut x) = (Hashed::new(&y), Hashed::new(&x));
+    let (mut y, mut x) = (HashedSet::new(&y), HashedSet::new(&x));
     under(&mut y, keys(7));
     under(&mut x, keys(8));
     let [here, there] = [SESSION, SessionId::of([6; 32])].map(|session| run_with(&session, &y, &x, 1).0.0);
@@ -288,7 +288,7 @@ fn omega_of_one_session_means_nothing_in_another() {
 #[test]
 fn digests_are_of_full_width() {
     let (y, _) = overlapping(400, 0, 0.0);
-    let y = Hashed::new(&y);
+    let y = HashedSet::new(&y);
     let (mut a, mut b) = Channel::pair();
     a.tx.send(Messages::<Curve25519>::Y_K1, &map_and_raise(y.own(), &keys(7).0).unwrap()).unwrap();
     let digests = raise_digests::<Curve25519>(
@@ -306,7 +306,7 @@ fn digests_are_of_full_width() {
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let (y, x) = overlapping(1000, 700, 0.5);
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let views = |threads| {
         let threads = Threads::new(threads).unwrap();
         let protocol = CwPrf(Curve25519, GolombTags);
@@ -325,7 +325,7 @@ fn points_of_low_order_are_refused_by_both_sides() {
     let mut one = [0u8; 32];
     one[0] = 1;
     let set: ItemSet = ["a"].iter().collect();
-    let set = Hashed::new(&set);
+    let set = HashedSet::new(&set);
     for (tag, server) in [(0x12u16, true), (0x11, false)] {
         for forged in [one, [0; 32], [0xff; 32]] {
             let e = told(&[(tag, &forged)], |cx| match server {
@@ -341,7 +341,7 @@ fn points_of_low_order_are_refused_by_both_sides() {
 #[test]
 fn what_is_no_element_of_ristretto255_or_its_identity_is_refused_by_both_sides() {
     let set: ItemSet = ["a"].iter().collect();
-    let set = Hashed::new(&set);
+    let set = HashedSet::new(&set);
     let protocol = CwPrf(Ristretto255, GolombTags);
     let mut negative = [0; 32];
     negative[0] = 1;
@@ -365,7 +365,7 @@ fn what_is_no_element_of_ristretto255_or_its_identity_is_refused_by_both_sides()
 fn what_is_no_point_of_p256_is_refused_by_both_sides() {
     fn refuses<G: Group>(forged: &[&[u8]]) {
         let set: ItemSet = ["a"].iter().collect();
-        let (set, protocol) = (Hashed::new(&set), CwPrf(G::default(), GolombTags));
+        let (set, protocol) = (HashedSet::new(&set), CwPrf(G::default(), GolombTags));
         for (tag, server) in [(0x12u16, true), (0x11, false)] {
             for forged in forged {
                 let e = told(&[(tag, forged)], |cx| match server {
@@ -399,7 +399,7 @@ fn a_transport_of_its_own_can_carry_a_run() {
     let mut b = b;
     b.record(Recording::to_writer(Vec::new()));
     let (y, x) = overlapping(10, 10, 0.5);
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     std::thread::scope(|s| {
         s.spawn(|| {
             CwPrf(Curve25519, GolombTags)

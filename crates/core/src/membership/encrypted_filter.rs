@@ -22,7 +22,7 @@ use crate::channel::{HEADER, Message, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash, SessionId};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::params::filter::{Agreed, Contents, Filter};
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -216,7 +216,7 @@ fn check(filter: Filter) -> Result<()> {
 /// The errors of the channel and of the file, and [`Error::Bug`] for a filter of more than 2^32 cells or 72 positions.
 pub fn send<C: Cipher>(
     cx: &mut Context,
-    y: &Hashed,
+    y: &HashedSet,
     stored: Option<&Stored>,
     agreed: Agreed,
 ) -> Result<C::Owner> {
@@ -235,7 +235,7 @@ pub fn send<C: Cipher>(
     Ok(owner)
 }
 
-fn send_fresh<C: Cipher>(cx: &mut Context, y: &Hashed, filter: Filter) -> Result<C::Owner> {
+fn send_fresh<C: Cipher>(cx: &mut Context, y: &HashedSet, filter: Filter) -> Result<C::Owner> {
     let owner = C::generate(cx.rng);
     let seed = cx.rng.bytes();
     let seeds = Seeds::of_session(&cx.session, &seed);
@@ -284,7 +284,7 @@ pub struct Sums<C: Cipher> {
 /// of our items. Any other malformed cell shows in [`Sums::well_formed`] only.
 pub fn receive<C: Cipher>(
     cx: &mut Context,
-    x: &Hashed,
+    x: &HashedSet,
     stored: Option<&Stored>,
     agreed: Agreed,
 ) -> Result<Sums<C>> {

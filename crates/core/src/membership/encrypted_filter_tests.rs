@@ -11,7 +11,7 @@ const SESSION: SessionId = SessionId::of([5; 32]);
 
 /// The sums of the cells of each item, decrypted.
 fn sums(y: &ItemSet, x: &ItemSet, filter: Filter) -> (Vec<u32>, Views) {
-    let (y, x) = (&Hashed::new(y), &Hashed::new(x));
+    let (y, x) = (&HashedSet::new(y), &HashedSet::new(x));
     let ((owner, sums), views) = run_pair(
         &SESSION,
         |cx| send::<ElGamal>(cx, y, None, Agreed::fresh(filter)),
@@ -58,7 +58,7 @@ fn sums_count_the_empty_positions_of_items() {
 fn seed_and_key_are_those_of_one_run() {
     let (y, x) = overlapping(5, 5, 0.5);
     let filter = Filter::new(LAMBDA, 5, 5);
-    let (y, x) = (&Hashed::new(&y), &Hashed::new(&x));
+    let (y, x) = (&HashedSet::new(&y), &HashedSet::new(&x));
     let runs: Vec<Vec<Vec<u8>>> = (0..2)
         .map(|run| {
             let rng = || Prng::from_seed(&[run + 7; 32]);
@@ -109,7 +109,7 @@ fn positions_are_uniform_and_of_the_seed() {
 #[test]
 fn only_malformed_cells_that_are_used_are_noticed() {
     let x = overlapping(0, 1, 0.0).1;
-    let (filter, x) = (Filter::new(LAMBDA, 30, 1), &Hashed::new(&x));
+    let (filter, x) = (Filter::new(LAMBDA, 30, 1), &HashedSet::new(&x));
     let mut used = vec![0; filter.positions as usize];
     for (at, well_formed) in [(None, true), (Some(true), false), (Some(false), true)] {
         let (((), sums), _) = run_pair(
@@ -140,7 +140,7 @@ fn only_malformed_cells_that_are_used_are_noticed() {
 fn a_cell_that_is_no_ciphertext_is_refused_whether_it_is_used_or_not() {
     type Short = Paillier<512>;
     let x = overlapping(0, 1, 0.0).1;
-    let (filter, x) = (Filter::new(LAMBDA, 5, 1), &Hashed::new(&x));
+    let (filter, x) = (Filter::new(LAMBDA, 5, 1), &HashedSet::new(&x));
     let rng = &mut Prng::from_seed(&[3; 32]);
     let owner = Short::generate(rng);
     let (seed, n) = ([9; 32], filter.cells as usize);
@@ -205,7 +205,7 @@ fn filters_that_are_too_large_are_refused() {
 #[test]
 fn a_filter_other_than_the_one_that_was_named_is_refused() {
     let (y, x) = overlapping(3, 3, 0.5);
-    let (y, x) = (&Hashed::new(&y), &Hashed::new(&x));
+    let (y, x) = (&HashedSet::new(&y), &HashedSet::new(&x));
     let filter = Filter::new(LAMBDA, 3, 3);
     let run = |contents: Option<Contents>| {
         let agreed = Agreed { owner: Some([4; 32]), contents, ..Agreed::fresh(filter) };

@@ -20,7 +20,7 @@ pub mod switched;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::oprf::Input;
 use crate::secret::Secrets;
 
@@ -35,11 +35,11 @@ use crate::secret::Secrets;
 /// In the operations, the receiver is the server and the sender is the client.
 pub trait Mqrpmt {
     /// Runs the server, for `n_x` queries. Returns one bit per query.
-    fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<bool>>;
+    fn server(&self, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<Secrets<bool>>;
 
     /// Runs the client; the server's set has `n_y` items. Returns the order of the queries: query j was the item
     /// at position `order[j]` of X.
-    fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>>;
+    fn client(&self, cx: &mut Context, x: &HashedSet, n_y: usize) -> Result<Secrets<u32>>;
 }
 
 /// The content of a slot that holds the bottom item ([`InBins`]). Positions of items in X are below it.
@@ -69,14 +69,14 @@ pub(crate) const ASK: crate::channel::Message<[u8; 32]> = crate::channel::Messag
 
 #[cfg(any(test, feature = "test-util"))]
 impl Mqrpmt for Ideal {
-    fn server(&self, cx: &mut Context, y: &Hashed, n: usize) -> Result<Secrets<bool>> {
-        let all = |set: &Hashed| set.hashes(&(0..set.len() as u32).collect::<Vec<_>>());
+    fn server(&self, cx: &mut Context, y: &HashedSet, n: usize) -> Result<Secrets<bool>> {
+        let all = |set: &HashedSet| set.hashes(&(0..set.len() as u32).collect::<Vec<_>>());
         let plain: std::collections::HashSet<[u8; 32]> = all(y).iter().map(|hash| *hash.as_bytes()).collect();
         let bits = (0..n).map(|_| Ok(plain.contains(&cx.ch.rx.recv(ASK, 1)?[0])));
         Ok(Secrets::from(bits.collect::<Result<Vec<bool>>>()?))
     }
 
-    fn client(&self, cx: &mut Context, x: &Hashed, _: usize) -> Result<Secrets<u32>> {
+    fn client(&self, cx: &mut Context, x: &HashedSet, _: usize) -> Result<Secrets<u32>> {
         let order = cx.rng.permutation(x.len());
         order.iter().try_for_each(|&i| cx.ch.tx.send(ASK, &[*x.hashes(&[i])[0].as_bytes()]))?;
         Ok(order)

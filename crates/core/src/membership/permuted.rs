@@ -34,7 +34,7 @@ use super::sigma::{self, SigmaMqpmt};
 use crate::channel::{Message, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::secret::Secrets;
 
 /// Bits of e* per frame: 64 KiB.
@@ -47,14 +47,14 @@ pub trait PermutedMqpmt {
     ///
     /// # Errors
     /// [`Error::Peer`] for queries that no honest client sends; [`Error::Network`].
-    fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<()>;
+    fn server(&self, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<()>;
 
     /// Runs the client; the server's set has `n_y` items. Returns a bit for each item and dummy of X, in an order that the
     /// client does not know.
     ///
     /// # Errors
     /// [`Error::Peer`] for messages that no honest server sends; [`Error::Network`].
-    fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<bool>>;
+    fn client(&self, cx: &mut Context, x: &HashedSet, n_y: usize) -> Result<Secrets<bool>>;
 }
 
 /// mqRPMT*: an mqRPMT whose client also learns the number of matches.
@@ -63,7 +63,7 @@ pub trait MqrpmtStar {
     ///
     /// # Errors
     /// [`Error::Peer`] for messages that no honest client sends; [`Error::Network`].
-    fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<bool>>;
+    fn server(&self, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<Secrets<bool>>;
 
     /// Runs the client; the server's set has `n_y` items. Returns the order of the queries, as in an mqRPMT, and the number of
     /// matches. Query j was the item at position `order[j]` of X. The number exceeds `n_y` only if the server deviates; any
@@ -71,7 +71,7 @@ pub trait MqrpmtStar {
     ///
     /// # Errors
     /// [`Error::Peer`] for messages that no honest server sends; [`Error::Network`].
-    fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<(Secrets<u32>, usize)>;
+    fn client(&self, cx: &mut Context, x: &HashedSet, n_y: usize) -> Result<(Secrets<u32>, usize)>;
 }
 
 /// Counts the matches in the bits of a permuted mqPMT against a set of `n_y` items (Remark 7.1).
@@ -91,7 +91,7 @@ pub struct PermuteThenTest<S>(pub S);
 
 impl<S: SigmaMqpmt> PermuteThenTest<S> {
     /// Runs P1 up to its responses. Returns π.
-    fn respond(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<u32>> {
+    fn respond(&self, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<Secrets<u32>> {
         // 1. to 3. P1 and P2 run the Sigma-mqPMT up to z_i.
         let z = sigma::answer(&self.0, cx, y, n_x)?;
         if cx.threads.run(|| self.0.repeats(&z.parts)) {
@@ -104,7 +104,7 @@ impl<S: SigmaMqpmt> PermuteThenTest<S> {
     }
 
     /// Runs P2 with its queries in random order. Returns this order and e*.
-    fn ask(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<(Secrets<u32>, Secrets<bool>)> {
+    fn ask(&self, cx: &mut Context, x: &HashedSet, n_y: usize) -> Result<(Secrets<u32>, Secrets<bool>)> {
         // 0. P2 permutes its queries.
         let order = cx.rng.permutation(x.len());
         // 5. e*_i = Test(a, z*_i)
@@ -114,17 +114,17 @@ impl<S: SigmaMqpmt> PermuteThenTest<S> {
 }
 
 impl<S: SigmaMqpmt> PermutedMqpmt for PermuteThenTest<S> {
-    fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<()> {
+    fn server(&self, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<()> {
         self.respond(cx, y, n_x).map(drop)
     }
 
-    fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<bool>> {
+    fn client(&self, cx: &mut Context, x: &HashedSet, n_y: usize) -> Result<Secrets<bool>> {
         self.ask(cx, x, n_y).map(|(_, bits)| bits)
     }
 }
 
 impl<S: SigmaMqpmt> MqrpmtStar for PermuteThenTest<S> {
-    fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<bool>> {
+    fn server(&self, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<Secrets<bool>> {
         let order = self.respond(cx, y, n_x)?;
         cx.ch.stage("comparing", Unit::Bytes, n_x.div_ceil(8));
         // 6. P1 receives e* and sets e_π(i) = e*_i.
@@ -141,7 +141,7 @@ impl<S: SigmaMqpmt> MqrpmtStar for PermuteThenTest<S> {
         Ok(e)
     }
 
-    fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<(Secrets<u32>, usize)> {
+    fn client(&self, cx: &mut Context, x: &HashedSet, n_y: usize) -> Result<(Secrets<u32>, usize)> {
         let (order, bits) = self.ask(cx, x, n_y)?;
         cx.ch.stage("comparing", Unit::Bytes, x.len().div_ceil(8));
         // 6. P2 sends e*.
@@ -162,20 +162,20 @@ const BACK: Message<[u8]> = Message::new(0x7005, "ideal bit");
 
 #[cfg(any(test, feature = "test-util"))]
 impl Ideal {
-    fn bits(cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<bool>> {
+    fn bits(cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<Secrets<bool>> {
         super::Mqrpmt::server(&super::Ideal, cx, y, n_x)
     }
 }
 
 #[cfg(any(test, feature = "test-util"))]
 impl PermutedMqpmt for Ideal {
-    fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<()> {
+    fn server(&self, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<()> {
         let bits = Ideal::bits(cx, y, n_x)?;
         let order = cx.rng.permutation(bits.len());
         order.iter().try_for_each(|&i| cx.ch.tx.send_bytes(BACK, &[u8::from(bits[i as usize])]))
     }
 
-    fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<bool>> {
+    fn client(&self, cx: &mut Context, x: &HashedSet, n_y: usize) -> Result<Secrets<bool>> {
         super::Mqrpmt::client(&super::Ideal, cx, x, n_y)?;
         let bits = (0..x.len()).map(|_| Ok(cx.ch.rx.recv_bytes(BACK, 1)?[0] == 1));
         Ok(Secrets::from(bits.collect::<Result<Vec<bool>>>()?))
@@ -185,13 +185,13 @@ impl PermutedMqpmt for Ideal {
 #[cfg(any(test, feature = "test-util"))]
 #[allow(clippy::unwrap_used)]
 impl MqrpmtStar for Ideal {
-    fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<bool>> {
+    fn server(&self, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<Secrets<bool>> {
         let bits = Ideal::bits(cx, y, n_x)?;
         cx.ch.tx.send_bytes(BACK, &(bits.iter().filter(|bit| **bit).count() as u64).to_le_bytes())?;
         Ok(bits)
     }
 
-    fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<(Secrets<u32>, usize)> {
+    fn client(&self, cx: &mut Context, x: &HashedSet, n_y: usize) -> Result<(Secrets<u32>, usize)> {
         let order = super::Mqrpmt::client(&super::Ideal, cx, x, n_y)?;
         let count = cx.ch.rx.recv_bytes(BACK, 8)?;
         Ok((order, u64::from_le_bytes(count.try_into().unwrap()) as usize))

@@ -19,7 +19,7 @@ const SESSION: SessionId = SessionId::of([5; 32]);
 fn check<P: PermutedMqpmt + MqrpmtStar + Sync>(protocol: &P, y: &ItemSet, x: &ItemSet, what: &str) {
     let expected = plain(y, x);
     let matches = expected.iter().filter(|bit| **bit).count();
-    let (y, x) = (&Hashed::new(y), &Hashed::new(x));
+    let (y, x) = (&HashedSet::new(y), &HashedSet::new(x));
     let (((), bits), _) = run_pair(
         &SESSION,
         |cx| PermutedMqpmt::server(protocol, cx, y, x.len()),
@@ -60,14 +60,14 @@ struct InOrder;
 
 impl InOrder {
     /// A Sigma-mqPMT whose responses are not permuted.
-    fn client_of_sigma(y: &Hashed, x: &Hashed) -> Secrets<bool> {
+    fn client_of_sigma(y: &HashedSet, x: &HashedSet) -> Secrets<bool> {
         let sigma = SigmaDh(Curve25519);
         let server = |cx: &mut Context| sigma::server(&sigma, cx, y, x.len());
         run_pair(&SESSION, server, |cx| sigma::client(&sigma, cx, x, y.len())).0.1
     }
 
     /// Figure 11 as printed: queries in the order of the set.
-    fn server_of_the_printed_form(y: &Hashed, x: &Hashed) -> Secrets<bool> {
+    fn server_of_the_printed_form(y: &HashedSet, x: &HashedSet) -> Secrets<bool> {
         let protocol = PermuteThenTest(SigmaDh(Curve25519));
         let client = |cx: &mut Context| {
             let in_order: Vec<u32> = (0..x.len() as u32).collect();
@@ -85,7 +85,7 @@ fn the_positions_of_the_bits_carry_no_order_for_either_party() {
     let n = 2000;
     let y: ItemSet = (0..n / 2).map(|i: u32| i.to_le_bytes()).collect();
     let x: ItemSet = (0..n).map(|i: u32| i.to_le_bytes()).collect();
-    let (y, x) = (&Hashed::new(&y), &Hashed::new(&x));
+    let (y, x) = (&HashedSet::new(&y), &HashedSet::new(&x));
     let in_first_half = |bits: &[bool]| bits[..n as usize / 2].iter().filter(|&&b| b).count();
     let protocol = PermuteThenTest(SigmaDh(Curve25519));
     // The client knows the order of its queries. It puts the bits where they would belong if responses were in order.
@@ -114,7 +114,7 @@ fn keys(seed: u8) -> (curve25519::Key, curve25519::Key) {
     Key::with_inverse(&mut Prng::from_seed(&[seed; 32]))
 }
 
-fn run_with(y: &Hashed, x: &Hashed, seed: u8) -> Views {
+fn run_with(y: &HashedSet, x: &HashedSet, seed: u8) -> Views {
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let protocol = PermuteThenTest(SigmaDh(Curve25519));
     run_pair(
@@ -130,7 +130,7 @@ fn run_with(y: &Hashed, x: &Hashed, seed: u8) -> Views {
 fn queries_and_responses_are_in_random_order_and_another_one_in_each_run() {
     let x: ItemSet = (0..FRAME as u32 + 2000).map(|i| i.to_le_bytes()).collect();
     let y: ItemSet = ["y"].iter().collect();
-    let (mut y, mut x) = (Hashed::new(&y), Hashed::new(&x));
+    let (mut y, mut x) = (HashedSet::new(&y), HashedSet::new(&x));
     under(&mut y, keys(7));
     under(&mut x, keys(8));
     let masked = map_and_raise(x.own(), &keys(8).0).unwrap();
@@ -163,12 +163,12 @@ fn queries_and_responses_are_in_random_order_and_another_one_in_each_run() {
 #[test]
 fn responses_leave_when_all_queries_have_come() {
     let (none, x) = (ItemSet::default(), (0..FRAME as u32).map(|i| i.to_le_bytes()).collect::<ItemSet>());
-    let points = map_and_raise(Hashed::new(&x).own(), &keys(7).0).unwrap();
+    let points = map_and_raise(HashedSet::new(&x).own(), &keys(7).0).unwrap();
     let frame: Vec<u8> = points.iter().flat_map(|point| *point.as_bytes()).collect();
     let mut sent = 0;
     let result = told(&[(0x16, &frame)], |cx| {
         let protocol = PermuteThenTest(SigmaDh(Curve25519));
-        let result = PermutedMqpmt::server(&protocol, cx, &Hashed::new(&none), FRAME + 1);
+        let result = PermutedMqpmt::server(&protocol, cx, &HashedSet::new(&none), FRAME + 1);
         sent = cx.ch.bytes_sent();
         result
     });
@@ -180,13 +180,13 @@ fn responses_leave_when_all_queries_have_come() {
 #[test]
 fn a_client_cannot_ask_for_the_same_item_twice() {
     let (none, x) = (ItemSet::default(), (0..3u32).map(|i| i.to_le_bytes()).collect::<ItemSet>());
-    let points = map_and_raise(Hashed::new(&x).own(), &keys(7).0).unwrap();
+    let points = map_and_raise(HashedSet::new(&x).own(), &keys(7).0).unwrap();
     let points: Vec<[u8; 32]> = points.iter().map(|point| *point.as_bytes()).collect();
     // Another abscissa, but equal under every key: the points differ by a point of small order.
     let disguised = (MontgomeryPoint(points[0]).to_edwards(0).unwrap() + EIGHT_TORSION[1]).to_montgomery().0;
     let asked = |queries: [[u8; 32]; 3]| {
         told(&[(0x16, &queries.concat())], |cx| {
-            PermutedMqpmt::server(&PermuteThenTest(SigmaDh(Curve25519)), cx, &Hashed::new(&none), 3)
+            PermutedMqpmt::server(&PermuteThenTest(SigmaDh(Curve25519)), cx, &HashedSet::new(&none), 3)
         })
     };
     assert_eq!(asked([points[0], points[1], points[2]]), Ok(()));
@@ -209,11 +209,11 @@ fn more_matches_than_items_and_more_bits_than_queries_are_refused() {
         Err(Error::Peer { fault: Fault::Misbehaved, .. })
     ));
     let (none, x) = (ItemSet::default(), (0..3u32).map(|i| i.to_le_bytes()).collect::<ItemSet>());
-    let points = map_and_raise(Hashed::new(&x).own(), &keys(7).0).unwrap();
+    let points = map_and_raise(HashedSet::new(&x).own(), &keys(7).0).unwrap();
     let points: Vec<u8> = points.iter().flat_map(|point| *point.as_bytes()).collect();
     let ends = |bits: u8| {
         told(&[(0x16, &points), (0x18, &[bits])], |cx| {
-            MqrpmtStar::server(&PermuteThenTest(SigmaDh(Curve25519)), cx, &Hashed::new(&none), 3)
+            MqrpmtStar::server(&PermuteThenTest(SigmaDh(Curve25519)), cx, &HashedSet::new(&none), 3)
         })
         .map(|bits| bits.iter().filter(|bit| **bit).count())
     };
@@ -227,7 +227,7 @@ fn more_matches_than_items_and_more_bits_than_queries_are_refused() {
 fn message_sizes_depend_on_the_sizes_of_the_sets_only() {
     let frames = |overlap| {
         let (y, x) = overlapping(30, FRAME + 1, overlap);
-        let views = run_with(&Hashed::new(&y), &Hashed::new(&x), 1);
+        let views = run_with(&HashedSet::new(&y), &HashedSet::new(&x), 1);
         // The tags vary slightly with their values.
         [views.frames(0), views.frames(1).into_iter().filter(|frame| frame.0 != 0x21).collect()]
     };
@@ -239,7 +239,7 @@ fn message_sizes_depend_on_the_sizes_of_the_sets_only() {
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let (y, x) = overlapping(1000, 700, 0.5);
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let views = |threads| {
         let threads = Threads::new(threads).unwrap();
         let protocol = PermuteThenTest(SigmaDh(Curve25519));

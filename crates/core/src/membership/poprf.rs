@@ -30,7 +30,7 @@ use crate::channel::{Message, Unit};
 use crate::context::Context;
 use crate::error::Result;
 use crate::group::Group;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::oprf::permuted::PermutedOprf;
 use crate::secret::Secrets;
 
@@ -40,7 +40,7 @@ const F_X: Message<[u8]> = Message::new(0x15, "S->R  tags of F_k(x), permuted");
 pub struct FromPermutedOprf<G>(pub G);
 
 impl<G: Group> Mqrpmt for FromPermutedOprf<G> {
-    fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<bool>> {
+    fn server(&self, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<Secrets<bool>> {
         // A query wrongly found among F_k(y) is the only kind of undetected error.
         let tags = Tags::new(cx.exponent, n_x, y.len())?;
         // 1. P1 acts as the pOPRF's client with inputs Y, and obtains F_k(y_π(i)).
@@ -51,7 +51,7 @@ impl<G: Group> Mqrpmt for FromPermutedOprf<G> {
         tags.test(&mut cx.ch.rx, F_X, n_x, f_y, cx.threads)
     }
 
-    fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
+    fn client(&self, cx: &mut Context, x: &HashedSet, n_y: usize) -> Result<Secrets<u32>> {
         let tags = Tags::new(cx.exponent, x.len(), n_y)?;
         // 0. P2 sends its queries in random order, so that the positions of the bits reveal nothing to P1.
         let order = cx.rng.permutation(x.len());

@@ -16,7 +16,7 @@ use crate::threads::Threads;
 const SESSION: SessionId = SessionId::of([5; 32]);
 
 fn bits_by_item<M: Mqrpmt + Sync>(m: &M, y: &ItemSet, x: &ItemSet) -> (Vec<bool>, Views) {
-    let (y, x) = (&Hashed::new(y), &Hashed::new(x));
+    let (y, x) = (&HashedSet::new(y), &HashedSet::new(x));
     let ((bits, order), views) =
         run_pair(&SESSION, |cx| m.server(cx, y, x.len()), |cx| m.client(cx, x, y.len()));
     let mut by_item = vec![false; x.len()];
@@ -44,11 +44,11 @@ fn the_bits_are_those_of_the_plain_computation() {
 struct Unpermuted;
 
 impl Mqrpmt for Unpermuted {
-    fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<bool>> {
+    fn server(&self, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<Secrets<bool>> {
         FromPermutedOprf(Ristretto255).server(cx, y, n_x)
     }
 
-    fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
+    fn client(&self, cx: &mut Context, x: &HashedSet, n_y: usize) -> Result<Secrets<u32>> {
         let keyed = PermutedOprf(Ristretto255).sender(cx, x, n_y)?;
         let order: Vec<u32> = (0..x.len() as u32).collect();
         Tags::new(cx.exponent, x.len(), n_y)?.send(&mut cx.ch.tx, F_X, &keyed.values(&order)?)?;
@@ -62,7 +62,7 @@ fn the_positions_of_the_bits_carry_no_order() {
     let n = 2000;
     let y: ItemSet = (0..n / 2).map(|i: u32| i.to_le_bytes()).collect();
     let x: ItemSet = (0..n).map(|i: u32| i.to_le_bytes()).collect();
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let in_first_half = |m: &(dyn Mqrpmt + Sync)| {
         let ((bits, _), _) =
             run_pair(&SESSION, |cx| m.server(cx, &y, n as usize), |cx| m.client(cx, &x, y.len()));
@@ -78,7 +78,7 @@ fn keys(seed: u8) -> (curve25519::Key, curve25519::Key) {
     Key::with_inverse(&mut Prng::from_seed(&[seed; 32]))
 }
 
-fn run_with(session: &SessionId, y: &Hashed, x: &Hashed, seed: u8) -> (Views, Vec<usize>) {
+fn run_with(session: &SessionId, y: &HashedSet, x: &HashedSet, seed: u8) -> (Views, Vec<usize>) {
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let protocol = FromPermutedOprf(Curve25519);
     let ((_, order), views) = run_pair(
@@ -92,7 +92,7 @@ fn run_with(session: &SessionId, y: &Hashed, x: &Hashed, seed: u8) -> (Views, Ve
 #[test]
 fn both_send_in_random_order_and_another_one_in_each_run() {
     let (y, x) = overlapping(300, 250, 0.5);
-    let (mut y, mut x) = (Hashed::new(&y), Hashed::new(&x));
+    let (mut y, mut x) = (HashedSet::new(&y), HashedSet::new(&x));
     under(&mut y, keys(7));
     under(&mut x, keys(8));
     // The messages of both parties are known up to their order.
@@ -122,7 +122,7 @@ fn both_send_in_random_order_and_another_one_in_each_run() {
 #[test]
 fn the_keys_of_both_are_fresh_in_each_run() {
     let (y, x) = overlapping(50, 40, 0.5);
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let [first, second] = [1, 2].map(|seed| run_with(&SESSION, &y, &x, seed).0.0);
     for (party, tag, size) in [(1, 0x13, 32), (0, 0x14, 32), (0, 0x15, 7)] {
         let [first, second] = [&first, &second].map(|view| parts(&view[party], tag, size));
@@ -137,7 +137,7 @@ fn a_client_cannot_ask_for_the_same_item_twice() {
     let asked = |tags: &[u8]| {
         let body: Vec<u8> = tags.iter().flat_map(|tag| [*tag; 6]).collect();
         let server =
-            |cx: &mut Context| FromPermutedOprf(Ristretto255).server(cx, &Hashed::new(&none), tags.len());
+            |cx: &mut Context| FromPermutedOprf(Ristretto255).server(cx, &HashedSet::new(&none), tags.len());
         told(&[(0x15, &body)], server).map(|bits| bits.to_vec())
     };
     assert_eq!(Tags::new(LAMBDA, 3, 0).unwrap().bytes, 6);
@@ -154,7 +154,7 @@ fn a_client_cannot_ask_for_the_same_item_twice() {
 #[test]
 fn what_is_no_element_or_the_identity_is_refused_by_both_sides() {
     let set: ItemSet = ["a"].iter().collect();
-    let set = Hashed::new(&set);
+    let set = HashedSet::new(&set);
     let mut negative = [0; 32];
     negative[0] = 1;
     for (tag, server) in [(0x13u16, false), (0x14, true)] {
@@ -185,7 +185,7 @@ fn message_sizes_depend_on_the_sizes_of_the_sets_only() {
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let (y, x) = overlapping(1000, 700, 0.5);
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let views = |threads| {
         let threads = Threads::new(threads).unwrap();
         let protocol = FromPermutedOprf(Ristretto255);

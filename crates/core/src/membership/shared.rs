@@ -31,7 +31,7 @@ use crate::context::Context;
 use crate::equality::nibbles::Nibbles;
 use crate::equality::{Equality, MAX_BITS};
 use crate::error::{Error, Result};
-use crate::hashing::cuckoo::{CHOICES, Functions, Table};
+use crate::hashing::cuckoo::{CHOICES, CuckooTable, Functions};
 use crate::okvs::Value;
 use crate::oprf::Input;
 use crate::oprf::bins::{FromVole, Query, query};
@@ -128,7 +128,7 @@ pub trait Sspmt {
         &self,
         cx: &mut Context,
         batch: &Batch,
-        table: &Table,
+        table: &CuckooTable,
         items: &[Input],
     ) -> Result<Secrets<bool>>;
 
@@ -149,7 +149,7 @@ impl<P: BinOpprf, E: Equality> Sspmt for Compared<P, E> {
         &self,
         cx: &mut Context,
         batch: &Batch,
-        table: &Table,
+        table: &CuckooTable,
         items: &[Input],
     ) -> Result<Secrets<bool>> {
         let bits = batch.bits()?;
@@ -213,7 +213,7 @@ impl Compared<Programmed<FromVole<Silent>>, Nibbles> {
 }
 
 /// The query of each bin: its item's query, or a random one if the bin is empty.
-fn queries(cx: &mut Context, batch: &Batch, table: &Table, items: &[Input]) -> Result<Secrets<Query>> {
+fn queries(cx: &mut Context, batch: &Batch, table: &CuckooTable, items: &[Input]) -> Result<Secrets<Query>> {
     let bins = batch.functions.bins();
     if table.bins() != bins {
         return Err(Error::bug(format!("a table of {} bins where {bins} were announced", table.bins())));
@@ -250,7 +250,7 @@ impl Sspmt for Ideal {
         &self,
         cx: &mut Context,
         batch: &Batch,
-        table: &Table,
+        table: &CuckooTable,
         items: &[Input],
     ) -> Result<Secrets<bool>> {
         let set: std::collections::HashSet<[u8; 32]> = cx.ch.rx.recv(SET, batch.most)?.into_iter().collect();

@@ -34,7 +34,7 @@ fn run(
     (y, x): (&[Input], &[Input]),
     seeds: [u8; 2],
 ) -> (Shares, Views) {
-    let table = Table::new(&batch.functions, y).unwrap();
+    let table = CuckooTable::new(&batch.functions, y).unwrap();
     let ((ours, theirs), views) = run_pair(
         &ANY_SESSION,
         |cx| protocol.querier(cx.under(Prng::from_seed(&[seeds[0]; 32])), batch, &table, y),
@@ -45,7 +45,7 @@ fn run(
 
 /// Whether the item of each bin is in the set.
 fn plain(batch: &Batch, y: &[Input], x: &[Input]) -> Vec<bool> {
-    let table = Table::new(&batch.functions, y).unwrap();
+    let table = CuckooTable::new(&batch.functions, y).unwrap();
     (0..table.bins()).map(|bin| table.item(bin).is_some_and(|item| x.contains(&y[item]))).collect()
 }
 
@@ -105,7 +105,7 @@ fn many_bins_are_tested_at_once() {
     let (batch, all) = (batch(7000, 6000), inputs(10_000));
     let (y, x) = (&all[..7000], &all[4000..]);
     let ([ours, theirs], _) = run(&protocol, &batch, (y, x), [1, 2]);
-    let table = Table::new(&batch.functions, y).unwrap();
+    let table = CuckooTable::new(&batch.functions, y).unwrap();
     for bin in 0..table.bins() {
         let is = table.item(bin).is_some_and(|item| item >= 4000);
         assert_eq!(ours[bin] ^ theirs[bin], is, "{bin}");
@@ -281,7 +281,7 @@ fn messages_have_the_stated_lengths() {
 #[test]
 fn queries_of_empty_bins_are_random() {
     let (batch, items) = (batch(300, 1), inputs(40));
-    let table = Table::new(&batch.functions, &items).unwrap();
+    let table = CuckooTable::new(&batch.functions, &items).unwrap();
     let of = |seed: u8| {
         let random =
             |cx: &mut Context| queries(cx.under(Prng::from_seed(&[seed; 32])), &batch, &table, &items);
@@ -342,7 +342,7 @@ fn strings_are_as_long_as_the_errors_of_all_tests_need() {
         assert!(matches!(e, Error::Usage(_)) && named, "{e}");
         // The check comes before anything else.
         let protocol = Compared { opprf: Programmed(bins::Ideal), equality: equality::Ideal };
-        let table = Table::new(&batch.functions, &[]).unwrap();
+        let table = CuckooTable::new(&batch.functions, &[]).unwrap();
         assert_eq!(told(&[], |cx| protocol.querier(cx, &batch, &table, &[])).err().as_ref(), Some(&e));
         assert_eq!(told(&[], |cx| protocol.holder(cx, &batch, &[])).err(), Some(e));
     }
@@ -354,8 +354,8 @@ fn what_is_not_as_announced_is_a_bug() {
     let protocol = Compared { opprf: Programmed(bins::Ideal), equality: equality::Ideal };
     let (batch_of, items) = (batch(10, 4), inputs(5));
     bug(told(&[], |cx| protocol.holder(cx, &batch_of, &items)).err());
-    let table = Table::new(&batch(20, 4).functions, &items).unwrap();
+    let table = CuckooTable::new(&batch(20, 4).functions, &items).unwrap();
     bug(told(&[], |cx| protocol.querier(cx, &batch_of, &table, &items)).err());
-    let table = Table::new(&batch_of.functions, &items).unwrap();
+    let table = CuckooTable::new(&batch_of.functions, &items).unwrap();
     bug(told(&[], |cx| protocol.querier(cx, &batch_of, &table, &items[..4])).err());
 }

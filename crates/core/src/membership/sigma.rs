@@ -24,7 +24,7 @@
 use crate::channel::{Message, Rx, Tx, Unit, Wire, frames};
 use crate::context::Context;
 use crate::error::Result;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::params::{LAMBDA, share};
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -84,14 +84,14 @@ pub trait SigmaMqpmt: Sync {
     /// # Errors
     /// [`crate::error::Error::Bug`] if the set's precomputation does not belong to it; [`crate::error::Error::Usage`] for sets
     /// that are too large; and the errors of receiving a key.
-    fn server<'s>(&self, cx: &mut Context, y: &'s Hashed<'s>, of: Sizes) -> Result<Self::Server<'s>>;
+    fn server<'s>(&self, cx: &mut Context, y: &'s HashedSet<'s>, of: Sizes) -> Result<Self::Server<'s>>;
 
     /// P2 draws its randomness, and sends its public key, if there is one.
     ///
     /// # Errors
     /// [`crate::error::Error::Bug`] if the set's precomputation does not belong to it; [`crate::error::Error::Usage`] for sets
     /// that are too large; and the errors of sending a key.
-    fn client<'s>(&self, cx: &mut Context, x: &'s Hashed<'s>, of: Sizes) -> Result<Self::Client<'s>>;
+    fn client<'s>(&self, cx: &mut Context, x: &'s HashedSet<'s>, of: Sizes) -> Result<Self::Client<'s>>;
 
     /// Move 1: P1 sends a.
     ///
@@ -176,7 +176,7 @@ impl<S: SigmaMqpmt> Responses<S> {
 pub(super) fn answer<S: SigmaMqpmt>(
     sigma: &S,
     cx: &mut Context,
-    y: &Hashed,
+    y: &HashedSet,
     n_x: usize,
 ) -> Result<Responses<S>> {
     let of = Sizes { n_y: y.len(), n_x };
@@ -202,7 +202,7 @@ pub(super) fn answer<S: SigmaMqpmt>(
 pub(super) fn ask<S: SigmaMqpmt>(
     sigma: &S,
     cx: &mut Context,
-    x: &Hashed,
+    x: &HashedSet,
     n_y: usize,
     positions: &[u32],
 ) -> Result<Secrets<bool>> {
@@ -232,7 +232,7 @@ pub(super) fn ask<S: SigmaMqpmt>(
 ///
 /// # Errors
 /// The errors of the moves, and [`crate::error::Error::Network`].
-pub fn server<S: SigmaMqpmt>(sigma: &S, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<()> {
+pub fn server<S: SigmaMqpmt>(sigma: &S, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<()> {
     // The responses are in the order of the queries.
     answer(sigma, cx, y, n_x)?.send(&mut cx.ch.tx, &(0..n_x as u32).collect::<Vec<_>>())
 }
@@ -242,7 +242,12 @@ pub fn server<S: SigmaMqpmt>(sigma: &S, cx: &mut Context, y: &Hashed, n_x: usize
 ///
 /// # Errors
 /// The errors of the moves, and [`crate::error::Error::Network`].
-pub fn client<S: SigmaMqpmt>(sigma: &S, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<bool>> {
+pub fn client<S: SigmaMqpmt>(
+    sigma: &S,
+    cx: &mut Context,
+    x: &HashedSet,
+    n_y: usize,
+) -> Result<Secrets<bool>> {
     let in_order: Vec<u32> = (0..x.len() as u32).collect();
     ask(sigma, cx, x, n_y, &in_order)
 }

@@ -28,12 +28,13 @@
 //!   So no query is empty. Without queries no key is sent.
 
 use super::sigma::{SigmaMqpmt, Sizes};
-use crate::ahe::elgamal::{Ciphertext, Encoding, Malformed, PublicKey, Scalar, SecretKey, reduced, unit};
+use crate::ahe::elgamal::{Ciphertext, Malformed, PublicKey, Scalar, SecretKey, reduced, unit};
 use crate::channel::{Message, Rx, Tx};
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::group::ristretto255::Encoding;
 use crate::hash::{Domain, ItemHash};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use crate::threads::Threads;
@@ -60,7 +61,7 @@ pub struct Server {
 pub struct Client<'s> {
     key: SecretKey,
     rng: Prng,
-    x: &'s Hashed<'s>,
+    x: &'s HashedSet<'s>,
     powers: usize,
     domain: Domain,
 }
@@ -118,7 +119,7 @@ impl SigmaMqpmt for SigmaAhe {
         powers(of.n_y)
     }
 
-    fn server<'s>(&self, cx: &mut Context, y: &'s Hashed<'s>, of: Sizes) -> Result<Server> {
+    fn server<'s>(&self, cx: &mut Context, y: &'s HashedSet<'s>, of: Sizes) -> Result<Server> {
         check(of)?;
         let all: Vec<u32> = (0..y.len() as u32).collect();
         // f(X) = (X - y_1) ... (X - y_n)
@@ -133,7 +134,7 @@ impl SigmaMqpmt for SigmaAhe {
         Ok(Server { f, key })
     }
 
-    fn client<'s>(&self, cx: &mut Context, x: &'s Hashed<'s>, of: Sizes) -> Result<Client<'s>> {
+    fn client<'s>(&self, cx: &mut Context, x: &'s HashedSet<'s>, of: Sizes) -> Result<Client<'s>> {
         check(of)?;
         let key = SecretKey::random(cx.rng);
         if of.n_x > 0 {

@@ -28,7 +28,7 @@ fn results_at_the_limit_and_over_several_frames_are_those_of_the_plain_computati
         let (y, x) = overlapping(n_y, n_x, 0.5);
         let expected = plain(&y, &x);
         let matches = expected.iter().filter(|bit| **bit).count();
-        let (y, x) = (&Hashed::new(&y), &Hashed::new(&x));
+        let (y, x) = (&HashedSet::new(&y), &HashedSet::new(&x));
         let test = &PermuteThenTest(SigmaAhe);
         let (((), bits), _) = run_pair(
             &SESSION,
@@ -51,10 +51,10 @@ fn results_at_the_limit_and_over_several_frames_are_those_of_the_plain_computati
 fn larger_sets_are_refused_before_anything_is_sent() {
     let set: ItemSet = (0..MOST_X as u32 + 1).map(|i| i.to_le_bytes()).collect();
     let few: ItemSet = ["a"].iter().collect();
-    let refused = |set: &ItemSet, run: fn(&mut Context, &Hashed) -> Result<()>| {
+    let refused = |set: &ItemSet, run: fn(&mut Context, &HashedSet) -> Result<()>| {
         let mut sent = 0;
         let end = told(&[], |cx| {
-            let end = run(cx, &Hashed::new(set));
+            let end = run(cx, &HashedSet::new(set));
             sent = cx.ch.bytes_sent();
             end
         });
@@ -87,7 +87,7 @@ fn sets() -> (ItemSet, ItemSet) {
     overlapping(5, 40, 0.4)
 }
 
-fn run_with(session: &SessionId, y: &Hashed, x: &Hashed, seeds: [u8; 2]) -> (Vec<bool>, Views) {
+fn run_with(session: &SessionId, y: &HashedSet, x: &HashedSet, seeds: [u8; 2]) -> (Vec<bool>, Views) {
     let rng = |role: usize| Prng::from_seed(&[seeds[role]; 32]);
     let (((), bits), views) = run_pair(
         session,
@@ -116,9 +116,9 @@ struct Guess {
 }
 
 impl Guess {
-    fn new(y: &Hashed, x: &Hashed, seed: u8) -> Guess {
+    fn new(y: &HashedSet, x: &HashedSet, seed: u8) -> Guess {
         let domain = Domain::new(&SESSION, "Sigma-mqPMT from AHE, an item as a scalar");
-        let of = |set: &Hashed| scalars(&domain, &set.hashes(&(0..set.len() as u32).collect::<Vec<_>>()));
+        let of = |set: &HashedSet| scalars(&domain, &set.hashes(&(0..set.len() as u32).collect::<Vec<_>>()));
         let mut rng = Prng::from_seed(&[seed; 32]);
         let sk = *unit(&mut rng);
         Guess { f: with_roots(&of(y)), items: of(x), sk, rng: rng.split() }
@@ -143,7 +143,7 @@ impl Guess {
 #[test]
 fn responses_do_not_show_whether_a_guess_of_y_is_right() {
     let (y, x) = sets();
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let (bits, views) = run_with(&SESSION, &y, &x, [1, 2]);
     let guess = Guess::new(&y, &x, 2);
     assert_eq!(parts(&views.0[0], 0x19, 32), [(G * guess.sk).compress().0.to_vec()]);
@@ -165,7 +165,7 @@ fn responses_do_not_show_whether_a_guess_of_y_is_right() {
 #[test]
 fn each_response_is_masked_by_a_factor_and_randomness_of_its_own() {
     let (y, x) = sets();
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let guess = Guess::new(&y, &x, 2);
     let mut seen = Vec::new();
     for seed in [1, 3] {
@@ -186,7 +186,7 @@ fn each_response_is_masked_by_a_factor_and_randomness_of_its_own() {
 #[test]
 fn factors_of_different_frames_are_different() {
     let (y, x) = overlapping(MOST_Y, 20, 0.0);
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let (guess, views) = (Guess::new(&y, &x, 2), run_with(&SESSION, &y, &x, [1, 2]).1);
     assert_eq!(views.frames(0).iter().filter(|frame| frame.0 == 0x1a).count(), 2);
     let responses = points(&views, 1, 0x1b);
@@ -197,7 +197,7 @@ fn factors_of_different_frames_are_different() {
 #[test]
 fn keys_and_queries_are_fresh_in_each_run_and_each_ciphertext_is() {
     let (y, x) = sets();
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let [first, second] = [2, 3].map(|seed| run_with(&SESSION, &y, &x, [1, seed]).1);
     let [here, there] = [&first, &second].map(|views| parts(&views.0[0], 0x19, 32));
     assert!(here.len() == 1 && here != there);
@@ -210,7 +210,7 @@ fn keys_and_queries_are_fresh_in_each_run_and_each_ciphertext_is() {
 #[test]
 fn queries_of_one_session_mean_nothing_in_another() {
     let (y, x) = sets();
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let [here, there] = [SESSION, SessionId::of([6; 32])].map(|session| run_with(&session, &y, &x, [1, 2]));
     assert!(here.0 == there.0 && parts(&here.1.0[0], 0x19, 32) == parts(&there.1.0[0], 0x19, 32));
     let second =
@@ -221,7 +221,7 @@ fn queries_of_one_session_mean_nothing_in_another() {
 #[test]
 fn what_is_no_ciphertext_or_key_is_refused_by_both_sides() {
     let set: ItemSet = ["a"].iter().collect();
-    let set = Hashed::new(&set);
+    let set = HashedSet::new(&set);
     let good = G.compress().0;
     let mut one = [0u8; 32];
     one[0] = 1;
@@ -246,7 +246,7 @@ fn what_is_no_ciphertext_or_key_is_refused_by_both_sides() {
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let (y, x) = overlapping(30, 200, 0.5);
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let views = |threads| {
         let threads = Threads::new(threads).unwrap();
         let test = PermuteThenTest(SigmaAhe);

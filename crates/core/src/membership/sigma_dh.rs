@@ -25,7 +25,7 @@ use crate::error::Result;
 use crate::group::raised::{Raised, forged, unlucky};
 use crate::group::{Group, Point};
 use crate::hash::Domain;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use crate::threads::Threads;
@@ -53,7 +53,7 @@ pub struct Client<'s, G: Group> {
 }
 
 /// The first message: tags of F_k(y).
-pub struct Encoding(golomb::Tags);
+pub struct EncodedTags(golomb::Tags);
 
 fn domain(cx: &Context) -> Domain {
     Domain::new(&cx.session, "Sigma-mqPMT from DDH, digest of H(y)^k")
@@ -67,7 +67,7 @@ fn digests<P: Point>(domain: &Domain, points: &[P]) -> Secrets<u128> {
 impl<G: Group> SigmaMqpmt for SigmaDh<G> {
     type Server<'s> = Server<'s, G>;
     type Client<'s> = Client<'s, G>;
-    type Encoding = Encoding;
+    type Encoding = EncodedTags;
     type Query = G::Point;
     type Response = G::Point;
     type Opened = u128;
@@ -75,12 +75,12 @@ impl<G: Group> SigmaMqpmt for SigmaDh<G> {
     const QUERIES: Message<G::Point> = Message::new(0x16, "client to server  H(x)^s");
     const RESPONSES: Message<G::Point> = Message::new(0x17, "server to client  H(x)^sk");
 
-    fn server<'s>(&self, cx: &mut Context, y: &'s Hashed<'s>, _: Sizes) -> Result<Server<'s, G>> {
+    fn server<'s>(&self, cx: &mut Context, y: &'s HashedSet<'s>, _: Sizes) -> Result<Server<'s, G>> {
         // 1. P1 picks k,
         Ok(Server { own: Raised::new(y, cx.rng)?, n: y.len(), domain: domain(cx) })
     }
 
-    fn client<'s>(&self, cx: &mut Context, x: &'s Hashed<'s>, _: Sizes) -> Result<Client<'s, G>> {
+    fn client<'s>(&self, cx: &mut Context, x: &'s HashedSet<'s>, _: Sizes) -> Result<Client<'s, G>> {
         // 2. P2 picks s,
         let (own, unmask) = Raised::with_inverse(x, cx.rng)?;
         Ok(Client { own, unmask, domain: domain(cx) })
@@ -99,8 +99,8 @@ impl<G: Group> SigmaMqpmt for SigmaDh<G> {
         a.send(tx, threads, values)
     }
 
-    fn receive_encoding(&self, rx: &mut Rx, of: Sizes) -> Result<Encoding> {
-        Ok(Encoding(Golomb::new(EXPONENT, of.n_x, of.n_y)?.receive(rx)?))
+    fn receive_encoding(&self, rx: &mut Rx, of: Sizes) -> Result<EncodedTags> {
+        Ok(EncodedTags(Golomb::new(EXPONENT, of.n_x, of.n_y)?.receive(rx)?))
     }
 
     fn queries(&self, client: &Client<'_, G>, positions: &[u32]) -> Result<Vec<G::Point>> {
@@ -128,7 +128,7 @@ impl<G: Group> SigmaMqpmt for SigmaDh<G> {
         Ok(digests(&client.domain, &points))
     }
 
-    fn test(&self, a: &Encoding, opened: &[u128], threads: &Threads) -> Result<Secrets<bool>> {
+    fn test(&self, a: &EncodedTags, opened: &[u128], threads: &Threads) -> Result<Secrets<bool>> {
         // and looks F_k(x_i) up in a.
         a.0.test(threads, opened)
     }

@@ -17,7 +17,7 @@ fn it_is_a_sigma_mqpmt_over_every_group() {
     is_a_sigma_mqpmt(&SigmaDh(Ristretto255), 60);
 }
 
-fn run_with(session: &SessionId, y: &Hashed, x: &Hashed, seed: u8) -> (Vec<bool>, Views) {
+fn run_with(session: &SessionId, y: &HashedSet, x: &HashedSet, seed: u8) -> (Vec<bool>, Views) {
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let sigma = SigmaDh(Curve25519);
     let (((), bits), views) = run_pair(
@@ -42,22 +42,22 @@ fn encoding(views: &Views) -> Vec<(u16, Vec<u8>)> {
 fn the_first_message_carries_no_order() {
     let (y, x) = overlapping(500, 20, 0.5);
     let reversed: ItemSet = (0..500).rev().map(|i| y.get(i)).collect();
-    let x = Hashed::new(&x);
-    let sent = [&y, &reversed].map(|y| encoding(&run_with(&SESSION, &Hashed::new(y), &x, 1).1));
+    let x = HashedSet::new(&x);
+    let sent = [&y, &reversed].map(|y| encoding(&run_with(&SESSION, &HashedSet::new(y), &x, 1).1));
     assert!(!sent[0].is_empty() && sent[0] == sent[1]);
 }
 
 #[test]
 fn the_keys_of_both_are_fresh_in_each_run() {
     let (y, x) = overlapping(50, 40, 0.5);
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     // The responses alone do not show whether k is fresh, because s changes them. So the check is repeated under one s.
     let [first, second] = [1, 2].map(|seed| run_with(&SESSION, &y, &x, seed).1);
     let queries = |views: &Views| parts(&views.0[0], 0x16, 32);
     assert!(queries(&first).iter().all(|query| !queries(&second).contains(query)));
     assert!(encoding(&first) != encoding(&second));
     let (_, set) = overlapping(0, 40, 0.0);
-    let mut x = Hashed::new(&set);
+    let mut x = HashedSet::new(&set);
     under(&mut x, keys(7));
     let [first, second] = [1, 2].map(|seed| run_with(&SESSION, &y, &x, seed).1);
     assert!(queries(&first) == queries(&second));
@@ -69,7 +69,7 @@ fn the_keys_of_both_are_fresh_in_each_run() {
 #[test]
 fn a_first_message_of_one_session_means_nothing_in_another() {
     let (y, x) = overlapping(50, 40, 0.5);
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let [here, there] = [SESSION, SessionId::of([6; 32])].map(|session| run_with(&session, &y, &x, 1));
     assert!(here.1.0[0] == there.1.0[0] && here.0 == there.0);
     assert!(encoding(&here.1) != encoding(&there.1));
@@ -78,7 +78,7 @@ fn a_first_message_of_one_session_means_nothing_in_another() {
 #[test]
 fn digests_are_of_full_width_and_no_part_of_the_points() {
     let set: ItemSet = (0..400u32).map(|i| i.to_le_bytes()).collect();
-    let set = Hashed::new(&set);
+    let set = HashedSet::new(&set);
     let points = Curve25519::map_and_raise(set.own(), &keys(7).0).unwrap();
     let digests = digests(&Domain::new(&SESSION, "test"), &points);
     every_bit_is_random(&digests.iter().map(|digest| digest.to_le_bytes()).collect::<Vec<_>>(), 128);
@@ -91,7 +91,7 @@ fn digests_are_of_full_width_and_no_part_of_the_points() {
 #[test]
 fn unfit_points_are_refused_by_both_sides() {
     let set: ItemSet = ["a"].iter().collect();
-    let set = Hashed::new(&set);
+    let set = HashedSet::new(&set);
     let mut one = [0u8; 32];
     one[0] = 1;
     for forged in [one, [0; 32], [0xff; 32]] {
@@ -110,7 +110,7 @@ fn unfit_points_are_refused_by_both_sides() {
 #[test]
 fn repeated_queries_are_seen_wherever_they_stand() {
     let set: ItemSet = (0..5u32).map(|i| i.to_le_bytes()).collect();
-    let points = Curve25519::map_and_raise(Hashed::new(&set).own(), &keys(7).0).unwrap();
+    let points = Curve25519::map_and_raise(HashedSet::new(&set).own(), &keys(7).0).unwrap();
     let repeats = |order: &[&[usize]]| {
         let frame = |some: &&[usize]| Zeroizing::new(some.iter().map(|&i| points[i]).collect::<Vec<_>>());
         SigmaDh(Curve25519).repeats(&order.iter().map(frame).collect::<Vec<_>>())

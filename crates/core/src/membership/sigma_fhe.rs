@@ -48,10 +48,10 @@ use crate::channel::{HEADER, Message, Rx, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash, part};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::oprf::multi_point::MultiPoint;
 use crate::oprf::vole::Rr22;
-use crate::oprf::{Cost, Input, Oprf};
+use crate::oprf::{Input, Oprf, OprfCost};
 use crate::params::bfv::{Budget, PLAIN, QUERIES};
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -80,7 +80,7 @@ type Components = [u64; 2];
 pub struct FromFhe;
 
 impl Mqrpmt for FromFhe {
-    fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<bool>> {
+    fn server(&self, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<Secrets<bool>> {
         let budget = Budget::new(y.len(), n_x)?;
         if y.is_empty() || n_x == 0 {
             return Ok(Secrets::zeros(n_x));
@@ -110,7 +110,7 @@ impl Mqrpmt for FromFhe {
         compare(cx, &masks, budget.tag)
     }
 
-    fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
+    fn client(&self, cx: &mut Context, x: &HashedSet, n_y: usize) -> Result<Secrets<u32>> {
         let budget = Budget::new(n_y, x.len())?;
         // 0. P2 sends its queries in random order, so that the positions of the bits reveal nothing to P1.
         let order = cx.rng.permutation(x.len());
@@ -164,7 +164,7 @@ pub(crate) fn sends(n_y: usize, n_x: usize) -> [usize; 2] {
 /// The components of all items of a set, in their order: independent hashes modulo t.
 ///
 /// Each is a 128-bit hash modulo a 40-bit prime, so no residue has a probability above 1 / t + 2^-128.
-fn components(cx: &Context, bfv: &Bfv, set: &Hashed) -> Secrets<Components> {
+fn components(cx: &Context, bfv: &Bfv, set: &HashedSet) -> Secrets<Components> {
     let domain = Domain::new(&cx.session, "Sigma-mqPMT from FHE, components of an item");
     let t = bfv.plain();
     let both = |hash: &ItemHash| {
@@ -271,7 +271,7 @@ fn evaluate(
 }
 
 /// The OPRF with the least traffic for a comparison of `n` inputs of each party, and its cost.
-pub(crate) fn comparison(n: usize) -> (Box<dyn Oprf + Send + Sync>, Cost) {
+pub(crate) fn comparison(n: usize) -> (Box<dyn Oprf + Send + Sync>, OprfCost) {
     let (cm20, vole) = (MultiPoint::default(), Rr22::new(Silent::default()));
     let exponent = crate::params::LAMBDA;
     let costs = [cm20.cost(exponent, n, n), vole.cost(exponent, n, n)];

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 const SESSION: SessionId = SessionId::of([5; 32]);
 
 fn bits_by_item(y: &ItemSet, x: &ItemSet) -> (Vec<bool>, Views) {
-    let (y, x) = (&Hashed::new(y), &Hashed::new(x));
+    let (y, x) = (&HashedSet::new(y), &HashedSet::new(x));
     let ((bits, order), views) =
         run_pair(&SESSION, |cx| FromFhe.server(cx, y, x.len()), |cx| FromFhe.client(cx, x, y.len()));
     let mut by_item = vec![false; x.len()];
@@ -43,7 +43,7 @@ fn the_positions_of_the_bits_carry_no_order() {
     // The first half of X matches.
     let x: ItemSet = (0..200).map(|i: u32| i.to_le_bytes()).collect();
     let y: ItemSet = (0..100).map(|i: u32| i.to_le_bytes()).collect();
-    let (y, x) = (&Hashed::new(&y), &Hashed::new(&x));
+    let (y, x) = (&HashedSet::new(&y), &HashedSet::new(&x));
     let run = |seed| {
         let client = |cx: &mut Context| FromFhe.client(cx.under(Prng::from_seed(&[seed; 32])), x, y.len());
         run_pair(&SESSION, |cx| FromFhe.server(cx, y, x.len()), client).0
@@ -58,7 +58,7 @@ fn the_positions_of_the_bits_carry_no_order() {
 
 /// A client that queries 0 in every slot, and returns all it sees: the values in all slots of each response, the noise, and the
 /// second halves.
-fn curious(y: &Hashed, n_x: usize, seed: u8) -> (Vec<Vec<u64>>, Vec<u128>, Vec<Element>) {
+fn curious(y: &HashedSet, n_x: usize, seed: u8) -> (Vec<Vec<u64>>, Vec<u128>, Vec<Element>) {
     let (mut a, b) = Channel::pair();
     // The server sees the end of the channel when this side is done.
     std::thread::scope(move |s| {
@@ -96,7 +96,7 @@ fn curious(y: &Hashed, n_x: usize, seed: u8) -> (Vec<Vec<u64>>, Vec<u128>, Vec<E
 #[test]
 fn all_slots_have_masks_of_their_own() {
     let y: ItemSet = (0..3).map(|i: u32| i.to_le_bytes()).collect();
-    let y = &Hashed::new(&y);
+    let y = &HashedSet::new(&y);
     // The second response has one query.
     let (mut seen, mut differences, mut n) = (HashSet::new(), HashSet::new(), 0);
     for seed in [1, 2] {
@@ -118,7 +118,7 @@ fn all_slots_have_masks_of_their_own() {
 #[test]
 fn responses_are_flooded_and_their_second_halves_say_nothing_about_the_set() {
     let y: ItemSet = (0..3).map(|i: u32| i.to_le_bytes()).collect();
-    let y = &Hashed::new(&y);
+    let y = &HashedSet::new(&y);
     let (_, noises, halves) = curious(y, QUERIES + 1, 1);
     let flood = Budget::new(3, QUERIES + 1).unwrap().flood;
     for noise in noises {
@@ -144,7 +144,7 @@ fn responses_are_flooded_and_their_second_halves_say_nothing_about_the_set() {
 #[test]
 fn keys_seeds_and_queries_are_fresh_in_each_run() {
     let (y, x) = overlapping(2, 3, 0.5);
-    let (y, x) = (&Hashed::new(&y), &Hashed::new(&x));
+    let (y, x) = (&HashedSet::new(&y), &HashedSet::new(&x));
     let [first, second] = [1, 2].map(|seed| {
         let client = |cx: &mut Context| FromFhe.client(cx.under(Prng::from_seed(&[seed; 32])), x, y.len());
         let views = run_pair(&SESSION, |cx| FromFhe.server(cx, y, x.len()), client).1;
@@ -162,7 +162,7 @@ fn keys_seeds_and_queries_are_fresh_in_each_run() {
 fn the_polynomial_is_zero_at_the_items_and_components_are_independent() {
     let bfv = Bfv::new().unwrap();
     let y: ItemSet = (0..300).map(|i: u32| i.to_le_bytes()).collect();
-    let y = &Hashed::new(&y);
+    let y = &HashedSet::new(&y);
     let of = |session| {
         let (mut ch, _) = Channel::pair();
         let rng = &mut Prng::from_seed(&[1; 32]);
@@ -215,11 +215,11 @@ fn the_comparison_takes_the_fewest_bytes() {
 fn forged_messages_are_refused() {
     let y: ItemSet = (0..2).map(|i: u32| i.to_le_bytes()).collect();
     let server = |frames: &[(u16, &[u8])]| {
-        let e = told(frames, |cx| FromFhe.server(cx, &Hashed::new(&y), 3)).unwrap_err();
+        let e = told(frames, |cx| FromFhe.server(cx, &HashedSet::new(&y), 3)).unwrap_err();
         (e.fault(), e.to_string())
     };
     let client = |frames: &[(u16, &[u8])]| {
-        let e = told(frames, |cx| FromFhe.client(cx, &Hashed::new(&y), 1)).unwrap_err();
+        let e = told(frames, |cx| FromFhe.client(cx, &HashedSet::new(&y), 1)).unwrap_err();
         (e.fault(), e.to_string())
     };
     let (key, power) = (vec![0; SEED + POLYNOMIAL], vec![0; POLYNOMIAL]);
@@ -245,9 +245,9 @@ fn forged_messages_are_refused() {
 #[test]
 fn larger_sets_are_refused_before_anything_is_sent() {
     let y: ItemSet = (0..257).map(|i: u32| i.to_le_bytes()).collect();
-    let e = told(&[], |cx| FromFhe.server(cx, &Hashed::new(&y), 3)).unwrap_err();
+    let e = told(&[], |cx| FromFhe.server(cx, &HashedSet::new(&y), 3)).unwrap_err();
     assert!(matches!(e, Error::Usage(_)) && e.to_string().contains("at most 256"), "{e}");
-    let e = told(&[], |cx| FromFhe.client(cx, &Hashed::new(&y), 257)).unwrap_err();
+    let e = told(&[], |cx| FromFhe.client(cx, &HashedSet::new(&y), 257)).unwrap_err();
     assert!(matches!(e, Error::Usage(_)), "{e}");
 }
 

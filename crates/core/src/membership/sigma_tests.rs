@@ -13,8 +13,8 @@ pub(crate) struct Ideal;
 pub(crate) const HASHES: Message<[u8; 32]> = Message::new(0x7006, "ideal first message");
 
 impl SigmaMqpmt for Ideal {
-    type Server<'s> = &'s Hashed<'s>;
-    type Client<'s> = &'s Hashed<'s>;
+    type Server<'s> = &'s HashedSet<'s>;
+    type Client<'s> = &'s HashedSet<'s>;
     type Encoding = HashSet<[u8; 32]>;
     type Query = [u8; 32];
     type Response = [u8; 32];
@@ -23,15 +23,15 @@ impl SigmaMqpmt for Ideal {
     const QUERIES: Message<[u8; 32]> = Message::new(0x7007, "ideal query");
     const RESPONSES: Message<[u8; 32]> = Message::new(0x7008, "ideal response");
 
-    fn server<'s>(&self, _: &mut Context, y: &'s Hashed<'s>, _: Sizes) -> Result<&'s Hashed<'s>> {
+    fn server<'s>(&self, _: &mut Context, y: &'s HashedSet<'s>, _: Sizes) -> Result<&'s HashedSet<'s>> {
         Ok(y)
     }
 
-    fn client<'s>(&self, _: &mut Context, x: &'s Hashed<'s>, _: Sizes) -> Result<&'s Hashed<'s>> {
+    fn client<'s>(&self, _: &mut Context, x: &'s HashedSet<'s>, _: Sizes) -> Result<&'s HashedSet<'s>> {
         Ok(x)
     }
 
-    fn send_encoding(&self, y: &&Hashed<'_>, tx: &mut Tx, _: &Threads, of: Sizes) -> Result<()> {
+    fn send_encoding(&self, y: &&HashedSet<'_>, tx: &mut Tx, _: &Threads, of: Sizes) -> Result<()> {
         let all = self.queries(y, &(0..of.n_y as u32).collect::<Vec<_>>())?;
         all.chunks(FRAME).try_for_each(|some| tx.send(HASHES, some))
     }
@@ -41,11 +41,11 @@ impl SigmaMqpmt for Ideal {
         Ok(some.collect::<Result<Vec<_>>>()?.concat().into_iter().collect())
     }
 
-    fn queries(&self, x: &&Hashed<'_>, positions: &[u32]) -> Result<Vec<[u8; 32]>> {
+    fn queries(&self, x: &&HashedSet<'_>, positions: &[u32]) -> Result<Vec<[u8; 32]>> {
         Ok(x.hashes(positions).iter().map(|hash| *hash.as_bytes()).collect())
     }
 
-    fn respond(&self, _: &&Hashed<'_>, _: &mut Prng, queries: &[[u8; 32]]) -> Result<Vec<[u8; 32]>> {
+    fn respond(&self, _: &&HashedSet<'_>, _: &mut Prng, queries: &[[u8; 32]]) -> Result<Vec<[u8; 32]>> {
         Ok(queries.to_vec())
     }
 
@@ -54,7 +54,7 @@ impl SigmaMqpmt for Ideal {
         all.clone().collect::<HashSet<_>>().len() < all.count()
     }
 
-    fn open(&self, _: &&Hashed<'_>, responses: &[[u8; 32]]) -> Result<Secrets<[u8; 32]>> {
+    fn open(&self, _: &&HashedSet<'_>, responses: &[[u8; 32]]) -> Result<Secrets<[u8; 32]>> {
         Ok(Secrets::from(responses.to_vec()))
     }
 
@@ -74,7 +74,7 @@ pub(crate) fn is_a_sigma_mqpmt<S: SigmaMqpmt>(sigma: &S, frame: usize) {
     for (n_y, n_x) in sizes(frame) {
         for overlap in [0.0, 0.5, 1.0] {
             let (y, x) = overlapping(n_y, n_x, overlap);
-            let (hashed_y, hashed_x) = (Hashed::new(&y), Hashed::new(&x));
+            let (hashed_y, hashed_x) = (HashedSet::new(&y), HashedSet::new(&x));
             let (((), bits), _) = run_pair(
                 &SESSION,
                 |cx| server(sigma, cx, &hashed_y, n_x),
@@ -90,7 +90,7 @@ fn has_the_three_properties<S: SigmaMqpmt>(sigma: &S) {
     let (y, x) = overlapping(90, 60, 0.5);
     let expected = plain(&y, &x);
     let of = Sizes { n_y: 90, n_x: 60 };
-    let (y, hashed_x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, hashed_x) = (HashedSet::new(&y), HashedSet::new(&x));
     let (mut ours, mut theirs) = crate::channel::Channel::pair();
     let [rng_of_server, rng_of_client] = &mut [Prng::from_seed(&[1; 32]), Prng::from_seed(&[2; 32])];
     // The client first: it may send a key.
@@ -126,7 +126,7 @@ fn has_the_three_properties<S: SigmaMqpmt>(sigma: &S) {
     // At the same position, from which its randomness may follow.
     let others = ["one", "two", "three", "four", "five", "six", "seven"].into_iter().map(str::as_bytes);
     let others: ItemSet = others.chain([x.get(7)]).collect();
-    let others = Hashed::new(&others);
+    let others = HashedSet::new(&others);
     let again = &mut Prng::from_seed(&[2; 32]);
     let other = sigma.client(&mut Context::new(&mut theirs, &SESSION, again), &others, of).unwrap();
     let there = bytes(&sigma.queries(&other, &[7]).unwrap());

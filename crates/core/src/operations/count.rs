@@ -12,7 +12,7 @@ use super::{
 };
 use crate::context::Context;
 use crate::error::Result;
-use crate::hashed::{Dummies, Hashed};
+use crate::hashed::{Dummies, HashedSet};
 use crate::membership::Mqrpmt;
 use crate::membership::permuted::{PermutedMqpmt, cardinality};
 
@@ -71,7 +71,7 @@ pub static COUNT: Operation = Operation {
 pub(crate) fn receiver<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
-    y: &Hashed,
+    y: &HashedSet,
     n_x: usize,
     both: bool,
 ) -> Result<Sealed<'a, u64>> {
@@ -90,7 +90,7 @@ pub(crate) fn receiver<'a>(
 pub(crate) fn sender(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
-    x: &Hashed,
+    x: &HashedSet,
     n_y: usize,
     both: bool,
 ) -> Result<Option<u64>> {
@@ -102,7 +102,7 @@ pub(crate) fn sender(
 pub(crate) fn asking_receiver<'a>(
     protocol: &dyn PermutedMqpmt,
     cx: &mut Context,
-    y: &Hashed,
+    y: &HashedSet,
     n_x: usize,
     both: bool,
 ) -> Result<Sealed<'a, u64>> {
@@ -115,7 +115,7 @@ pub(crate) fn asking_receiver<'a>(
 }
 
 /// The number of matches that the receiver sends on to the sender with set `x`, if `both` is set.
-fn sent_on(cx: &mut Context, x: &Hashed, n_y: usize, both: bool) -> Result<Option<u64>> {
+fn sent_on(cx: &mut Context, x: &HashedSet, n_y: usize, both: bool) -> Result<Option<u64>> {
     match both {
         true => Ok(Some(both::recv_count(cx.ch, x.len().min(n_y))?)),
         false => Ok(None),

@@ -13,17 +13,17 @@ fn numbers(from: usize, n: usize) -> ItemSet {
     (from..from + n).map(|i| format!("{i:03}")).collect()
 }
 
-fn padded<'a>(set: &'a ItemSet, size: usize, dummies: Dummies) -> Hashed<'a> {
+fn padded<'a>(set: &'a ItemSet, size: usize, dummies: Dummies) -> HashedSet<'a> {
     match dummies {
-        Dummies::Random => Hashed::padded(set, size, &mut Prng::from_seed(&[size as u8; 32])),
-        Dummies::Listed => Hashed::padded_from_list(set, size),
+        Dummies::Random => HashedSet::padded(set, size, &mut Prng::from_seed(&[size as u8; 32])),
+        Dummies::Listed => HashedSet::padded_from_list(set, size),
     }
 }
 
 fn task<'a>(
     (operation, Choice { group, .. }, terms): Kind,
     role: Role,
-    set: &'a Hashed<'a>,
+    set: &'a HashedSet<'a>,
     values: &'a [i128],
     payloads: &'a Items,
 ) -> Task<'a> {
@@ -74,7 +74,7 @@ fn both_get_a_padded_union_in_as_many_rows_as_it_can_have() {
 
 /// Runs our side with these dummies, given the peer's announcement. The peer is absent. Returns the result and the number of
 /// bytes sent.
-pub(super) fn ends(kind: Kind, role: Role, set: &Hashed, peer: Announced) -> (Result<()>, u64) {
+pub(super) fn ends(kind: Kind, role: Role, set: &HashedSet, peer: Announced) -> (Result<()>, u64) {
     let (mut ch, gone) = Channel::pair();
     drop(gone);
     let (operation, Choice { protocol, .. }, _) = kind;
@@ -123,7 +123,7 @@ fn a_receiver_that_did_not_insert_what_it_should_is_refused() {
                 let union = operation == &UNION && inserts;
                 let due = if union && padded && role == Role::Receiver { 7 } else { 0 };
                 for inserted in [0, 5, 7, 8] {
-                    let mut hashed = Hashed::new(&set);
+                    let mut hashed = HashedSet::new(&set);
                     hashed.insert_listed(inserted);
                     let (result, sent) = ends(kind, role, &hashed, Announced { size: 7, padded });
                     let refused = matches!(&result, Err(Error::Bug(m)) if m.contains("listed dummies for"));
@@ -154,7 +154,7 @@ fn dummies_are_neither_delivered_nor_counted() {
 #[test]
 fn a_peer_with_more_items_than_a_run_takes_is_refused_before_a_byte_is_sent() {
     let set = numbers(0, 3);
-    let hashed = Hashed::new(&set);
+    let hashed = HashedSet::new(&set);
     for (operation, protocol) in [(&COUNT, &CWPRF), (&INTERSECT, &VOLE)] {
         for role in Role::ALL {
             let peer = Announced { size: MAX_SET + 1, padded: false };
@@ -167,7 +167,7 @@ fn a_peer_with_more_items_than_a_run_takes_is_refused_before_a_byte_is_sent() {
     let terms = Terms { reveal_count: true, ..SMALL };
     let kind = (&UNION, Choice::of(&SIGMA_AHE), terms);
     for (size, refused) in [(253, false), (254, true)] {
-        let mut hashed = Hashed::new(&set);
+        let mut hashed = HashedSet::new(&set);
         hashed.insert_listed(size);
         let (end, sent) = ends(kind, Role::Receiver, &hashed, Announced { size, padded: true });
         let found = matches!(&end, Err(Error::Usage(what)) if what.contains("sigma-dh"));

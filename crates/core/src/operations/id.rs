@@ -204,7 +204,7 @@ fn identifiers(f: &[Identifier], cx: &Context) -> Result<ItemSet> {
 mod tests {
     use super::*;
     use crate::hash::SessionId;
-    use crate::hashed::Hashed;
+    use crate::hashed::HashedSet;
     use crate::membership::Ideal;
     use crate::operations::Confirmed;
     use crate::rng::Prng;
@@ -218,7 +218,7 @@ mod tests {
                 operation: &ID,
                 role,
                 group: "any",
-                set: &Hashed::new(set),
+                set: &HashedSet::new(set),
                 values: &[],
                 payloads: &Items::new(),
                 terms: Terms::default(),

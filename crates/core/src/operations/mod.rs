@@ -32,7 +32,7 @@ pub use union::UNION;
 use crate::assumption::Assumption;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::hashed::{Dummies, Hashed};
+use crate::hashed::{Dummies, HashedSet};
 use crate::item::{ItemSet, Items};
 use crate::membership::Mqrpmt;
 use crate::membership::encrypted_filter::Stored;
@@ -347,7 +347,7 @@ pub struct Task<'a> {
     /// The group that the protocol works in; it must be one that the protocol supports.
     pub group: &'static str,
     /// Our set, padded if requested.
-    pub set: &'a Hashed<'a>,
+    pub set: &'a HashedSet<'a>,
     /// For a sender with values, a value per item of the set, excluding dummies. Otherwise empty.
     pub values: &'a [i128],
     /// For a sender with payload, a payload per item of the set, excluding dummies. Otherwise empty.

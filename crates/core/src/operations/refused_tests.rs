@@ -14,7 +14,7 @@ const PEER: Announced = Announced { size: 7, padded: false };
 #[test]
 fn only_cm20_is_said_to_withstand_a_sender_that_deviates() {
     let set: ItemSet = ["a", "b", "c"].iter().collect();
-    let set = Hashed::new(&set);
+    let set = HashedSet::new(&set);
     for (operation, choice, terms) in kinds().into_iter().filter(|kind| kind.1.protocol != &CM20) {
         for role in Role::ALL {
             let terms = Terms { malicious_sender: true, ..terms };
@@ -29,7 +29,7 @@ fn only_cm20_is_said_to_withstand_a_sender_that_deviates() {
 #[test]
 fn the_count_is_revealed_to_the_sender_exactly_if_that_was_agreed() {
     let set: ItemSet = ["a", "b", "c"].iter().collect();
-    let set = Hashed::new(&set);
+    let set = HashedSet::new(&set);
     for (operation, protocol, terms) in kinds() {
         for role in Role::ALL {
             let terms = Terms { reveal_count: !terms.reveal_count, ..terms };
@@ -43,7 +43,7 @@ fn the_count_is_revealed_to_the_sender_exactly_if_that_was_agreed() {
 #[test]
 fn rows_that_are_too_long_are_found_before_a_byte_is_sent() {
     let set: ItemSet = ["long", "longer"].iter().collect();
-    let set = Hashed::new(&set);
+    let set = HashedSet::new(&set);
     let rows = |kind: &Kind| kind.0 == &UNION || kind.2.payload;
     for (operation, choice, terms) in kinds().into_iter().filter(rows) {
         // A payload of 7 bytes, or an item of 6.
@@ -57,7 +57,7 @@ fn rows_that_are_too_long_are_found_before_a_byte_is_sent() {
 #[test]
 fn payloads_and_values_that_are_not_those_of_the_items_are_refused() {
     let set: ItemSet = ["a", "b"].iter().collect();
-    let hashed = Hashed::new(&set);
+    let hashed = HashedSet::new(&set);
     for kind in
         kinds().into_iter().filter(|kind| kind.2.payload || kind.0.uses.has_values(Role::Sender, &kind.2))
     {
@@ -103,7 +103,7 @@ impl Sink for Again {
 #[test]
 fn a_sender_that_asks_for_one_item_again_and_again_sees_no_verdict() {
     let (y, x) = overlapping(3, 5, 0.0);
-    let item = *Hashed::new(&y).hash(0).as_bytes();
+    let item = *HashedSet::new(&y).hash(0).as_bytes();
     let values = [1; 5];
     for (operation, both) in
         [(&INTERSECT, false), (&UNION, false), (&COUNT, false), (&COUNT, true), (&SUM, false)]
@@ -129,11 +129,11 @@ fn a_sender_that_asks_for_one_item_again_and_again_sees_no_verdict() {
 struct AllMatch;
 
 impl PermutedMqpmt for AllMatch {
-    fn server(&self, _: &mut Context, _: &Hashed, _: usize) -> Result<()> {
+    fn server(&self, _: &mut Context, _: &HashedSet, _: usize) -> Result<()> {
         Ok(())
     }
 
-    fn client(&self, _: &mut Context, x: &Hashed, _: usize) -> Result<Secrets<bool>> {
+    fn client(&self, _: &mut Context, x: &HashedSet, _: usize) -> Result<Secrets<bool>> {
         Ok(Secrets::from(vec![true; x.len()]))
     }
 }

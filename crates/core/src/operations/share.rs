@@ -192,7 +192,7 @@ fn sender<'a>(
 mod tests {
     use super::*;
     use crate::hash::SessionId;
-    use crate::hashed::Hashed;
+    use crate::hashed::HashedSet;
     use crate::item::{ItemSet, Items};
     use crate::membership::Ideal;
     use crate::operations::Confirmed;
@@ -208,7 +208,7 @@ mod tests {
                 operation: &SHARE,
                 role,
                 group: "any",
-                set: &Hashed::new(set),
+                set: &HashedSet::new(set),
                 values: if role == Role::Sender && terms.shared_values { &values } else { &[] },
                 payloads: &Items::new(),
                 terms,
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn values_that_do_not_fit_are_refused() {
         let set: ItemSet = ["a", "b"].iter().collect();
-        let hashed = Hashed::new(&set);
+        let hashed = HashedSet::new(&set);
         let (mut channel, peer) = crate::channel::Channel::pair();
         drop(peer);
         for (values, fit) in [

@@ -20,7 +20,7 @@ use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Tas
 use crate::channel::{Message, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::hashed::{Dummies, Hashed};
+use crate::hashed::{Dummies, HashedSet};
 use crate::membership::Mqrpmt;
 use crate::ot::Security;
 use crate::ot::extension::{self, FRAME};
@@ -142,7 +142,7 @@ pub static SUM: Operation = Operation {
 pub(crate) fn receiver<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
-    y: &Hashed,
+    y: &HashedSet,
     n_x: usize,
     terms: &Terms,
 ) -> Result<Sealed<'a, u64>> {
@@ -193,7 +193,7 @@ pub(crate) fn receiver<'a>(
 pub(crate) fn sender<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
-    x: &Hashed,
+    x: &HashedSet,
     values: &'a [i128],
     n_y: usize,
     terms: &Terms,

@@ -15,7 +15,7 @@ const MODULI: [Modulus; 2] = [Modulus::Bits64, Modulus::Bits128];
 
 fn run_with(modulus: Modulus, y: &ItemSet, x: &ItemSet, values: &[i128], seed: u8) -> (Option<Sum>, Views) {
     let terms = Terms { modulus, ..Terms::default() };
-    let (y, x) = (Hashed::new(y), Hashed::new(x));
+    let (y, x) = (HashedSet::new(y), HashedSet::new(x));
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let ((_, sum), views) = run_pair(
         &SESSION,
@@ -83,7 +83,7 @@ fn results_that_are_not_possible_are_refused() {
     };
     let ends = |min_count, result: Vec<u8>| {
         let terms = Terms { min_count, ..Terms::default() };
-        let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+        let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
         let result = &result;
         run_pair(
             &SESSION,

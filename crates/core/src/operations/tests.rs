@@ -7,7 +7,7 @@ use crate::error::{Error, Fault};
 use crate::group::curve25519::Curve25519;
 use crate::group::ristretto255::Ristretto255;
 use crate::hash::SessionId;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::ItemSet;
 use crate::membership::cwprf::{BloomFilter, CwPrf, GolombTags};
 use crate::membership::{ASK, Ideal, Mqrpmt};
@@ -69,7 +69,7 @@ struct Part<'a> {
 impl Part<'_> {
     fn run<T>(&self, run: impl FnOnce(&Task) -> Result<T>) -> Result<T> {
         let &Part { operation, role, choice: Choice { group, .. }, set, values, payloads, terms } = self;
-        let set = Hashed::new(set);
+        let set = HashedSet::new(set);
         run(&Task { operation, role, group, set: &set, values, payloads, terms, filter: None })
     }
 }
@@ -445,7 +445,7 @@ fn more_matches_than_items_are_refused() {
     assert!(matches!(matches(&[true, false, true], 1), Err(Error::Peer { fault: Fault::Misbehaved, .. })));
     // A client that sends the same item again and again.
     let (y, _) = overlapping(3, 0, 0.0);
-    let again = [*Hashed::new(&y).hash(0).as_bytes()];
+    let again = [*HashedSet::new(&y).hash(0).as_bytes()];
     let [task, _] = tasks(&COUNT, &y, &y, &[]);
     let ((result, ()), _) = run_pair(
         &SESSION,

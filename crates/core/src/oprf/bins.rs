@@ -20,7 +20,7 @@
 //! parts); and the frames. The keys grow with the d_j received, not with the number of bins announced.
 
 use super::vole::whole;
-use super::{Cost, Input};
+use super::{Input, OprfCost};
 use crate::channel::{HEADER, Message, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -55,7 +55,7 @@ pub fn query(input: &Input) -> Query {
 
 /// A query in a bin.
 #[derive(Clone, Copy, Default)]
-pub struct Point {
+pub struct BinPoint {
     /// The number of the bin.
     pub bin: u32,
     /// The query.
@@ -69,7 +69,7 @@ pub struct Point {
 /// its own part of the session ([`crate::hash::part`]).
 pub trait BinOprf {
     /// The sender's keys.
-    type Keys: Keys;
+    type Keys: BinKeys;
 
     /// Runs the receiver, with the query of each bin. Returns F_j at the query of bin j, for all bins.
     fn receiver(&self, cx: &mut Context, purpose: &'static str, queries: &[Query]) -> Result<Secrets<Value>>;
@@ -79,12 +79,12 @@ pub trait BinOprf {
 }
 
 /// The keys of the F_j.
-pub trait Keys: Sync {
+pub trait BinKeys: Sync {
     /// Returns F at `n` points; `point(i)` is number i.
     ///
     /// # Errors
     /// [`Error::Bug`] for a bin that does not exist.
-    fn evaluate(&self, n: usize, point: impl Fn(usize) -> Point + Sync) -> Result<Secrets<Value>>;
+    fn evaluate(&self, n: usize, point: impl Fn(usize) -> BinPoint + Sync) -> Result<Secrets<Value>>;
 }
 
 /// The OPRF in bins over any VOLE.
@@ -103,7 +103,7 @@ impl<V> FromVole<V> {
 
 impl FromVole<Silent> {
     /// The cost for this number of bins, and for the sender's values at this number of points.
-    pub(crate) fn cost(&self, bins: usize, points: usize) -> Cost {
+    pub(crate) fn cost(&self, bins: usize, points: usize) -> OprfCost {
         let parts = || frames(bins, self.part);
         let (there, back) = self.vole.traffic::<Element>(parts());
         let [vole_r, vole_s] = self.vole.held::<Element>(parts());
@@ -112,7 +112,7 @@ impl FromVole<Silent> {
         let receiver = 16 * bins + vole_r;
         let queries = size_of::<Element>() * bins + HEADER * bins.div_ceil(FRAME);
         let sender = (k + vole_s).max(2 * k).max(16 * bins + 16 * points);
-        Cost {
+        OprfCost {
             steps: vec![
                 Step::both(Work::of(BaseOt, extension::WIDTH) + self.vole.work::<Element>(parts()))
                     .sends((there + queries) as u64, back as u64),
@@ -195,8 +195,8 @@ impl<V: Vole> BinOprf for FromVole<V> {
     }
 }
 
-impl Keys for VoleKeys {
-    fn evaluate(&self, n: usize, point: impl Fn(usize) -> Point + Sync) -> Result<Secrets<Value>> {
+impl BinKeys for VoleKeys {
+    fn evaluate(&self, n: usize, point: impl Fn(usize) -> BinPoint + Sync) -> Result<Secrets<Value>> {
         let mut outputs = Secrets::<Value>::zeros(n);
         let batches = outputs.par_chunks_mut(BATCH).enumerate();
         batches.try_for_each(|(batch, outputs)| -> Result<()> {
@@ -239,7 +239,7 @@ impl BinOprf for Ideal {
 
     fn receiver(&self, cx: &mut Context, _: &'static str, queries: &[Query]) -> Result<Secrets<Value>> {
         let keys = IdealKeys(cx.ch.rx.recv(KEY, 1)?[0], queries.len());
-        keys.evaluate(queries.len(), |i| Point { bin: i as u32, query: queries[i] })
+        keys.evaluate(queries.len(), |i| BinPoint { bin: i as u32, query: queries[i] })
     }
 
     fn sender(&self, cx: &mut Context, _: &'static str, bins: usize) -> Result<IdealKeys> {
@@ -250,9 +250,9 @@ impl BinOprf for Ideal {
 }
 
 #[cfg(any(test, feature = "test-util"))]
-impl Keys for IdealKeys {
-    fn evaluate(&self, n: usize, point: impl Fn(usize) -> Point + Sync) -> Result<Secrets<Value>> {
-        let f = |point: Point| match (point.bin as usize) < self.1 {
+impl BinKeys for IdealKeys {
+    fn evaluate(&self, n: usize, point: impl Fn(usize) -> BinPoint + Sync) -> Result<Secrets<Value>> {
+        let f = |point: BinPoint| match (point.bin as usize) < self.1 {
             true => {
                 let input = [&point.bin.to_le_bytes()[..], &point.query].concat();
                 Ok(blake3::keyed_hash(&self.0, &input).as_bytes().as_chunks().0[0])

@@ -5,7 +5,7 @@ use crate::channel::Channel;
 use crate::error::Fault;
 use crate::rng::Prng;
 use crate::testing::{ANY_SESSION, SEEDS, every_bit_is_random, parts, run_pair, split_frames, told};
-use crate::vole::Scalar;
+use crate::vole::VoleScalar;
 use crate::vole::{self, silent::Silent};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -45,14 +45,14 @@ where
             let ((values, keys), views) = run(protocol, &ANY_SESSION, "bins", &queries);
             assert_eq!(values.len(), bins);
             // From the last bin to the first.
-            let point = |i: usize| Point { bin: i as u32, query: queries[i] };
+            let point = |i: usize| BinPoint { bin: i as u32, query: queries[i] };
             let again = keys.evaluate(bins, |i| point(bins - 1 - i)).unwrap();
             assert!(again.iter().rev().eq(values.iter()), "{bins}");
             // In each bin at another query, and at the query of the next bin.
             let mut all: HashSet<Value> = values.iter().copied().collect();
-            let other = |i: usize| Point { bin: i as u32, query: [8; 16] };
+            let other = |i: usize| BinPoint { bin: i as u32, query: [8; 16] };
             all.extend(keys.evaluate(bins, other).unwrap().iter());
-            let next = |i: usize| Point { query: queries[(i + 1) % bins], ..point(i) };
+            let next = |i: usize| BinPoint { query: queries[(i + 1) % bins], ..point(i) };
             let next = keys.evaluate(bins, next).unwrap();
             let different = bins > 1 && queries[0] != queries[1];
             all.extend(next.iter().filter(|_| different));
@@ -60,7 +60,7 @@ where
             if all.len() >= 200 {
                 every_bit_is_random(&all.into_iter().collect::<Vec<_>>(), 128);
             }
-            let e = keys.evaluate(1, |_| Point { bin: bins as u32, query: [7; 16] }).err();
+            let e = keys.evaluate(1, |_| BinPoint { bin: bins as u32, query: [7; 16] }).err();
             assert!(matches!(e, Some(Error::Bug(_))), "{bins}: {e:?}");
             lengths.push([views.frames(0), views.frames(1)]);
         }
@@ -85,7 +85,7 @@ fn it_is_an_oprf_in_bins_over_silent_vole() {
     is_a_bin_oprf(&FromVole::new(Silent { k: 2 }), 60);
     let queries = queries(5000);
     let ((values, keys), _) = run(&FromVole::new(Silent::default()), &ANY_SESSION, "bins", &queries);
-    let point = |i: usize| Point { bin: i as u32, query: queries[i] };
+    let point = |i: usize| BinPoint { bin: i as u32, query: queries[i] };
     assert_eq!(*values, *keys.evaluate(5000, point).unwrap());
 }
 
@@ -114,7 +114,10 @@ fn values_and_messages_are_those_of_the_definition() {
             h.hash::<16>(&[&value[0], &(bin as u64).to_le_bytes()])
         };
         assert_eq!(values[bin], f(queries[bin]));
-        assert_eq!(keys.evaluate(1, |_| Point { bin: bin as u32, query: [3; 16] }).unwrap()[0], f([3; 16]));
+        assert_eq!(
+            keys.evaluate(1, |_| BinPoint { bin: bin as u32, query: [3; 16] }).unwrap()[0],
+            f([3; 16])
+        );
     }
 }
 
@@ -200,7 +203,7 @@ impl Sender for Counting {
         &[1; 16]
     }
 
-    fn next<S: Scalar>(&mut self, _: &mut Context, n: usize) -> Result<Secrets<Element>> {
+    fn next<S: VoleScalar>(&mut self, _: &mut Context, n: usize) -> Result<Secrets<Element>> {
         self.0.fetch_add(n, Ordering::Relaxed);
         Ok(Secrets::zeros(n))
     }

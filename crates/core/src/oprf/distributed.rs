@@ -19,7 +19,7 @@
 
 use super::multi_point::MultiPoint;
 use super::vole::Rr22;
-use super::{Cost, Input, Oprf, Output};
+use super::{Input, Oprf, OprfCost, Output};
 use crate::context::Context;
 use crate::error::Result;
 use crate::hash::part;
@@ -34,13 +34,18 @@ const TO_SENDER: &str = "distributed OPRF, the sender evaluates";
 const RUNS: usize = 2;
 
 /// A value of F.
-pub type Value = [u8; 16];
+pub type DistributedOutput = [u8; 16];
 
 /// Runs the receiver. Returns F at its inputs, which must be distinct, in their order. The sender has `n_x` inputs.
 ///
 /// # Errors
 /// The errors of the OPRF.
-pub fn receiver(oprf: &dyn Oprf, cx: &mut Context, inputs: &[Input], n_x: usize) -> Result<Secrets<Value>> {
+pub fn receiver(
+    oprf: &dyn Oprf,
+    cx: &mut Context,
+    inputs: &[Input],
+    n_x: usize,
+) -> Result<Secrets<DistributedOutput>> {
     let mut f = halves(&oprf.receiver(&mut within(cx, TO_RECEIVER), inputs, n_x)?);
     add(&mut f, &oprf.sender(&mut within(cx, TO_SENDER), inputs, n_x)?);
     Ok(f)
@@ -50,7 +55,12 @@ pub fn receiver(oprf: &dyn Oprf, cx: &mut Context, inputs: &[Input], n_x: usize)
 ///
 /// # Errors
 /// The errors of the OPRF.
-pub fn sender(oprf: &dyn Oprf, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Value>> {
+pub fn sender(
+    oprf: &dyn Oprf,
+    cx: &mut Context,
+    inputs: &[Input],
+    n_y: usize,
+) -> Result<Secrets<DistributedOutput>> {
     let mut f = halves(&oprf.sender(&mut within(cx, TO_RECEIVER), inputs, n_y)?);
     add(&mut f, &oprf.receiver(&mut within(cx, TO_SENDER), inputs, n_y)?);
     Ok(f)
@@ -71,13 +81,13 @@ fn rr22() -> Rr22<Silent> {
 }
 
 /// The cost with the cheapest OPRF.
-pub(crate) fn cost(exponent: u32, n_y: usize, n_x: usize) -> Cost {
+pub(crate) fn cost(exponent: u32, n_y: usize, n_x: usize) -> OprfCost {
     let [vole, cm20] = costs(exponent, n_y, n_x);
     if bytes(&vole) <= bytes(&cm20) { vole } else { cm20 }
 }
 
 /// The costs with RR22 and with CM20.
-fn costs(exponent: u32, n_y: usize, n_x: usize) -> [Cost; 2] {
+fn costs(exponent: u32, n_y: usize, n_x: usize) -> [OprfCost; 2] {
     let (vole, cm20) = (rr22(), MultiPoint::default());
     let exponent = share(exponent, RUNS);
     [
@@ -86,16 +96,16 @@ fn costs(exponent: u32, n_y: usize, n_x: usize) -> [Cost; 2] {
     ]
 }
 
-fn bytes(cost: &Cost) -> usize {
+fn bytes(cost: &OprfCost) -> usize {
     cost.sends().iter().sum()
 }
 
 /// The cost of two evaluations, first R's and then S's, at these numbers of inputs.
-fn both_ways(first: Cost, second: Cost, inputs: [usize; 2]) -> Cost {
+fn both_ways(first: OprfCost, second: OprfCost, inputs: [usize; 2]) -> OprfCost {
     // S is the receiver of the second evaluation.
     let swapped = |[a, b]: [usize; 2]| [b, a];
     let (held, each_thread) = (swapped(second.held), swapped(second.each_thread));
-    Cost {
+    OprfCost {
         steps: first.steps.into_iter().chain(second.steps.into_iter().map(Step::swapped)).collect(),
         // The first message of the second evaluation travels with the last one of the first, or follows the answer to it.
         rounds: (first.rounds + second.rounds + 2 * usize::from(first.answered)).saturating_sub(1),
@@ -119,12 +129,12 @@ fn within<'c>(cx: &'c mut Context, name: &'static str) -> Context<'c> {
 }
 
 /// The halves of F's outputs that go into the values.
-fn halves(f: &[Output]) -> Secrets<Value> {
+fn halves(f: &[Output]) -> Secrets<DistributedOutput> {
     Secrets::from(f.iter().map(|f| f.as_chunks().0[0]).collect::<Vec<_>>())
 }
 
 /// Adds the values of the other function.
-fn add(f: &mut [Value], other: &[Output]) {
+fn add(f: &mut [DistributedOutput], other: &[Output]) {
     for (f, other) in f.iter_mut().zip(other) {
         f.iter_mut().zip(other).for_each(|(f, other)| *f ^= other);
     }
@@ -155,7 +165,7 @@ mod tests {
         }
     }
 
-    fn stretched(f: &[Value]) -> Secrets<Output> {
+    fn stretched(f: &[DistributedOutput]) -> Secrets<Output> {
         Secrets::from(f.iter().map(|f| std::array::from_fn(|i| f[i % 16])).collect::<Vec<Output>>())
     }
 
@@ -217,7 +227,7 @@ mod tests {
         // The two functions differ, and F is their sum.
         for (i, (y, x)) in f_y.iter().zip(&*f_x).enumerate() {
             let [one, two] = [0, 1].map(|direction: usize| r[direction].2[i]);
-            let sum: Value = std::array::from_fn(|at| one[at] ^ two[at]);
+            let sum: DistributedOutput = std::array::from_fn(|at| one[at] ^ two[at]);
             assert!(one != two && (*y, *x) == (sum, sum), "{i}");
         }
     }

@@ -43,7 +43,7 @@ pub trait Oprf {
 
 /// The cost of an evaluation, computed from the numbers of inputs. Pairs are for the receiver and the sender.
 #[derive(Debug, Clone)]
-pub struct Cost {
+pub struct OprfCost {
     /// The steps of the evaluation, in order. The bytes include frame headers.
     pub(crate) steps: Vec<Step>,
     /// The number of rounds, from the sender's first message to the receiver's last.
@@ -59,7 +59,7 @@ pub struct Cost {
     pub(crate) progress: (Unit, usize),
 }
 
-impl Cost {
+impl OprfCost {
     /// Bytes that each party sends.
     pub(crate) fn sends(&self) -> [usize; 2] {
         let Traffic { to_sender, to_receiver } = traffic(&self.steps);

@@ -42,7 +42,7 @@
 //!
 //! If either set is empty, nothing is sent: values that the other party never evaluates are random.
 
-use super::{Cost, Input, Oprf, Output};
+use super::{Input, Oprf, OprfCost, Output};
 use crate::channel::queue::{Put, Take, queue};
 use crate::channel::{HEADER, Message, Rx, Tx, Unit, frames};
 use crate::context::Context;
@@ -94,7 +94,7 @@ impl MultiPoint {
 
     /// The cost for `n_y` inputs of the receiver and `n_x` of the sender: base OTs both ways, the key of F and the
     /// columns.
-    pub(crate) fn cost(self, exponent: u32, n_y: usize, n_x: usize) -> Cost {
+    pub(crate) fn cost(self, exponent: u32, n_y: usize, n_x: usize) -> OprfCost {
         let matrix = self.matrix(exponent, n_x, n_y);
         let runs = usize::from(n_y > 0 && n_x > 0);
         let columns: usize = column_frames(&matrix).map(|bytes| bytes + HEADER).sum();
@@ -110,7 +110,7 @@ impl MultiPoint {
         let group = |forms, n: usize| forms * matrix.height + 32 * n.min(CHUNK);
         // The half with the connection holds one group more, and S's half another one while the queue is full.
         let connection = [1, 2].map(|groups| groups * matrix.height);
-        Cost {
+        OprfCost {
             steps: vec![
                 Step::of(work(n_y), work(n_x)).sends((runs * to_sender) as u64, (runs * to_receiver) as u64),
             ],

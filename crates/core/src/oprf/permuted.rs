@@ -27,7 +27,7 @@ use crate::error::Result;
 use crate::group::Group;
 use crate::group::raised::{Raised, forged, unlucky};
 use crate::hash::Domain;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::secret::Secrets;
 use crate::threads::Threads;
 use rayon::prelude::*;
@@ -77,7 +77,7 @@ impl<G: Group> PermutedOprf<G> {
     ///
     /// # Errors
     /// [`crate::error::Error::Peer`] if the sender sends an unfit point.
-    pub fn receiver(&self, cx: &mut Context, x: &Hashed, positions: &[u32]) -> Result<Secrets<u128>> {
+    pub fn receiver(&self, cx: &mut Context, x: &HashedSet, positions: &[u32]) -> Result<Secrets<u128>> {
         cx.ch.stage("matching", Unit::Items, 2 * positions.len());
         // 1. P2 picks s,
         let (masked, unmask) = Raised::<G>::with_inverse(x, cx.rng)?;
@@ -105,7 +105,7 @@ impl<G: Group> PermutedOprf<G> {
     ///
     /// # Errors
     /// [`crate::error::Error::Peer`] if the receiver sends an unfit point.
-    pub fn sender<'s>(&self, cx: &mut Context, own: &'s Hashed<'s>, n: usize) -> Result<Keyed<'s, G>> {
+    pub fn sender<'s>(&self, cx: &mut Context, own: &'s HashedSet<'s>, n: usize) -> Result<Keyed<'s, G>> {
         cx.ch.stage("matching", Unit::Items, 2 * n);
         // 2. P1 picks k
         let own = Raised::<G>::new(own, cx.rng)?;

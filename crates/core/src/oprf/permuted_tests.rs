@@ -24,12 +24,12 @@ struct Ran {
 fn run_with<G: Group>(
     protocol: &PermutedOprf<G>,
     session: SessionId,
-    y: &Hashed,
-    x: &Hashed,
+    y: &HashedSet,
+    x: &HashedSet,
     seed: u8,
 ) -> Ran {
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
-    let all = |set: &Hashed| (0..set.len() as u32).collect::<Vec<_>>();
+    let all = |set: &HashedSet| (0..set.len() as u32).collect::<Vec<_>>();
     let ((f_y, (order, f_x)), views) = run_pair(
         &session,
         |cx| protocol.receiver(cx.under(rng(0)), y, &all(y)),
@@ -49,7 +49,7 @@ fn gives_its_values_in_the_order_of_the_permutation<G: Group>(group: G, frame: u
     for (n_y, n_x) in sizes(frame) {
         // The sender has all items of the receiver, followed by some of its own.
         let (y, x) = (set(0..n_y), set(0..n_y + n_x));
-        let ran = run_with(&PermutedOprf(group), SESSION, &Hashed::new(&y), &Hashed::new(&x), 1);
+        let ran = run_with(&PermutedOprf(group), SESSION, &HashedSet::new(&y), &HashedSet::new(&x), 1);
         assert_eq!((ran.f_y.len(), ran.order.len(), ran.f_x.len()), (n_y, n_y, n_y + n_x));
         for (value, &i) in ran.f_y.iter().zip(&ran.order) {
             assert_eq!(*value, ran.f_x[i as usize], "{n_y} {n_x}");
@@ -68,7 +68,7 @@ fn the_receiver_gets_the_values_in_the_order_of_the_permutation() {
 #[test]
 fn the_receiver_evaluates_at_the_positions_it_names() {
     let (y, none) = (set(0..5), set(0..0));
-    let (y, none) = (Hashed::new(&y), Hashed::new(&none));
+    let (y, none) = (HashedSet::new(&y), HashedSet::new(&none));
     let ((some, keyed), _) = run_pair(
         &SESSION,
         |cx| PermutedOprf(Ristretto255).receiver(cx, &y, &[3, 1]),
@@ -87,8 +87,8 @@ fn the_receiver_evaluates_at_the_positions_it_names() {
 #[test]
 fn the_permutation_is_random_over_the_whole_set_and_another_one_in_each_run() {
     let y = set(0..FRAME + 2000);
-    let (y, none) = (Hashed::new(&y), ItemSet::default());
-    let x = Hashed::new(&none);
+    let (y, none) = (HashedSet::new(&y), ItemSet::default());
+    let x = HashedSet::new(&none);
     let [first, second] = [1, 2].map(|seed| run_with(&PermutedOprf(Curve25519), SESSION, &y, &x, seed).order);
     let [first, second] = [first, second].map(|order| order.iter().map(|&i| i as usize).collect::<Vec<_>>());
     are_random_orders([&first, &second]);
@@ -100,7 +100,7 @@ fn the_permutation_is_random_over_the_whole_set_and_another_one_in_each_run() {
 #[test]
 fn the_keys_of_both_are_fresh_in_each_run() {
     let (y, x) = overlapping(50, 40, 0.5);
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let [first, second] = [1, 2].map(|seed| run_with(&PermutedOprf(Ristretto255), SESSION, &y, &x, seed));
     // s shows in the sender's input, and k in F.
     let masked = |ran: &Ran| parts(&ran.views.0[1], 0x13, 32);
@@ -114,11 +114,11 @@ fn the_keys_of_both_are_fresh_in_each_run() {
 #[test]
 fn what_a_party_receives_is_under_the_key_of_the_other() {
     let y = set(0..200);
-    let mut y = Hashed::new(&y);
+    let mut y = HashedSet::new(&y);
     let keys = || curve25519::Key::with_inverse(&mut Prng::from_seed(&[7; 32]));
     under(&mut y, keys());
     let none = ItemSet::default();
-    let ran = run_with(&PermutedOprf(Curve25519), SESSION, &y, &Hashed::new(&none), 1);
+    let ran = run_with(&PermutedOprf(Curve25519), SESSION, &y, &HashedSet::new(&none), 1);
     // The sender's generator draws the key first.
     let k = curve25519::Key::random(&mut Prng::from_seed(&[2 + 1; 32]));
     let masked = Curve25519::map_and_raise(y.own(), &keys().0).unwrap();
@@ -133,7 +133,7 @@ fn what_a_party_receives_is_under_the_key_of_the_other() {
 #[test]
 fn values_of_one_session_mean_nothing_in_another() {
     let (y, x) = overlapping(50, 40, 0.5);
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let [here, there] = [SESSION, SessionId::of([6; 32])]
         .map(|session| run_with(&PermutedOprf(Ristretto255), session, &y, &x, 1));
     assert!(here.views.0 == there.views.0);
@@ -144,9 +144,9 @@ fn values_of_one_session_mean_nothing_in_another() {
 #[test]
 fn values_are_of_full_width_and_no_part_of_the_points() {
     let x = set(0..400);
-    let x = Hashed::new(&x);
+    let x = HashedSet::new(&x);
     let none = ItemSet::default();
-    let ran = run_with(&PermutedOprf(Ristretto255), SESSION, &Hashed::new(&none), &x, 1);
+    let ran = run_with(&PermutedOprf(Ristretto255), SESSION, &HashedSet::new(&none), &x, 1);
     every_bit_is_random(&ran.f_x.iter().map(|value| value.to_le_bytes()).collect::<Vec<_>>(), 128);
     let key = ristretto255::Key::random(&mut Prng::from_seed(&[3; 32]));
     let points = Ristretto255::map_and_raise(x.own(), &key).unwrap();
@@ -162,11 +162,11 @@ fn the_sender_answers_when_all_inputs_have_come() {
     let none = ItemSet::default();
     let y = set(0..FRAME);
     let key = ristretto255::Key::random(&mut Prng::from_seed(&[9; 32]));
-    let points = Ristretto255::map_and_raise(Hashed::new(&y).own(), &key).unwrap();
+    let points = Ristretto255::map_and_raise(HashedSet::new(&y).own(), &key).unwrap();
     let frame: Vec<u8> = points.iter().flat_map(|p| p.as_ref().to_vec()).collect();
     let mut sent = 0;
     let result = told(&[(0x13, &frame)], |cx| {
-        let result = PermutedOprf(Ristretto255).sender(cx, &Hashed::new(&none), FRAME + 1).map(drop);
+        let result = PermutedOprf(Ristretto255).sender(cx, &HashedSet::new(&none), FRAME + 1).map(drop);
         sent = cx.ch.bytes_sent();
         result
     });
@@ -177,7 +177,7 @@ fn the_sender_answers_when_all_inputs_have_come() {
 #[test]
 fn what_is_no_element_or_the_identity_is_refused_by_both_sides() {
     let y = set(0..3);
-    let y = Hashed::new(&y);
+    let y = HashedSet::new(&y);
     let key = ristretto255::Key::random(&mut Prng::from_seed(&[9; 32]));
     let good: Vec<u8> = Ristretto255::map_and_raise(y.own(), &key)
         .unwrap()
@@ -217,7 +217,7 @@ fn what_is_no_element_or_the_identity_is_refused_by_both_sides() {
 #[test]
 fn a_key_of_zero_sends_nothing() {
     let y = set(0..3);
-    let y = Hashed::new(&y);
+    let y = HashedSet::new(&y);
     let zero = ristretto255::Key::of_ours(&[0; 32]).unwrap();
     assert!(Ristretto255::map_and_raise(y.own(), &zero) == Err(Unfit));
     let one = ristretto255::Key::random(&mut Prng::from_seed(&[9; 32]));
@@ -228,7 +228,7 @@ fn a_key_of_zero_sends_nothing() {
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let (y, x) = overlapping(1000, 700, 0.5);
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let views = |threads| {
         let threads = Threads::new(threads).unwrap();
         let order: Vec<u32> = (0..1000).collect();

@@ -25,14 +25,15 @@
 //! Memory: in the sender, 120 bytes per key up to the bound while it encodes; in the receiver, 90 bytes per input, and 16 per
 //! element of the hint received (`Bounds::held`); in both, the memory of F.
 
-use super::bins::{BinOprf, Keys, Point, Query, query};
+use super::bins::{BinKeys, BinOprf, BinPoint, Query, query};
 use super::vole::Rr22;
-use super::{Cost, Input, Oprf};
+use super::{Input, Oprf, OprfCost};
 use crate::channel::{HEADER, Message, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::hash::ItemHash;
 use crate::hashing::cuckoo::{CHOICES, Functions};
-use crate::okvs::{self, Encoded, Key, Rows, Seed, Value};
+use crate::okvs::{self, BandRows, Encoded, Seed, Value};
 use crate::secret::Secrets;
 use crate::vole::add;
 use crate::vole::silent::Silent;
@@ -165,15 +166,15 @@ pub trait Points: Sync {
     fn count(&self) -> usize;
 
     /// The point with number `i`, below [`Points::count`].
-    fn point(&self, i: usize) -> Point;
+    fn point(&self, i: usize) -> BinPoint;
 }
 
-impl Points for [Point] {
+impl Points for [BinPoint] {
     fn count(&self) -> usize {
         self.len()
     }
 
-    fn point(&self, i: usize) -> Point {
+    fn point(&self, i: usize) -> BinPoint {
         self[i]
     }
 }
@@ -196,8 +197,8 @@ impl Points for Threefold<'_> {
         CHOICES * self.items.len()
     }
 
-    fn point(&self, i: usize) -> Point {
-        Point { bin: self.bins[i / CHOICES][i % CHOICES], query: query(&self.items[i / CHOICES]) }
+    fn point(&self, i: usize) -> BinPoint {
+        BinPoint { bin: self.bins[i / CHOICES][i % CHOICES], query: query(&self.items[i / CHOICES]) }
     }
 }
 
@@ -267,13 +268,13 @@ impl<F: BinOprf> BinOpprf for Programmed<F> {
 
 impl Programmed<Rr22<Silent>> {
     /// The cost for these bounds, with an error of 2^-`exponent`.
-    pub(crate) fn cost(&self, exponent: u32, bounds: Bounds) -> Cost {
+    pub(crate) fn cost(&self, exponent: u32, bounds: Bounds) -> OprfCost {
         let Bounds { receiver, sender, .. } = bounds;
         let oprf = self.0.cost(exponent, receiver, sender);
         let hint = bounds.held();
         // All inputs; then F, or two copies of its values while they are halved, or the hint.
         let held = [(0, receiver), (1, sender)].map(|(i, n)| 32 * n + oprf.held[i].max(48 * n).max(hint[i]));
-        Cost {
+        OprfCost {
             steps: [oprf.steps, bounds.steps()].concat(),
             // The hint follows F.
             rounds: oprf.rounds + 1,
@@ -302,17 +303,17 @@ fn halves(outputs: &[super::Output]) -> Secrets<Value> {
 }
 
 /// The key of a point: the query, the number of the bin, and zeros.
-pub(crate) fn key(point: &Point) -> Key {
+pub(crate) fn key(point: &BinPoint) -> ItemHash {
     let mut bytes = [0; 32];
     let (query, bin) = bytes.split_at_mut(16);
     query.copy_from_slice(&point.query);
     bin[..4].copy_from_slice(&point.bin.to_le_bytes());
-    Key::from_bytes(bytes)
+    ItemHash::from_bytes(bytes)
 }
 
 /// The keys of the queries of all bins.
-fn keys_of(queries: &[Query]) -> Secrets<Key> {
-    let key = |(bin, &query): (usize, &Query)| key(&Point { bin: bin as u32, query });
+fn keys_of(queries: &[Query]) -> Secrets<ItemHash> {
+    let key = |(bin, &query): (usize, &Query)| key(&BinPoint { bin: bin as u32, query });
     Secrets::from(queries.iter().enumerate().map(key).collect::<Vec<_>>())
 }
 
@@ -321,7 +322,7 @@ fn keys_of(queries: &[Query]) -> Secrets<Key> {
 ///
 /// # Errors
 /// The errors of the channel, and [`Error::Bug`] for too many keys, for equal keys, or if the number of values differs.
-pub fn send_hint(cx: &mut Context, keys: &[Key], values: Secrets<Value>, bounds: Bounds) -> Result<()> {
+pub fn send_hint(cx: &mut Context, keys: &[ItemHash], values: Secrets<Value>, bounds: Bounds) -> Result<()> {
     send_hint_of(cx, keys.len(), |i| keys[i], values, bounds)
 }
 
@@ -329,7 +330,7 @@ pub fn send_hint(cx: &mut Context, keys: &[Key], values: Secrets<Value>, bounds:
 fn send_hint_of(
     cx: &mut Context,
     n: usize,
-    key: impl Fn(usize) -> Key + Sync,
+    key: impl Fn(usize) -> ItemHash + Sync,
     mut values: Secrets<Value>,
     bounds: Bounds,
 ) -> Result<()> {
@@ -338,7 +339,7 @@ fn send_hint_of(
         return Err(Error::bug(format!("{} values for {n} keys", values.len())));
     }
     let missing = bounds.sender.checked_sub(n).ok_or_else(|| too_many(n, bounds.sender))?;
-    let keys = Secrets::from((0..missing).map(|_| Key::random(cx.rng)).collect::<Vec<_>>());
+    let keys = Secrets::from((0..missing).map(|_| ItemHash::random(cx.rng)).collect::<Vec<_>>());
     let mut more = Secrets::<Value>::zeros(missing);
     cx.rng.fill(more.as_flattened_mut());
     values.extend(&more);
@@ -359,7 +360,7 @@ fn send_hint_of(
 /// The errors of the channel, and [`Error::Bug`] if the numbers of values `f` and of keys differ.
 pub fn receive_hint(
     cx: &mut Context,
-    keys: &[Key],
+    keys: &[ItemHash],
     mut f: Secrets<Value>,
     bounds: Bounds,
 ) -> Result<Secrets<Value>> {
@@ -369,7 +370,7 @@ pub fn receive_hint(
     }
     let size = okvs::size(bounds.sender);
     let seed = cx.ch.rx.recv(SEED, 1)?[0];
-    let rows = cx.threads.run(|| Rows::new(&seed, keys, size))?;
+    let rows = cx.threads.run(|| BandRows::new(&seed, keys, size))?;
     let mut hint = Secrets::zeros(0);
     for n in frames(size, FRAME) {
         let frame = cx.ch.rx.recv_bytes(HINT, bounds.bytes * n)?;
@@ -393,7 +394,12 @@ const ALL: Message<[u8; 48]> = Message::new(0x7013, "S->R  ideal programmable OP
 #[cfg(any(test, feature = "test-util"))]
 #[allow(clippy::unwrap_used)]
 impl Ideal {
-    fn send(cx: &mut Context, keys: &[Key], value: impl Fn(usize) -> Value, bounds: Bounds) -> Result<()> {
+    fn send(
+        cx: &mut Context,
+        keys: &[ItemHash],
+        value: impl Fn(usize) -> Value,
+        bounds: Bounds,
+    ) -> Result<()> {
         let mut all = vec![[0; 48]; bounds.sender];
         cx.rng.fill(all.as_flattened_mut());
         for (i, (all, key)) in all.iter_mut().zip(keys).enumerate() {
@@ -403,13 +409,14 @@ impl Ideal {
         all.chunks(FRAME).try_for_each(|all| cx.ch.tx.send(ALL, all))
     }
 
-    fn receive(cx: &mut Context, keys: &[Key], bounds: Bounds) -> Result<Secrets<Value>> {
+    fn receive(cx: &mut Context, keys: &[ItemHash], bounds: Bounds) -> Result<Secrets<Value>> {
         let mut all = std::collections::HashMap::new();
         for n in frames(bounds.sender, FRAME) {
             let halves = |all: &[u8; 48]| (all[..32].to_vec(), Value::try_from(&all[32..]).unwrap());
             all.extend(cx.ch.rx.recv(ALL, n)?.iter().map(halves));
         }
-        let value = |key: &Key| all.get(&key[..]).copied().unwrap_or_else(|| bounds.cut(&cx.rng.bytes()));
+        let value =
+            |key: &ItemHash| all.get(&key[..]).copied().unwrap_or_else(|| bounds.cut(&cx.rng.bytes()));
         let values = keys.iter().map(value);
         Ok(Secrets::from(values.collect::<Vec<Value>>()))
     }

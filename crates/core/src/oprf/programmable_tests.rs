@@ -83,7 +83,7 @@ fn it_is_a_programmable_oprf_over_silent_vole() {
 fn run_in_bins(
     protocol: &(impl BinOpprf + Sync),
     queries: &[Query],
-    points: &[Point],
+    points: &[BinPoint],
     most: usize,
 ) -> (Secrets<Value>, Views) {
     let bounds = whole(queries.len(), most);
@@ -103,22 +103,22 @@ fn is_an_opprf_in_bins(protocol: &(impl BinOpprf + Sync), sizes: &[usize]) {
         let (queries, others) = queries.split_at(bins);
         let mut lengths = Vec::new();
         for has in [|_: usize| false, |_: usize| true, |i: usize| i.is_multiple_of(3)] {
-            let mut points: Vec<Point> = Vec::new();
+            let mut points: Vec<BinPoint> = Vec::new();
             for i in 0..bins {
                 let (bin, next) = (i as u32, ((i + 1) % bins) as u32);
-                points.push(Point { bin, query: others[i] });
+                points.push(BinPoint { bin, query: others[i] });
                 if next != bin {
-                    points.push(Point { bin: next, query: queries[i] });
+                    points.push(BinPoint { bin: next, query: queries[i] });
                 }
                 if has(i) {
-                    points.push(Point { bin, query: queries[i] });
+                    points.push(BinPoint { bin, query: queries[i] });
                 }
             }
             let (values, views) = run_in_bins(protocol, queries, &points, 3 * bins + 5);
             assert_eq!(values.len(), bins);
             let mut random = HashSet::new();
             for (i, value) in values.iter().enumerate() {
-                let is = |point: &Point| point.bin as usize == i && point.query == queries[i];
+                let is = |point: &BinPoint| point.bin as usize == i && point.query == queries[i];
                 match points.iter().position(is) {
                     Some(place) => assert_eq!(*value, programmed(place), "{bins} {i}"),
                     None => assert!(random.insert(*value)),
@@ -146,12 +146,12 @@ fn it_is_a_programmable_oprf_in_bins_over_any_oprf() {
 
 #[test]
 fn keys_of_points_are_different() {
-    let mut points = vec![Point { bin: 0, query: [0; 16] }];
-    points.extend((0..32).map(|bit| Point { bin: 1 << bit, query: [0; 16] }));
-    points.extend((0..128).map(|bit| Point { bin: 0, query: (1u128 << bit).to_le_bytes() }));
+    let mut points = vec![BinPoint { bin: 0, query: [0; 16] }];
+    points.extend((0..32).map(|bit| BinPoint { bin: 1 << bit, query: [0; 16] }));
+    points.extend((0..128).map(|bit| BinPoint { bin: 0, query: (1u128 << bit).to_le_bytes() }));
     assert_eq!(points.iter().map(key).collect::<HashSet<_>>().len(), points.len());
     let queries = [[1; 16], [2; 16]];
-    let second = Point { bin: 1, query: [2; 16] };
+    let second = BinPoint { bin: 1, query: [2; 16] };
     assert_eq!(keys_of(&queries)[1], key(&second));
 }
 
@@ -205,7 +205,7 @@ fn values_at_keys_that_are_not_queried_are_masked() {
         |cx| Programmed(Rr22::new(vole::Ideal)).receiver(cx, &y, bounds),
         |cx| Programmed(Rr22::new(vole::Ideal)).sender(cx, &x[1..], |_| [0; 16], bounds),
     );
-    let points: Vec<Point> = (0..300).map(|i| Point { bin: i, query: [1; 16] }).collect();
+    let points: Vec<BinPoint> = (0..300).map(|i| BinPoint { bin: i, query: [1; 16] }).collect();
     let bounds = whole(300, 300);
     let (_, in_bins) = run_pair(
         &ANY_SESSION,
@@ -215,7 +215,7 @@ fn values_at_keys_that_are_not_queried_are_masked() {
     for (views, keys) in [(views, x[1..].to_vec()), (in_bins, points.iter().map(key).collect())] {
         let (seed, hint) = hint(&views);
         let hint: Vec<Value> = hint.iter().map(|element| element[..].try_into().unwrap()).collect();
-        let rows = Rows::new(&seed[..].try_into().unwrap(), &keys, hint.len()).unwrap();
+        let rows = BandRows::new(&seed[..].try_into().unwrap(), &keys, hint.len()).unwrap();
         let decoded = rows.decode(&hint).unwrap();
         every_bit_is_random(&decoded, 128);
         assert_eq!(decoded.iter().collect::<HashSet<_>>().len(), 300);
@@ -237,7 +237,7 @@ fn hints_are_filled_up_with_random_keys_and_values() {
     assert_eq!(*decoded, *values);
     // The keys and values drawn for it.
     let rng = &mut Prng::from_seed(&SEEDS[1]);
-    keys.extend((few..most).map(|_| Key::random(rng)));
+    keys.extend((few..most).map(|_| ItemHash::random(rng)));
     let mut more = vec![[0; 16]; most - few];
     rng.fill(more.as_flattened_mut());
     values.extend(more);
@@ -245,7 +245,7 @@ fn hints_are_filled_up_with_random_keys_and_values() {
     assert_eq!(keys.iter().collect::<HashSet<_>>().len(), most);
     let (seed, hint) = hint(&views);
     let hint: Vec<Value> = hint.iter().map(|element| element[..].try_into().unwrap()).collect();
-    let rows = Rows::new(&seed[..].try_into().unwrap(), &keys, hint.len()).unwrap();
+    let rows = BandRows::new(&seed[..].try_into().unwrap(), &keys, hint.len()).unwrap();
     assert_eq!(*rows.decode(&hint).unwrap(), *values);
 }
 
@@ -299,7 +299,8 @@ fn values_are_as_long_as_is_asked_for() {
             |cx| on_items.receiver(cx, &all, bounds),
             |cx| on_items.sender(cx, &all[..n_x], programmed, bounds),
         );
-        let points: Vec<Point> = (0..n_x).map(|i| Point { bin: i as u32, query: query(&all[i]) }).collect();
+        let points: Vec<BinPoint> =
+            (0..n_x).map(|i| BinPoint { bin: i as u32, query: query(&all[i]) }).collect();
         let queries: Vec<Query> = all.iter().map(query).collect();
         let in_bins = Programmed(FromVole::new(vole::Ideal));
         let ((others, ()), _) = run_pair(

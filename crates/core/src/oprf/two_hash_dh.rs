@@ -6,7 +6,7 @@
 //! F at as many inputs as it sends elements, and no more. Leakage: the number of inputs. Cost: per input of the
 //! receiver, 64 bytes and three scalar multiplications, two of them its own; per input of the sender, one.
 //!
-//! The functions of the RFC ([`blind`], [`blind_evaluate`], [`finalize`], [`evaluate`], [`Key::derive`]) process
+//! The functions of the RFC ([`blind`], [`blind_evaluate`], [`finalize`], [`evaluate`], [`OprfKey::derive`]) process
 //! batches under one key. [`TwoHashDh`] draws a fresh key, and its outputs are hashes of the RFC's outputs, in a
 //! domain of the session.
 
@@ -14,7 +14,9 @@ use super::{Input, Oprf, Output};
 use crate::channel::{Message, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::group::ristretto255::{Element, Scalar, Scalars, decode, encode, map, multiply, multiply_all};
+use crate::group::ristretto255::{
+    Element, Encoding, Scalar, Scalars, decode, encode, map, multiply, multiply_all,
+};
 use crate::hash::{Domain, SessionId};
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -39,33 +41,30 @@ const DERIVE_KEY_PAIR: &[u8] = b"DeriveKeyPairOPRFV1-\x00-ristretto255-SHA512";
 /// The block size of SHA-512.
 const BLOCK: usize = 128;
 
-/// An encoding of a group element.
-pub type Encoding = [u8; 32];
-
 /// An output of the RFC's function.
 pub type Hash = [u8; 64];
 
 /// A key of the function: skS. In base mode its public key is not used.
-pub struct Key(Scalar);
+pub struct OprfKey(Scalar);
 
-impl Key {
+impl OprfKey {
     /// Draws a fresh key.
-    pub fn random(rng: &mut Prng) -> Key {
-        Key(Scalar::random(rng))
+    pub fn random(rng: &mut Prng) -> OprfKey {
+        OprfKey(Scalar::random(rng))
     }
 
     /// The RFC's DeriveKeyPair: derives the key from a secret seed, for the purpose that `info` names.
     ///
     /// # Errors
     /// If `info` is longer than 65,535 bytes.
-    pub fn derive(seed: &[u8; 32], info: &[u8]) -> Result<Key> {
+    pub fn derive(seed: &[u8; 32], info: &[u8]) -> Result<OprfKey> {
         let length = length(info)?;
         for counter in 0..=u8::MAX {
             let uniform = expand(&[seed, &length, info, &[counter]], DERIVE_KEY_PAIR);
             let scalar = Scalar::reduced(&uniform);
             // The scalar is 0 with probability 2^-252.
             if !scalar.is_zero() {
-                return Ok(Key(scalar));
+                return Ok(OprfKey(scalar));
             }
         }
         Err(Error::Bug("no key can be derived from this seed".into()))
@@ -95,7 +94,7 @@ fn blind_with(inputs: &[impl AsRef<[u8]> + Sync], blinds: Scalars) -> Result<(Bl
 ///
 /// # Errors
 /// If an element is not canonically encoded, or is the identity.
-pub fn blind_evaluate(key: &Key, blinded: &[Encoding]) -> Result<Vec<Encoding>> {
+pub fn blind_evaluate(key: &OprfKey, blinded: &[Encoding]) -> Result<Vec<Encoding>> {
     let mut elements = received(blinded, "blinded")?;
     multiply_all(&mut elements, &key.0);
     Ok(encode(&elements).to_vec())
@@ -124,7 +123,7 @@ pub fn finalize(
 ///
 /// # Errors
 /// If an input is longer than 65,535 bytes.
-pub fn evaluate(key: &Key, inputs: &[impl AsRef<[u8]> + Sync]) -> Result<Zeroizing<Vec<Hash>>> {
+pub fn evaluate(key: &OprfKey, inputs: &[impl AsRef<[u8]> + Sync]) -> Result<Zeroizing<Vec<Hash>>> {
     let mut elements = hash_to_group(inputs);
     multiply_all(&mut elements, &key.0);
     hashes(inputs, &not_the_identity(encode(&elements))?)
@@ -240,7 +239,7 @@ impl Oprf for TwoHashDh {
 
     fn sender(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
         cx.ch.stage("evaluating", Unit::Items, 2 * n_y);
-        let key = Key::random(cx.rng);
+        let key = OprfKey::random(cx.rng);
         // 2. S answers k r_i H(y_i).
         for n in frames(n_y, FRAME) {
             let blinded = cx.ch.rx.recv(BLINDED, n)?;

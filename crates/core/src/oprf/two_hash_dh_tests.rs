@@ -16,7 +16,7 @@ fn hex<const N: usize>(hex: &str) -> [u8; N] {
 /// RFC 9497, A.1.1.
 #[test]
 fn the_vectors_of_the_rfc() {
-    let key = Key::derive(&[0xa3; 32], &hex::<8>("74657374206b6579")).unwrap();
+    let key = OprfKey::derive(&[0xa3; 32], &hex::<8>("74657374206b6579")).unwrap();
     let sk = hex("5ebcea5ee37023ccb9fc2d2019f9d7737be85591ae8652ffa9ef0f4d37063b0e");
     assert_eq!(*key.0.as_bytes(), sk);
     let blind = hex("64d37aed22a27f5191de1c1d69fadb899d8862b58eb4220029e036ec4c1f6706");
@@ -66,7 +66,7 @@ fn outputs_are_the_rfcs_hashed_for_the_session_and_keys_are_fresh() {
     let rng = || Prng::from_seed(&crate::testing::SEEDS[1]);
     let (key, next) = {
         let mut rng = rng();
-        (Key::random(&mut rng), Key::random(&mut rng))
+        (OprfKey::random(&mut rng), OprfKey::random(&mut rng))
     };
     let expected = |session: &SessionId, key| TwoHashDh::outputs(session, &evaluate(key, &inputs).unwrap());
     assert_eq!(*f_y, *expected(&SESSION, &key));
@@ -78,7 +78,7 @@ fn outputs_are_the_rfcs_hashed_for_the_session_and_keys_are_fresh() {
 #[test]
 fn equal_inputs_are_blinded_differently() {
     let rng = &mut Prng::from_seed(&[1; 32]);
-    let key = Key::random(rng);
+    let key = OprfKey::random(rng);
     let inputs = [[7u8; 32]; 2];
     let (blinds, blinded) = blind(&inputs, rng).unwrap();
     assert_ne!(blinded[0], blinded[1]);
@@ -185,7 +185,7 @@ fn what_cut_the_connection_is_what_is_reported() {
 #[test]
 fn inputs_of_any_length_up_to_65535_bytes() {
     let rng = &mut Prng::from_seed(&[1; 32]);
-    let key = Key::random(rng);
+    let key = OprfKey::random(rng);
     let inputs: Vec<Vec<u8>> = [0, 1, 127, 128, 129, 65_535].iter().map(|&n| vec![7; n]).collect();
     let (blinds, blinded) = blind(&inputs, rng).unwrap();
     let outputs = finalize(&inputs, &blinds, &blind_evaluate(&key, &blinded).unwrap()).unwrap();
@@ -193,13 +193,13 @@ fn inputs_of_any_length_up_to_65535_bytes() {
     let long = [vec![7u8; 65_536]];
     assert!(matches!(blind(&long, rng), Err(Error::Usage(_))));
     assert!(matches!(evaluate(&key, &long), Err(Error::Usage(_))));
-    assert!(matches!(Key::derive(&[1; 32], &long[0]), Err(Error::Usage(_))));
+    assert!(matches!(OprfKey::derive(&[1; 32], &long[0]), Err(Error::Usage(_))));
 }
 
 #[test]
 fn the_identity_of_our_own_is_an_error() {
     assert!(matches!(blind_with(&[b"a"], Scalars::from(Secrets::zeros(1))), Err(Error::Bug(_))));
-    assert!(matches!(evaluate(&Key(Scalar::reduced(&[0; 64])), &[b"a"]), Err(Error::Bug(_))));
+    assert!(matches!(evaluate(&OprfKey(Scalar::reduced(&[0; 64])), &[b"a"]), Err(Error::Bug(_))));
 }
 
 #[test]

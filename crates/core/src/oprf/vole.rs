@@ -33,17 +33,17 @@
 //! inputs and sends little makes the sender hold 100 MB for the VOLE of a part of 2^21 elements. In addition, the sender holds
 //! at most 2 bytes per byte of A + P received.
 
-use super::{Cost, Input, Oprf, Output};
+use super::{Input, Oprf, OprfCost, Output};
 use crate::channel::{HEADER, Message, Rx, Tx, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId};
-use crate::okvs::{self, Encoded, Rows, Seed, Value};
+use crate::okvs::{self, BandRows, Encoded, Seed, Value};
 use crate::ot::extension;
 use crate::params::ceil_log2;
 use crate::secret::{Secret, Secrets};
 use crate::vole::silent::Silent;
-use crate::vole::{Element, Half, Receiver, Scalar, Sender, Vole};
+use crate::vole::{Element, Half, Receiver, Sender, Vole, VoleScalar};
 use crate::work::Primitive::{BaseOt, StoreRow, StoreValue};
 use crate::work::{Step, Work};
 use rayon::prelude::*;
@@ -91,14 +91,14 @@ fn halved(exponent: u32, n_x: usize) -> bool {
 
 impl Rr22<Silent> {
     /// The cost for `n_y` inputs of the receiver and `n_x` of the sender: the VOLE, the seed and A + P.
-    pub fn cost(&self, exponent: u32, n_y: usize, n_x: usize) -> Cost {
+    pub fn cost(&self, exponent: u32, n_y: usize, n_x: usize) -> OprfCost {
         match halved(exponent, n_x) {
             true => self.cost_over::<Half>(n_y, n_x),
             false => self.cost_over::<Element>(n_y, n_x),
         }
     }
 
-    fn cost_over<S: Scalar>(&self, n_y: usize, n_x: usize) -> Cost {
+    fn cost_over<S: VoleScalar>(&self, n_y: usize, n_x: usize) -> OprfCost {
         let m = okvs::size(n_y);
         let parts = || frames(m, self.part);
         let (there, back) = self.vole.traffic::<S>(parts());
@@ -112,7 +112,7 @@ impl Rr22<Silent> {
         // K of all parts, twice while they are concatenated.
         let k = if m > self.part { 16 * m } else { 0 };
         let sender = (24 * n_x + k + vole_s).max(24 * n_x + 2 * k).max(16 * m + 40 * n_x).max(48 * n_x);
-        Cost {
+        OprfCost {
             // The base OTs and the store, the VOLE with A + P, and the values of both.
             steps: vec![
                 Step::of(base_ots + Work::of(StoreRow, n_y), base_ots),
@@ -184,7 +184,7 @@ impl<V: Vole> Oprf for Rr22<V> {
 }
 
 impl<V: Vole> Rr22<V> {
-    fn receive<S: Scalar>(&self, cx: &mut Context, inputs: &[Input]) -> Result<Secrets<Output>> {
+    fn receive<S: VoleScalar>(&self, cx: &mut Context, inputs: &[Input]) -> Result<Secrets<Output>> {
         // First, so that S can begin its part of the VOLE.
         let mut vole = self.vole.receiver(cx, PURPOSE)?;
         // 1. P. Where A's elements are shorter than P's, only the first bytes of P's count: the store is linear over GF(2).
@@ -207,7 +207,7 @@ impl<V: Vole> Rr22<V> {
         cx.threads.run(|| Ok(hashed(&cx.session, rows.decode_last(vector)?, inputs, |_, _| ())))
     }
 
-    fn send<S: Scalar>(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
+    fn send<S: VoleScalar>(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
         let m = okvs::size(n_y);
         let mut vole = self.vole.sender(cx, PURPOSE)?;
         let delta = Secret::new(*vole.delta());
@@ -222,7 +222,7 @@ impl<V: Vole> Rr22<V> {
             parts.push(b);
             // The rows of P, as soon as R no longer waits for us: it now computes its C.
             if let Some(seed) = seed {
-                rows = Some(cx.threads.run(|| Rows::new(&seed, inputs, m))?);
+                rows = Some(cx.threads.run(|| BandRows::new(&seed, inputs, m))?);
             }
         }
         drop(vole);
@@ -238,14 +238,14 @@ impl<V: Vole> Rr22<V> {
 }
 
 /// Sends a frame of A + P.
-fn send_scalars<S: Scalar>(tx: &mut Tx, scalars: &[S]) -> Result<()> {
+fn send_scalars<S: VoleScalar>(tx: &mut Tx, scalars: &[S]) -> Result<()> {
     let mut frame = Vec::with_capacity(S::SIZE * scalars.len());
     scalars.iter().for_each(|scalar| scalar.put(&mut frame));
     tx.send_bytes(A_P, &frame)
 }
 
 /// Receives a frame of A + P, of `n` elements.
-fn recv_scalars<S: Scalar>(rx: &mut Rx, n: usize) -> Result<Secrets<S>> {
+fn recv_scalars<S: VoleScalar>(rx: &mut Rx, n: usize) -> Result<Secrets<S>> {
     let frame = rx.recv_bytes(A_P, S::SIZE * n)?;
     let scalar = |bytes| S::get(bytes).map_err(|what| Error::Bug(what.into()));
     Ok(Secrets::from(frame.chunks_exact(S::SIZE).map(scalar).collect::<Result<Vec<S>>>()?))

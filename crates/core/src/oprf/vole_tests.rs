@@ -116,7 +116,7 @@ impl Sender for Counting {
         &[1; 16]
     }
 
-    fn next<S: Scalar>(&mut self, _: &mut Context, n: usize) -> Result<Secrets<Value>> {
+    fn next<S: VoleScalar>(&mut self, _: &mut Context, n: usize) -> Result<Secrets<Value>> {
         self.0.fetch_add(n, Ordering::Relaxed);
         Ok(Secrets::zeros(n))
     }
@@ -170,7 +170,7 @@ fn what_is_sent_is_masked_by_a() {
     for (seed, vector) in [&one, &other] {
         every_bit_is_random(vector, 64);
         let vector: Vec<Value> = vector.iter().map(widened).collect();
-        let values = Rows::new(seed, y, vector.len()).unwrap().decode(&vector).unwrap();
+        let values = BandRows::new(seed, y, vector.len()).unwrap().decode(&vector).unwrap();
         let targets: Vec<Value> = y.iter().map(|y| widened(&Half::first(&target(y)))).collect();
         assert!(values.iter().all(|value| *value != [0; 16] && !targets.contains(value)));
     }
@@ -235,7 +235,7 @@ fn outputs_and_messages_are_those_of_the_definition() {
 }
 
 /// `value` gives the element of the key-value store whose first bytes are a scalar.
-fn by_definition<S: Scalar + std::fmt::Debug + PartialEq>(
+fn by_definition<S: VoleScalar + std::fmt::Debug + PartialEq>(
     protocol: &(impl Oprf + Sync),
     value: impl Fn(&S) -> Value,
 ) {
@@ -259,8 +259,9 @@ fn by_definition<S: Scalar + std::fmt::Debug + PartialEq>(
     S::add_multiple(&delta, &a, &mut c);
     S::add_multiple(&delta, &a_p, &mut k);
     let h = Domain::new(&session, "RR22 OPRF value");
-    let decode =
-        |vector: &[Value], input: &Input| Rows::new(&seed, &[*input], m).unwrap().decode(vector).unwrap()[0];
+    let decode = |vector: &[Value], input: &Input| {
+        BandRows::new(&seed, &[*input], m).unwrap().decode(vector).unwrap()[0]
+    };
     for (y, f) in y.iter().zip(f_y.iter()) {
         assert_eq!(S::first(&decode(&p, y)), S::first(&target(y)));
         assert_eq!(*f, h.hash::<32>(&[&decode(&c, y), y]));

@@ -222,7 +222,7 @@ enum Runs {
     /// lists the bounds on all sets, in the order of the parties.
     Several {
         /// [`Protocol::cost_of_several`].
-        cost: fn(&Terms, &[usize]) -> Result<multiparty::Cost>,
+        cost: fn(&Terms, &[usize]) -> Result<multiparty::MultipartyCost>,
         /// Runs one party.
         run: RunOfSeveral,
     },
@@ -331,7 +331,7 @@ impl Protocol {
     ///
     /// # Errors
     /// [`Error::Usage`] for sets that are too large for the protocol.
-    pub fn cost_of_several(&self, terms: &Terms, bounds: &[usize]) -> Result<multiparty::Cost> {
+    pub fn cost_of_several(&self, terms: &Terms, bounds: &[usize]) -> Result<multiparty::MultipartyCost> {
         match self.runs {
             Runs::Several { cost, .. } => cost(terms, bounds),
             Runs::Two { .. } => Err(self.not_of(bounds.len())),
@@ -550,8 +550,8 @@ impl Protocol {
             return Err(Error::bug(format!(
                 "the {role} of {operation} by {self} pads with dummies of another kind: {}",
                 match kind {
-                    Dummies::Random => "random ones (Hashed::padded)",
-                    Dummies::Listed => "those of the public list (Hashed::padded_from_list)",
+                    Dummies::Random => "random ones (HashedSet::padded)",
+                    Dummies::Listed => "those of the public list (HashedSet::padded_from_list)",
                 }
             )));
         }
@@ -559,7 +559,7 @@ impl Protocol {
             true => Ok(()),
             false => Err(Error::bug(format!(
                 "the {role} of {operation} by {self} inserts {due} listed dummies for a peer's set of {} \
-                 (Hashed::insert_listed, Protocol::inserted), not {}",
+                 (HashedSet::insert_listed, Protocol::inserted), not {}",
                 peer.size,
                 set.inserted()
             ))),
@@ -585,7 +585,7 @@ fn over_oprf<'a>(
 }
 
 /// The cost of an intersection over an OPRF of this cost. The tags follow the OPRF, and the bits if both get the result.
-fn cost_over_oprf(deal: &Deal, (n_y, n_x): (usize, usize), oprf: crate::oprf::Cost) -> Result<Cost> {
+fn cost_over_oprf(deal: &Deal, (n_y, n_x): (usize, usize), oprf: crate::oprf::OprfCost) -> Result<Cost> {
     let coding = intersect::oprf::coding(&deal.terms, n_x, n_y)?;
     let tags = Step::both(Work::of(Primitive::Tag, n_x)).sends(0, tags_and_rows(deal, n_x, coding));
     let rounds = oprf.rounds + usize::from(n_x > 0) * (1 + usize::from(deal.terms.both));

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::hash::SessionId;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::{ItemSet, Items};
 use crate::membership::rpmt::{Binning, Comparison};
 use crate::operations::union::bins;
@@ -44,7 +44,7 @@ impl Case {
                 operation,
                 role,
                 group,
-                set: &Hashed::new(&sets[i]),
+                set: &HashedSet::new(&sets[i]),
                 values: if sends { &values } else { &[] },
                 payloads: if sends { &payloads } else { const { &Items::new() } },
                 terms,

@@ -88,7 +88,7 @@ fn sets_larger_than_a_protocol_takes_are_refused() {
                 }
             }
             let set: crate::item::ItemSet = (0..3).map(|i| i.to_string()).collect();
-            let set = &crate::hashed::Hashed::new(&set);
+            let set = &crate::hashed::HashedSet::new(&set);
             let payloads = const { &crate::item::Items::new() };
             let role = Role::Sender;
             let task = Task { operation, role, group, set, values: &[1; 3], payloads, terms, filter: None };

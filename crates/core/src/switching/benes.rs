@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::secret::Secrets;
 
 /// A permutation network, restricted to its first outputs.
-pub struct Network {
+pub struct BenesNetwork {
     levels: u32,
     outputs: usize,
     switches: Vec<Switch>,
@@ -31,16 +31,16 @@ pub(super) struct Switch {
     pub(super) pair: [u32; 2],
 }
 
-impl Network {
+impl BenesNetwork {
     /// Builds the network of 2^`levels` positions whose first `outputs` outputs are wanted.
     ///
     /// # Errors
     /// [`Error::Bug`] for fewer than one level, more than 24, or more outputs than positions.
-    pub fn new(levels: u32, outputs: usize) -> Result<Network> {
+    pub fn new(levels: u32, outputs: usize) -> Result<BenesNetwork> {
         if !(1..=24).contains(&levels) || outputs > 1 << levels {
             return Err(Error::bug(format!("a network of {levels} levels with {outputs} outputs")));
         }
-        let mut network = Network { levels, outputs, switches: Vec::new() };
+        let mut network = BenesNetwork { levels, outputs, switches: Vec::new() };
         network.switches = network.all().filter(|switch| network.is_wanted(switch)).collect();
         Ok(network)
     }
@@ -99,7 +99,7 @@ impl Network {
     /// The switches of the whole network.
     fn all(&self) -> impl Iterator<Item = Switch> + use<> {
         let (in_layer, layers, levels) = (self.in_layer(), self.layers(), self.levels);
-        let network = Network { levels, outputs: 0, switches: Vec::new() };
+        let network = BenesNetwork { levels, outputs: 0, switches: Vec::new() };
         (0..layers * in_layer).map(move |number| {
             let distance = network.distance(number / in_layer);
             let (network, at) = ((number % in_layer) >> distance, number % in_layer % (1 << distance));

@@ -24,7 +24,7 @@
 
 mod benes;
 
-pub use benes::Network;
+pub use benes::BenesNetwork;
 
 use crate::channel::{Channel, HEADER, Message, Unit, frames};
 use crate::error::{Error, Result};
@@ -39,7 +39,7 @@ const DIFFERENCES: Message<[u8]> =
     Message::new(0xe8, "masker->permuter  switching, m_1 + a_0 + b_1 of each switch");
 
 /// A value, of which only the first [`Switching::bytes`] bytes count.
-pub type Value = [u8; 16];
+pub type SwitchedValue = [u8; 16];
 
 /// Bytes held for an OT of the current frame: its bits of the columns, its row, two pads and two masks.
 const HELD_FOR_OT: usize = 96;
@@ -47,7 +47,7 @@ const HELD_FOR_OT: usize = 96;
 /// The public parameters: networks of one shape, and the length of values.
 pub struct Switching {
     /// The network of each block.
-    pub network: Network,
+    pub network: BenesNetwork,
     /// The number of blocks.
     pub blocks: usize,
     /// The length of a value in bytes, from 1 to 16.
@@ -78,7 +78,7 @@ impl Switching {
 
     /// Announces the stage, in which the permuter sends the corrections.
     fn begin(&self, ch: &Channel, corrections: usize) -> Result<()> {
-        if !(1..=size_of::<Value>()).contains(&self.bytes) {
+        if !(1..=size_of::<SwitchedValue>()).contains(&self.bytes) {
             return Err(Error::bug(format!("switching of values of {} bytes", self.bytes)));
         }
         ch.stage("switching", Unit::Bytes, corrections + self.bytes * self.switches());
@@ -90,7 +90,12 @@ impl Switching {
     ///
     /// # Errors
     /// The errors of the channel, and [`Error::Bug`] for a wrong number of inputs or length of values.
-    pub fn masker(&self, ch: &mut Channel, ot: &mut Sender, inputs: &[Value]) -> Result<Secrets<Value>> {
+    pub fn masker(
+        &self,
+        ch: &mut Channel,
+        ot: &mut Sender,
+        inputs: &[SwitchedValue],
+    ) -> Result<Secrets<SwitchedValue>> {
         if inputs.len() != self.blocks * self.network.size() {
             return Err(Error::bug(format!("{} inputs of {} blocks", inputs.len(), self.blocks)));
         }
@@ -120,11 +125,16 @@ impl Switching {
         Ok(walk.outputs)
     }
 
-    /// Runs the permuter, with the choices of all blocks ([`Network::route`]). Returns D of the outputs, block by block.
+    /// Runs the permuter, with the choices of all blocks ([`BenesNetwork::route`]). Returns D of the outputs, block by block.
     ///
     /// # Errors
     /// The errors of the channel, and [`Error::Bug`] for a wrong number of choices or length of values.
-    pub fn permuter(&self, ch: &mut Channel, ot: &mut Receiver, choices: &[bool]) -> Result<Secrets<Value>> {
+    pub fn permuter(
+        &self,
+        ch: &mut Channel,
+        ot: &mut Receiver,
+        choices: &[bool],
+    ) -> Result<Secrets<SwitchedValue>> {
         if choices.len() != self.switches() {
             return Err(Error::bug(format!("{} choices for {} switches", choices.len(), self.switches())));
         }
@@ -159,12 +169,12 @@ fn widened(first: &[u8]) -> u128 {
 
 /// The state of a party as it processes the switches of all blocks.
 struct Walk<'a> {
-    network: &'a Network,
+    network: &'a BenesNetwork,
     /// Its values at the positions of the block.
     block: Secrets<u128>,
     /// The number of switches of the block that are done.
     done: usize,
-    outputs: Secrets<Value>,
+    outputs: Secrets<SwitchedValue>,
 }
 
 impl<'a> Walk<'a> {

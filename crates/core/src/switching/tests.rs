@@ -10,7 +10,7 @@ use std::collections::HashSet;
 const PURPOSE: &str = "test of switching";
 
 fn shape(blocks: usize, levels: u32, outputs: usize, bytes: usize) -> Switching {
-    Switching { network: Network::new(levels, outputs).unwrap(), blocks, bytes }
+    Switching { network: BenesNetwork::new(levels, outputs).unwrap(), blocks, bytes }
 }
 
 /// A permutation of each block.
@@ -18,14 +18,18 @@ fn permutations(switching: &Switching, rng: &mut Prng) -> Vec<Secrets<u32>> {
     (0..switching.blocks).map(|_| rng.permutation(switching.network.size())).collect()
 }
 
-fn random(n: usize, rng: &mut Prng) -> Secrets<Value> {
-    let mut values = Secrets::<Value>::zeros(n);
+fn random(n: usize, rng: &mut Prng) -> Secrets<SwitchedValue> {
+    let mut values = Secrets::<SwitchedValue>::zeros(n);
     rng.fill(values.as_flattened_mut());
     values
 }
 
 /// The outputs B and D, and the views.
-fn run(switching: &Switching, inputs: &[Value], choices: &[bool]) -> ([Secrets<Value>; 2], Views) {
+fn run(
+    switching: &Switching,
+    inputs: &[SwitchedValue],
+    choices: &[bool],
+) -> ([Secrets<SwitchedValue>; 2], Views) {
     let ((b, d), views) = run_pair(
         &SessionId::of([3; 32]),
         |cx: &mut Context| {
@@ -105,7 +109,7 @@ fn the_values_of_a_whole_block_add_up_to_zero() {
     let ([_, d], _) = run(&switching, &inputs, &choices_for(&switching, &all));
     for block in d.chunks(32) {
         assert_eq!(block.iter().fold(0, |sum, d| sum ^ u128::from_le_bytes(*d)), 0);
-        let distinct: HashSet<&Value> = block.iter().collect();
+        let distinct: HashSet<&SwitchedValue> = block.iter().collect();
         assert_eq!(distinct.len(), 32);
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::rng::Prng;
-use crate::vole::{Element, Half, Scalar};
+use crate::vole::{Element, Half, VoleScalar};
 use std::collections::HashSet;
 use veilset_kernels::{gf64, gf128};
 
@@ -99,7 +99,7 @@ fn outputs_are_those_of_the_definition() {
         let code = Code::new(n, &[n as u8; 32]);
         let e: Vec<u128> = (0..n + parity(n)).map(|_| WHOLE.random(&mut rng)).collect();
         let elements: Vec<Element> = e.iter().map(|e| e.to_le_bytes()).collect();
-        let whole = fast(&code, n, &elements, <Element as Scalar>::times_x);
+        let whole = fast(&code, n, &elements, <Element as VoleScalar>::times_x);
         let expected = slow(WHOLE, &code, n, &e, 2);
         assert!((0..n).all(|i| u128::from_le_bytes(whole[i]) == expected[i]), "{n}");
         let lanes = [0, 64].map(|shift| {

@@ -8,14 +8,14 @@
 //! Security and leakage: as in the OTs. Cost: 128 correlated OTs per element, or 64; 390 or 195 bytes from receiver to
 //! sender at k = 6.
 
-use super::{Element, Scalar};
+use super::{Element, VoleScalar};
 use crate::channel::{Rx, Tx, frames};
 use crate::error::Result;
 use crate::ot::extension::{FRAME, Receiver, Sender};
 use crate::secret::Secrets;
 
 /// Runs the receiver, which obtains c for its scalars `a`.
-pub(super) fn receiver<S: Scalar>(tx: &mut Tx, ot: &mut Receiver, a: &[S]) -> Result<Secrets<Element>> {
+pub(super) fn receiver<S: VoleScalar>(tx: &mut Tx, ot: &mut Receiver, a: &[S]) -> Result<Secrets<Element>> {
     let mut c = Secrets::zeros(0);
     for a in a.chunks(FRAME / S::BITS) {
         let bits = a.iter().flat_map(|a| (0..S::BITS).map(|i| a.bit(i)));
@@ -26,7 +26,7 @@ pub(super) fn receiver<S: Scalar>(tx: &mut Tx, ot: &mut Receiver, a: &[S]) -> Re
 }
 
 /// Runs the sender, which obtains b for `n` scalars of the receiver.
-pub(super) fn sender<S: Scalar>(rx: &mut Rx, ot: &mut Sender, n: usize) -> Result<Secrets<Element>> {
+pub(super) fn sender<S: VoleScalar>(rx: &mut Rx, ot: &mut Sender, n: usize) -> Result<Secrets<Element>> {
     let mut b = Secrets::zeros(0);
     for n in frames(n, FRAME / S::BITS) {
         b.extend(&combined::<S>(&ot.correlated(rx, n * S::BITS)?));
@@ -35,6 +35,6 @@ pub(super) fn sender<S: Scalar>(rx: &mut Rx, ot: &mut Sender, n: usize) -> Resul
 }
 
 /// The sum of x^b times row b, for each group of rows with one row per bit of a scalar.
-fn combined<S: Scalar>(rows: &[Element]) -> Secrets<Element> {
+fn combined<S: VoleScalar>(rows: &[Element]) -> Secrets<Element> {
     Secrets::from(rows.chunks_exact(S::BITS).map(S::combined).collect::<Vec<_>>())
 }

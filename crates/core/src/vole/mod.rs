@@ -1,7 +1,7 @@
 //! Vector oblivious linear evaluation (VOLE): this file defines the interface, the others implement it.
 //!
 //! The receiver gets vectors A and C, the sender Delta and a vector B. A and Delta are uniform. The sender learns
-//! nothing about A, the receiver nothing about Delta. An element of A is a [`Scalar`], in one of two fields:
+//! nothing about A, the receiver nothing about Delta. An element of A is a [`VoleScalar`], in one of two fields:
 //!
 //! - [`Element`]: GF(2^128) ([`veilset_kernels::gf128`]), and C_i = Delta A_i + B_i;
 //! - [`Half`]: GF(2^64) ([`veilset_kernels::gf64`]). Delta, B and C then have two lanes in this field, and C_i = Delta
@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::secret::Secret;
 use crate::secret::Secrets;
 
-pub use scalar::{Half, Scalar};
+pub use scalar::{Half, VoleScalar};
 
 /// An element of GF(2^128), or of GF(2^64) in each of two lanes.
 pub type Element = [u8; 16];
@@ -52,7 +52,7 @@ pub trait Receiver {
     /// Generates the next `n` elements, while the sender runs [`Sender::next`] with the same `n` and field. Passes A to
     /// `take`, then returns C, so A need not be held while C is computed. `take` may send to the sender, but not
     /// receive from it: messages of the VOLE may still arrive.
-    fn next<S: Scalar>(
+    fn next<S: VoleScalar>(
         &mut self,
         cx: &mut Context,
         n: usize,
@@ -66,7 +66,7 @@ pub trait Sender {
     fn delta(&self) -> &Element;
 
     /// Generates the next `n` elements of B, while the receiver runs [`Receiver::next`] with the same `n` and field.
-    fn next<S: Scalar>(&mut self, cx: &mut Context, n: usize) -> Result<Secrets<Element>>;
+    fn next<S: VoleScalar>(&mut self, cx: &mut Context, n: usize) -> Result<Secrets<Element>>;
 }
 
 /// The ideal functionality, for tests of its users: the sender sends the receiver its output.
@@ -95,7 +95,7 @@ impl Vole for Ideal {
 #[cfg(any(test, feature = "test-util"))]
 #[allow(clippy::unwrap_used)]
 impl Receiver for Ideal {
-    fn next<S: Scalar>(
+    fn next<S: VoleScalar>(
         &mut self,
         cx: &mut Context,
         n: usize,
@@ -114,7 +114,7 @@ impl Sender for Secret<Element> {
         self
     }
 
-    fn next<S: Scalar>(&mut self, cx: &mut Context, n: usize) -> Result<Secrets<Element>> {
+    fn next<S: VoleScalar>(&mut self, cx: &mut Context, n: usize) -> Result<Secrets<Element>> {
         let a = S::random(n, cx.rng);
         let mut b = Secrets::<Element>::zeros(n);
         cx.rng.fill(b.as_flattened_mut());

@@ -6,7 +6,7 @@ use crate::testing::{Views, every_bit_is_random, run_pair};
 use std::collections::HashSet;
 
 /// The receiver's output.
-pub(crate) struct Received<S: Scalar> {
+pub(crate) struct Received<S: VoleScalar> {
     pub(crate) a: Secrets<S>,
     pub(crate) c: Secrets<Element>,
 }
@@ -18,7 +18,7 @@ pub(crate) struct SenderOutput {
 }
 
 /// Generates the next elements, and keeps A.
-pub(crate) fn received<S: Scalar>(
+pub(crate) fn received<S: VoleScalar>(
     receiver: &mut impl Receiver,
     cx: &mut Context,
     n: usize,
@@ -32,7 +32,7 @@ pub(crate) fn received<S: Scalar>(
 }
 
 /// Generates vectors of these lengths in sequence, with parties seeded as in [`run_pair`].
-pub(crate) fn run_vole<S: Scalar>(
+pub(crate) fn run_vole<S: VoleScalar>(
     protocol: &(impl Vole + Sync),
     session: &SessionId,
     purpose: &'static str,
@@ -54,7 +54,7 @@ pub(crate) fn run_vole<S: Scalar>(
 }
 
 /// Asserts that the parties' vectors satisfy the definition of a VOLE, with random elements and a single Delta.
-pub(crate) fn is_a_vole<S: Scalar>(protocol: &(impl Vole + Sync), lengths: &[usize]) -> Views {
+pub(crate) fn is_a_vole<S: VoleScalar>(protocol: &(impl Vole + Sync), lengths: &[usize]) -> Views {
     let (vectors, views) = run_vole::<S>(protocol, &SessionId::of([6; 32]), "a", lengths);
     let (mut all, mut scalars) = (HashSet::new(), HashSet::new());
     for ((received, sent), &n) in vectors.iter().zip(lengths) {
@@ -81,7 +81,7 @@ pub(crate) fn is_a_vole<S: Scalar>(protocol: &(impl Vole + Sync), lengths: &[usi
 }
 
 /// The bytes of a scalar.
-pub(crate) fn bytes<S: Scalar>(a: &S) -> Vec<u8> {
+pub(crate) fn bytes<S: VoleScalar>(a: &S) -> Vec<u8> {
     let mut bytes = Vec::new();
     a.put(&mut bytes);
     bytes

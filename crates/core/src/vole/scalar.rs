@@ -11,7 +11,7 @@ use veilset_kernels::{gf64, gf128};
 pub type Half = [u8; 8];
 
 /// An element of A, with its operations on elements of B and C.
-pub trait Scalar: Symbol + Wire + 'static {
+pub trait VoleScalar: Symbol + Wire + 'static {
     /// Length of a scalar in bits.
     const BITS: usize;
 
@@ -37,7 +37,7 @@ pub trait Scalar: Symbol + Wire + 'static {
     fn element_times_x(element: Element) -> Element;
 }
 
-impl Scalar for Element {
+impl VoleScalar for Element {
     const BITS: usize = 128;
 
     fn first(bytes: &[u8; 16]) -> Element {
@@ -75,7 +75,7 @@ impl Scalar for Element {
     }
 }
 
-impl Scalar for Half {
+impl VoleScalar for Half {
     const BITS: usize = 64;
 
     fn first(bytes: &[u8; 16]) -> Half {

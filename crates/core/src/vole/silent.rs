@@ -37,7 +37,7 @@
 
 use super::code::{Code, Symbol, noise, parity};
 use super::tree::{Tree, depth, sides};
-use super::{Element, Scalar, Vole, add, gilboa};
+use super::{Element, Vole, VoleScalar, add, gilboa};
 use crate::channel::{HEADER, Message, frames};
 use crate::context::Context;
 use crate::error::Result;
@@ -136,7 +136,7 @@ impl Shape {
     }
 
     /// The receiver's noise: a place in each block, and its value, which may be 0.
-    fn noise<S: Scalar>(&self, rng: &mut Prng) -> (Secrets<u32>, Secrets<S>) {
+    fn noise<S: VoleScalar>(&self, rng: &mut Prng) -> (Secrets<u32>, Secrets<S>) {
         let place = |tree| rng.below(self.block(tree).len() as u64) as u32;
         let places = (0..self.trees).map(place).collect::<Vec<_>>();
         (Secrets::from(places), S::random(self.trees, rng))
@@ -176,7 +176,7 @@ impl Shape {
     }
 
     /// A: the noise, mapped by the code.
-    fn scalars<S: Scalar>(&self, places: &[u32], values: &[S]) -> Secrets<S> {
+    fn scalars<S: VoleScalar>(&self, places: &[u32], values: &[S]) -> Secrets<S> {
         let mut all = Secrets::<S>::zeros(self.places);
         for (tree, (&place, value)) in places.iter().zip(values).enumerate() {
             all[self.block(tree).start + place as usize] = *value;
@@ -188,7 +188,7 @@ impl Shape {
     }
 
     /// B or C: the leaves, mapped by the code.
-    fn elements<S: Scalar>(&self, [mut outputs, mut parity]: [Secrets<Element>; 2]) -> Secrets<Element> {
+    fn elements<S: VoleScalar>(&self, [mut outputs, mut parity]: [Secrets<Element>; 2]) -> Secrets<Element> {
         self.compress(&mut outputs, &mut parity, S::element_times_x);
         outputs
     }
@@ -210,7 +210,7 @@ impl Vole for Silent {
 }
 
 impl super::Receiver for Receiver {
-    fn next<S: Scalar>(
+    fn next<S: VoleScalar>(
         &mut self,
         cx: &mut Context,
         n: usize,
@@ -265,7 +265,7 @@ impl super::Sender for Sender {
         self.0.ot.delta()
     }
 
-    fn next<S: Scalar>(&mut self, cx: &mut Context, n: usize) -> Result<Secrets<Element>> {
+    fn next<S: VoleScalar>(&mut self, cx: &mut Context, n: usize) -> Result<Secrets<Element>> {
         if n <= DIRECT {
             return gilboa::sender::<S>(&mut cx.ch.rx, &mut self.0.ot, n);
         }
@@ -307,7 +307,7 @@ impl super::Sender for Sender {
 impl Silent {
     /// Returns the bytes for vectors of these lengths, including setup and frame headers: from receiver to sender, and
     /// back.
-    pub(crate) fn traffic<S: Scalar>(&self, lengths: impl Iterator<Item = usize>) -> (usize, usize) {
+    pub(crate) fn traffic<S: VoleScalar>(&self, lengths: impl Iterator<Item = usize>) -> (usize, usize) {
         let ots = |n: usize| -> usize {
             frames(n, FRAME).map(|n| correction_bytes(n, self.k, Security::Malicious) + 2 * HEADER).sum()
         };
@@ -322,7 +322,7 @@ impl Silent {
     }
 
     /// Returns the work of each party for vectors of these lengths, after setup.
-    pub fn work<S: Scalar>(&self, lengths: impl Iterator<Item = usize>) -> Work {
+    pub fn work<S: VoleScalar>(&self, lengths: impl Iterator<Item = usize>) -> Work {
         lengths.fold(Work::default(), |work, n| {
             if n <= DIRECT {
                 return work + Work::of(CorrelatedOt, n * S::BITS);
@@ -347,7 +347,7 @@ impl Silent {
     /// Returns the maximum number of bytes that the receiver and the sender hold for a vector of one of these lengths.
     /// If the code makes it, they hold an element of 16 bytes per place and a frame of OTs. Otherwise they hold the
     /// vectors, a byte per OT for the receiver's bit, and a frame of OTs.
-    pub(crate) fn held<S: Scalar>(&self, lengths: impl Iterator<Item = usize>) -> [usize; 2] {
+    pub(crate) fn held<S: VoleScalar>(&self, lengths: impl Iterator<Item = usize>) -> [usize; 2] {
         let frame = OT * FRAME;
         let of = |n: usize| match n <= DIRECT {
             true => [n * (S::BITS + 16 + S::SIZE) + frame, 32 * n + frame],

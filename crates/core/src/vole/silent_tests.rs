@@ -86,7 +86,7 @@ fn traffic_is_as_measured() {
 /// makes.
 #[test]
 fn work_is_that_of_all_ots_and_of_elements_by_the_code() {
-    fn agrees<S: Scalar>(lengths: &[usize]) {
+    fn agrees<S: VoleScalar>(lengths: &[usize]) {
         let frames = is_a_vole::<S>(&SILENT, lengths).frames(1);
         // One column per tree of two bits, with the extra OTs of the check.
         let made = frames.iter().filter(|(tag, _)| *tag == 0x34).map(|(_, bytes)| (bytes / 64 - 16) * 8);

@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 use crate::group::raised::{Offline, unlucky};
 use crate::group::{self, Group, InGroup, Key};
 use crate::hash::{Domain, ItemHash};
-use crate::hashed::{Dummies, Hashed};
+use crate::hashed::{Dummies, HashedSet};
 use crate::item::ItemSet;
 use crate::net::Identity;
 use crate::params::MAX_SET;
@@ -115,11 +115,11 @@ impl<'a> Basis<'a> {
     }
 
     /// The set, hashed and padded.
-    pub(crate) fn hashed(&self, rng: &mut Prng) -> Hashed<'a> {
+    pub(crate) fn hashed(&self, rng: &mut Prng) -> HashedSet<'a> {
         self.threads.run(|| match (self.pad_to, self.dummies) {
-            (None, _) => Hashed::new(self.set),
-            (Some(to), Dummies::Listed) => Hashed::padded_from_list(self.set, to),
-            (Some(to), Dummies::Random) => Hashed::padded(self.set, to, rng),
+            (None, _) => HashedSet::new(self.set),
+            (Some(to), Dummies::Listed) => HashedSet::padded_from_list(self.set, to),
+            (Some(to), Dummies::Random) => HashedSet::padded(self.set, to, rng),
         })
     }
 
@@ -257,7 +257,7 @@ struct Made<'m> {
     basis: &'m Basis<'m>,
     ledger: Id,
     seed: &'m [u8; 32],
-    set: &'m Hashed<'m>,
+    set: &'m HashedSet<'m>,
     step: &'m dyn Fn(usize) -> Result<()>,
 }
 
@@ -301,7 +301,7 @@ pub fn open<'a>(
     ledger: &Ledger,
     identity: &Identity,
     basis: &Basis<'a>,
-) -> Result<(Hashed<'a>, Half)> {
+) -> Result<(HashedSet<'a>, Half)> {
     basis.check()?;
     let mut file = Reader::open(path, &HALF, identity)?;
     let ticket = Ticket { kind: &HALF, file: file.id(), ledger: file.array()? };

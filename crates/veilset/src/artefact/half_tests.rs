@@ -42,7 +42,7 @@ impl Place {
         path
     }
 
-    fn open<'a>(&self, path: &Path, basis: &Basis<'a>) -> Result<(Hashed<'a>, Half)> {
+    fn open<'a>(&self, path: &Path, basis: &Basis<'a>) -> Result<(HashedSet<'a>, Half)> {
         open(path, &self.ledger(), &IDENTITY, basis)
     }
 
@@ -77,10 +77,10 @@ fn items(from: usize, n: usize) -> ItemSet {
 }
 
 /// A group's name, and a check of the points that a half provides for a set.
-type InGroup = (&'static str, fn(&Hashed, &[u8]) -> bool);
+type InGroup = (&'static str, fn(&HashedSet, &[u8]) -> bool);
 
 /// Whether these are points of the group `G`, and equal to the points that a run computes under the same key.
-fn of_group<G: Group>(hashed: &Hashed, key: &[u8]) -> bool {
+fn of_group<G: Group>(hashed: &HashedSet, key: &[u8]) -> bool {
     let Ok(raised) = Raised::<G>::new(hashed, &mut Prng::from_seed(&[1; 32])) else { return false };
     let computed = G::map_and_raise(&hashed.hashes(&[3, 0]), &G::Key::of_ours(key).unwrap());
     assert!(raised.points(&[3, 0]).unwrap() == computed.unwrap());
@@ -163,7 +163,7 @@ fn what_was_prepared_is_what_comes_back() {
         assert_eq!(off, map_and_raise(hashed.own(), &other).unwrap());
         assert_eq!(hashed.dummies(), pad_to.map(|_| dummies));
         if dummies == listed {
-            assert_eq!(hashed.own(), Hashed::padded_from_list(&set, hashed.len()).own());
+            assert_eq!(hashed.own(), HashedSet::padded_from_list(&set, hashed.len()).own());
         }
     }
     let set = items(0, 3);

@@ -154,7 +154,7 @@ fn under_the_same_key_all_bytes_are_the_same() {
     };
     let bytes = |n_y: usize, n_x: usize, inserted, prepared: bool| {
         let (y, x) = (items(0, n_y), items(n_y / 2, n_x));
-        let (mut y, mut x) = (Hashed::new(&y), Hashed::padded_from_list(&x, n_x + 2));
+        let (mut y, mut x) = (HashedSet::new(&y), HashedSet::padded_from_list(&x, n_x + 2));
         y.insert_listed(inserted);
         let (protocol, n_y, n_x) = (CwPrf(Curve25519, GolombTags), y.len(), x.len());
         run_pair(
@@ -175,7 +175,7 @@ fn under_the_same_key_all_bytes_are_the_same() {
     };
     let classic = |n_y, n_x, prepared: bool| {
         let (y, x) = (items(0, n_y), items(n_y / 2, n_x));
-        let (mut y, mut x) = (Hashed::new(&y), Hashed::new(&x));
+        let (mut y, mut x) = (HashedSet::new(&y), HashedSet::new(&x));
         let payloads: Items = (0..n_x).map(|_| "payload").collect();
         let terms = Terms { payload: true, max_row: 9, ..Terms::default() };
         run_pair(

@@ -1,7 +1,7 @@
 use super::*;
 use crate::channel::{Channel, Recording, WireCount};
 use crate::error::{Fault, Seat};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::{ItemSet, Items, encode_key};
 use crate::operations::{COUNT, INTERSECT, Operation, SUM, UNION};
 use crate::protocols::{self, CM20, CWPRF, DH_PSI, SIGMA_AHE, SIGMA_DH, VOLE};
@@ -68,7 +68,7 @@ fn a_group_that_the_protocol_does_not_work_in_is_refused() {
             let works = protocol.groups.contains(&group);
             assert_eq!(request.check().is_ok(), works, "{protocol} {group}");
             assert_eq!(request.hello(false).candidates, [Choice { protocol, group }]);
-            let set = Hashed::new(&set);
+            let set = HashedSet::new(&set);
             let task = Task {
                 operation,
                 role: Role::Receiver,

@@ -34,7 +34,7 @@ use crate::channel::{Channel, Message};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash, SessionId};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::Items;
 use crate::net::{Connection, Fingerprint};
 use crate::operations::intersect::Matching;
@@ -420,7 +420,7 @@ struct Part {
     number: u32,
     /// What results call its items, ascending.
     positions: Vec<u32>,
-    set: Hashed<'static>,
+    set: HashedSet<'static>,
     payloads: Items,
     /// What the peer's shard looks like from here.
     theirs: Announced,
@@ -440,7 +440,7 @@ impl Part {
         let rng = &mut dummies.fork(u64::from(shard));
         let crate::sharded::disk::Part { positions, hashes, items, payloads } = source.part(shard)?;
         let kind = operation.dummies(role);
-        let mut set = threads.run(|| Hashed::part(items, &hashes, kind, size, rng));
+        let mut set = threads.run(|| HashedSet::part(items, &hashes, kind, size, rng));
         if role == Role::Receiver {
             set.insert_listed(job.proposal.choice.protocol.inserted(operation, theirs));
         }

@@ -12,7 +12,7 @@ use crate::equality::nibbles::Nibbles;
 use crate::error::{Error, Result};
 use crate::group::{self, Group, InGroup, Key};
 use crate::hash::{ItemHash, SessionId};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::{ItemSet, Items, hashes_of};
 use crate::net::{Endpoint, Identity, Listener, Protection, establish};
 use crate::operations::cost::Deal;
@@ -250,7 +250,7 @@ impl Bench<'_> {
         let n = items.min((items / LESS).max(1 << 10));
         self.begin(primitive);
         let [y, x] = [0..n, n / 2..n / 2 + n].map(|range| self.one.run(|| random_items(&self.rng, range)));
-        let [y, x] = [&y, &x].map(|set| self.one.run(|| Hashed::new(set)));
+        let [y, x] = [&y, &x].map(|set| self.one.run(|| HashedSet::new(set)));
         let terms = Terms { max_row: ROW, ..Terms::default() };
         let all = Announced { size: n, padded: false };
         let cost = protocol.cost(&Deal { operation, terms, group, receiver: all, sender: all })?;

@@ -6,7 +6,7 @@ use crate::channel::Message;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId};
-use crate::hashing::Table;
+use crate::hashing::SimpleTable;
 use crate::oprf::Input;
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -27,10 +27,10 @@ pub(super) fn hash_into_bins(
     plan: &Binning,
     is_receiver: bool,
     items: &[Input],
-) -> Result<Table> {
+) -> Result<SimpleTable> {
     let threads = cx.threads;
     agree(cx, is_receiver, |function| {
-        let table = threads.run(|| Table::new(function, items, plan.bins.number));
+        let table = threads.run(|| SimpleTable::new(function, items, plan.bins.number));
         let fits = match is_receiver {
             true => table.fullest(1) <= plan.bins.receiver && table.fullest(plan.per_frame) <= plan.in_frame,
             false => table.fullest(1) <= plan.bins.sender,
@@ -109,7 +109,7 @@ fn tossed(session: &SessionId, attempt: usize, first: &[u8; 32], second: &[u8; 3
 
 /// The contents of the slots of all bins. Each bin of S is padded with the bottom item and permuted, so that the
 /// positions of the bits reveal nothing.
-pub(super) fn fill_and_permute(plan: &Binning, table: &Table, rng: &mut Prng) -> Secrets<u32> {
+pub(super) fn fill_and_permute(plan: &Binning, table: &SimpleTable, rng: &mut Prng) -> Secrets<u32> {
     let mut order = Secrets::from(vec![BOTTOM; plan.slots()]);
     let rng = rng.split();
     order.par_chunks_mut(plan.slots_of_bin()).enumerate().for_each(|(bin, slots)| {

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 fn items_are_at_random_places_of_their_bins() {
     let bins = Bins { number: 400, receiver: 15, sender: 15 };
     let plan = Binning::of(Comparison::Plain, (1, 1600), bins).unwrap();
-    let table = Table::new(&Domain::new(&SESSION, "bins"), &items(0, 1600), 400);
+    let table = SimpleTable::new(&Domain::new(&SESSION, "bins"), &items(0, 1600), 400);
     let mut rng = Prng::from_seed(&[6; 32]);
     let [order, other] = [(); 2].map(|()| fill_and_permute(&plan, &table, &mut rng));
     let mut counts = [0f64; 16];

@@ -23,7 +23,7 @@
 //! items. A test breaks both variants (docs/corrections.md).
 
 use super::{BATCH, Binning};
-use crate::hashing::Table;
+use crate::hashing::SimpleTable;
 use crate::oprf::Output;
 use crate::oprf::kkrt::{Code, Keys};
 use crate::rng::Prng;
@@ -35,7 +35,7 @@ use veilset_kernels::polynomial::{self, Field, Shape};
 /// R's items in bins, with the data needed to compute their polynomials.
 pub(super) struct Programmer<'a> {
     pub(super) plan: &'a Binning,
-    pub(super) table: Table,
+    pub(super) table: SimpleTable,
     pub(super) codes: Secrets<Code>,
     pub(super) bottom: Secrets<Code>,
     pub(super) rng: Prng,

@@ -219,7 +219,7 @@ fn frames_of_all_sets_have_the_same_number_of_points() {
     let plan =
         Binning { per_frame: 3, in_frame: 20, ..Binning::of(Comparison::Plain, (30, 40), bins).unwrap() };
     let of_set = |from: usize| {
-        let table = Table::new(&Domain::new(&SESSION, "bins"), &items(from, 30), 20);
+        let table = SimpleTable::new(&Domain::new(&SESSION, "bins"), &items(from, 30), 20);
         let loads: Vec<usize> =
             plan.frames().map(|(first, n)| (first..first + n).map(|b| table.bin(b).len()).sum()).collect();
         let none = || Secrets::zeros(0);

@@ -2,7 +2,7 @@
 
 use super::observed_tests::{Clear, Kept, Parts, Run, functions_of, in_blocks, real, sets};
 use super::*;
-use crate::okvs::Rows;
+use crate::okvs::BandRows;
 use crate::oprf::bins;
 use crate::testing::parts;
 use std::collections::HashSet;
@@ -16,7 +16,7 @@ fn plan() -> Plan {
 
 /// R's attack on the bins of new rows, given the values that S compared: for each new item, returns its bins whose programmed
 /// value is its slot's.
-fn found(run: &Run, keys: &impl Keys, x: &[Input], compared: &[Vec<u8>]) -> Vec<Vec<u32>> {
+fn found(run: &Run, keys: &impl BinKeys, x: &[Input], compared: &[Vec<u8>]) -> Vec<Vec<u32>> {
     let functions = functions_of(run);
     let (plan, s) = (&run.plan, run.s());
     let seed = parts(&run.views.0[1], 0xc1, 16)[0][..].try_into().unwrap();
@@ -30,10 +30,10 @@ fn found(run: &Run, keys: &impl Keys, x: &[Input], compared: &[Vec<u8>]) -> Vec<
         let own = functions.bins_of(&[*item])[0];
         own.into_iter()
             .filter(|&bin| {
-                let point = Point { bin, query: query(item) };
+                let point = BinPoint { bin, query: query(item) };
                 let f = keys.evaluate(1, |_| point).unwrap()[0];
                 let key = crate::oprf::programmable::key(&point);
-                let decoded = Rows::new(&seed, &[key], hint.len()).unwrap().decode(&hint).unwrap()[0];
+                let decoded = BandRows::new(&seed, &[key], hint.len()).unwrap().decode(&hint).unwrap()[0];
                 // w + s + B of this bin and slot, where S has w + D, and D + B is s of the bin it came from.
                 let value: Value =
                     std::array::from_fn(|at| f[at] ^ decoded[at] ^ s[bin as usize][at] ^ run.seen.b[i][at]);
@@ -58,7 +58,7 @@ fn values_in_the_clear_show_the_bins_of_new_rows() {
         };
         let compared = parts(&run.views.0[0], 0xad, run.plan.bytes);
         let keys = keys.lock().unwrap().clone().unwrap();
-        let table = Table::new(&functions_of(&run), &x).unwrap();
+        let table = CuckooTable::new(&functions_of(&run), &x).unwrap();
         let found = found(&run, &keys, &x, &compared);
         assert_eq!(found.len(), N / 2);
         let new = (0..run.plan.slots()).filter(|&i| !run.bits[i]).map(|i| run.order[i] as usize);
@@ -113,7 +113,7 @@ fn full_bins_exclude_items_where_their_order_shows() {
     let (n_y, n_x, common) = (60_000, N, N / 10);
     let (y, x) = sets(n_y, n_x, common);
     let functions = plan().functions(Domain::without_session("keyed by S")).unwrap();
-    let table = Table::new(&functions, &x).unwrap();
+    let table = CuckooTable::new(&functions, &x).unwrap();
     let is_new = |bin: usize| table.item(bin).is_some_and(|item| item >= common);
     let matching = n_y - common..n_y;
     let taken: HashSet<u32> = (0..table.bins()).filter(|&bin| is_new(bin)).map(|bin| bin as u32).collect();

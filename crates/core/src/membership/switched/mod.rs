@@ -56,15 +56,15 @@ use crate::channel::{Message, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::Domain;
-use crate::hashing::cuckoo::{Functions, Table};
+use crate::hashing::cuckoo::{CuckooTable, Functions};
 use crate::okvs::Value;
 use crate::oprf::Input;
-use crate::oprf::bins::{BinOprf, FromVole, Keys, Point, Query, query};
+use crate::oprf::bins::{BinKeys, BinOprf, BinPoint, FromVole, Query, query};
 use crate::oprf::programmable::{BinOpprf, Points, Programmed, Threefold};
 use crate::ot::{Security, extension};
 use crate::rng::Prng;
 use crate::secret::Secrets;
-use crate::switching::Network;
+use crate::switching::BenesNetwork;
 use crate::vole::silent::Silent;
 use rayon::prelude::*;
 use std::sync::LazyLock;
@@ -148,7 +148,7 @@ impl<P: BinOpprf, F: BinOprf> InBins for Switched<P, F> {
         let threads = cx.threads;
         let table = agree(cx, false, |function| {
             let functions = plan.functions(function.clone()).ok()?;
-            threads.run(|| Table::new(&functions, x)).filter(|table| plan.fits(table))
+            threads.run(|| CuckooTable::new(&functions, x)).filter(|table| plan.fits(table))
         })?;
         // 2. Bins in a secret order, and the choices of the switches that move their contents there.
         let network = plan.network()?;
@@ -171,7 +171,7 @@ impl<P: BinOpprf, F: BinOprf> InBins for Switched<P, F> {
         let mut first = 0;
         for n in frames(z.len(), FRAME) {
             let z = &z[first..first + n];
-            let point = |i: usize| Point { bin: (first + i) as u32, query: z[i] };
+            let point = |i: usize| BinPoint { bin: (first + i) as u32, query: z[i] };
             let values = threads.run(|| keys.evaluate(n, point))?;
             let mut tags = Secrets::zeros(plan.bytes * n);
             let both = tags.chunks_exact_mut(plan.bytes).zip(values.iter());
@@ -212,7 +212,7 @@ impl Plan {
     }
 
     /// Whether no block has more items than its bound.
-    fn fits(&self, table: &Table) -> bool {
+    fn fits(&self, table: &CuckooTable) -> bool {
         (0..self.blocks.number).all(|block| {
             let bins = block * self.blocks.bins()..(block + 1) * self.blocks.bins();
             bins.filter(|&bin| table.item(bin).is_some()).count() <= self.blocks.items
@@ -223,7 +223,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Bug`] for a block with more items than the bound, some of which would be lost.
-    fn pick(&self, network: &Network, table: &Table, rng: &mut Prng) -> Result<Picked> {
+    fn pick(&self, network: &BenesNetwork, table: &CuckooTable, rng: &mut Prng) -> Result<Picked> {
         if !self.fits(table) {
             return Err(Error::Bug("a block with more items than its bound".into()));
         }
@@ -268,7 +268,7 @@ fn picked(full: &[bool], items: usize, rng: &mut Prng) -> Secrets<u32> {
 }
 
 /// The query of the content of each bin. From number `real` on, items are dummies and count as the bottom item.
-fn queries(table: &Table, x: &[Input], real: usize) -> Secrets<Query> {
+fn queries(table: &CuckooTable, x: &[Input], real: usize) -> Secrets<Query> {
     let of_bottom = bottom();
     let of_bin = |bin| match table.item(bin) {
         None => of_bottom,
@@ -292,10 +292,10 @@ impl Points for Programming<'_> {
         self.items.count() + self.bins
     }
 
-    fn point(&self, i: usize) -> Point {
+    fn point(&self, i: usize) -> BinPoint {
         match i.checked_sub(self.items.count()) {
             None => self.items.point(i),
-            Some(bin) => Point { bin: bin as u32, query: self.bottom },
+            Some(bin) => BinPoint { bin: bin as u32, query: self.bottom },
         }
     }
 }

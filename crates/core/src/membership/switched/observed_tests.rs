@@ -16,7 +16,7 @@ pub(super) struct Seen {
     pub(super) queries: Vec<Query>,
     pub(super) w: Vec<Value>,
     /// R: the value programmed at each point.
-    pub(super) programmed: Vec<(Point, Value)>,
+    pub(super) programmed: Vec<(BinPoint, Value)>,
     /// B of R and z of S, as they enter the comparison.
     pub(super) b: Vec<Query>,
     pub(super) z: Vec<Query>,
@@ -40,7 +40,7 @@ impl<P: Points + ?Sized> Points for Fewer<'_, P> {
         self.1
     }
 
-    fn point(&self, i: usize) -> Point {
+    fn point(&self, i: usize) -> BinPoint {
         self.0.point(i)
     }
 }
@@ -97,9 +97,9 @@ impl<F: BinOprf> BinOprf for Noting<F> {
     }
 }
 
-impl<K: Keys> Keys for NotedKeys<K> {
-    fn evaluate(&self, n: usize, point: impl Fn(usize) -> Point + Sync) -> Result<Secrets<Value>> {
-        let points: Vec<Point> = (0..n).map(&point).collect();
+impl<K: BinKeys> BinKeys for NotedKeys<K> {
+    fn evaluate(&self, n: usize, point: impl Fn(usize) -> BinPoint + Sync) -> Result<Secrets<Value>> {
+        let points: Vec<BinPoint> = (0..n).map(&point).collect();
         let mut notes = self.1.lock().unwrap();
         for at in &points {
             assert_eq!(at.bin as usize, notes.z.len(), "each z in the instance of its place");
@@ -124,8 +124,8 @@ impl BinOprf for Clear {
     }
 }
 
-impl Keys for Clear {
-    fn evaluate(&self, n: usize, point: impl Fn(usize) -> Point + Sync) -> Result<Secrets<Value>> {
+impl BinKeys for Clear {
+    fn evaluate(&self, n: usize, point: impl Fn(usize) -> BinPoint + Sync) -> Result<Secrets<Value>> {
         Ok(Secrets::from((0..n).map(|i| point(i).query).collect::<Vec<_>>()))
     }
 }
@@ -145,8 +145,8 @@ impl BinOprf for Off {
     }
 }
 
-impl Keys for Off {
-    fn evaluate(&self, n: usize, point: impl Fn(usize) -> Point + Sync) -> Result<Secrets<Value>> {
+impl BinKeys for Off {
+    fn evaluate(&self, n: usize, point: impl Fn(usize) -> BinPoint + Sync) -> Result<Secrets<Value>> {
         let mut values = Clear.evaluate(n, point)?;
         values.iter_mut().for_each(|value| value[self.0] ^= 1);
         Ok(values)

@@ -6,13 +6,13 @@ use crate::error::Result;
 use crate::hashing::blocks::Blocks;
 use crate::hashing::cuckoo::CHOICES;
 use crate::okvs::Value;
-use crate::oprf::Cost;
+use crate::oprf::OprfCost;
 use crate::oprf::bins::{FromVole, Query};
 use crate::oprf::programmable::Bounds;
 use crate::ot::Security;
 use crate::ot::extension::{self, setup_bytes};
 use crate::params::{share, value_bits};
-use crate::switching::{Network, Switching};
+use crate::switching::{BenesNetwork, Switching};
 use crate::vole::silent::Silent;
 use crate::work::{Primitive, Step, Work};
 
@@ -35,7 +35,7 @@ impl Plan {
         let bytes = value_bits(share(exponent, 2), n_x).div_ceil(8) as usize;
         let cost = |blocks: &Blocks| {
             let switches =
-                Network::count(blocks.levels, blocks.items) * (128_usize.div_ceil(K) + 8 * bytes) / 8;
+                BenesNetwork::count(blocks.levels, blocks.items) * (128_usize.div_ceil(K) + 8 * bytes) / 8;
             let bin = 16 + bytes + bytes / 4;
             (blocks.number * (switches + blocks.bins() * bin + blocks.items * (16 + bytes + beside))) as u64
         };
@@ -60,8 +60,8 @@ impl Plan {
     }
 
     /// The network of a block.
-    pub(super) fn network(&self) -> Result<Network> {
-        Network::new(self.blocks.levels, self.blocks.items)
+    pub(super) fn network(&self) -> Result<BenesNetwork> {
+        BenesNetwork::new(self.blocks.levels, self.blocks.items)
     }
 
     /// The networks of all blocks.
@@ -71,14 +71,14 @@ impl Plan {
 
     /// The number of switches in all blocks.
     pub fn switches(&self) -> usize {
-        self.blocks.number * Network::count(self.blocks.levels, self.blocks.items)
+        self.blocks.number * BenesNetwork::count(self.blocks.levels, self.blocks.items)
     }
 
     /// The cost of the tests, if the items of S can be placed at the first attempt. Pairs are for R and S.
     ///
     /// # Errors
     /// [`crate::error::Error::Bug`], never.
-    pub(crate) fn cost(&self) -> Result<Cost> {
+    pub(crate) fn cost(&self) -> Result<OprfCost> {
         let (bounds, slots) = (self.bounds(), self.slots());
         let vole = || FromVole::new(Silent::default());
         let (opprf, compared) = (vole().cost(bounds.receiver, bounds.sender), vole().cost(slots, slots));
@@ -108,7 +108,7 @@ impl Plan {
         let sender = (picked + switching.switches() + 16 * bins + opprf.held[0].max(32 * bins + of_hint[0]))
             .max(picked + 16 * bins + switching.held()[0])
             .max(picked + 16 * slots + compared.held[1]);
-        Ok(Cost {
+        Ok(OprfCost {
             steps: steps.collect(),
             rounds: self.rounds(&opprf, &compared),
             held: [receiver, sender],
@@ -119,7 +119,7 @@ impl Plan {
     /// The number of rounds. The coin toss takes four. S's last message of it is followed by S's queries, and these by R's
     /// hint. With the hint R begins the OTs of the switches; S answers with the corrections; and R with the differences, after
     /// which the comparison begins.
-    fn rounds(&self, opprf: &Cost, compared: &Cost) -> usize {
+    fn rounds(&self, opprf: &OprfCost, compared: &OprfCost) -> usize {
         let (toss, hint, switching, tags) = (4, 1, 2, 1);
         toss + opprf.rounds + hint + switching + compared.rounds + tags
     }

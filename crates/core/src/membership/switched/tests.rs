@@ -83,7 +83,7 @@ fn dummies_count_as_the_bottom_item_and_do_not_show() {
 fn queries_are_those_of_items_or_of_the_bottom_item() {
     let x = items(0, 30);
     let functions = Functions::new(Domain::without_session("test"), 64).unwrap();
-    let table = Table::new(&functions, &x).unwrap();
+    let table = CuckooTable::new(&functions, &x).unwrap();
     for (bin, of_bin) in queries(&table, &x, 20).iter().enumerate() {
         let expected = table.item(bin).filter(|&item| item < 20).map_or(bottom(), |item| query(&x[item]));
         assert_eq!(*of_bin, expected);
@@ -228,7 +228,7 @@ fn the_order_of_slots_is_fresh() {
             contents.is_sorted()
         })
     };
-    let table = Table::new(&functions_of(&first), &x).unwrap();
+    let table = CuckooTable::new(&functions_of(&first), &x).unwrap();
     let bin_of: HashMap<u32, u32> =
         (0..table.bins()).filter_map(|b| Some((table.item(b)? as u32, b as u32))).collect();
     assert!(!sorted(&first, &|item| item) && !sorted(&first, &|item| bin_of[&item]));
@@ -266,7 +266,7 @@ fn bins_follow_from_the_coin_toss() {
 fn blocks_and_runs_have_orders_of_their_own() {
     let plan = Plan { blocks: Blocks { number: 2, levels: 6, items: 40 }, n_y: 1, bytes: 8 };
     let functions = plan.functions(Domain::without_session("test")).unwrap();
-    let table = Table::new(&functions, &[]).unwrap();
+    let table = CuckooTable::new(&functions, &[]).unwrap();
     let pick = |seed| {
         let picked = plan.pick(&plan.network().unwrap(), &table, &mut Prng::from_seed(&[seed; 32]));
         picked.unwrap().from
@@ -286,7 +286,7 @@ fn blocks_and_runs_have_orders_of_their_own() {
 fn no_order_comes_again_in_a_later_block() {
     let plan = Plan { blocks: Blocks { number: 5, levels: 6, items: 40 }, n_y: 1, bytes: 8 };
     let functions = plan.functions(Domain::without_session("test")).unwrap();
-    let table = Table::new(&functions, &[]).unwrap();
+    let table = CuckooTable::new(&functions, &[]).unwrap();
     let picked = plan.pick(&plan.network().unwrap(), &table, &mut Prng::from_seed(&[1; 32])).unwrap().from;
     let orders: HashSet<Vec<u32>> =
         picked.chunks(40).map(|block| block.iter().map(|bin| bin % 64).collect()).collect();
@@ -356,7 +356,7 @@ fn a_block_that_overflows_does_not_fit() {
     let x = items(0, 40);
     let plan = |items| Plan { blocks: Blocks { number: 4, levels: 6, items }, n_y: 1, bytes: 8 };
     let functions = plan(1).functions(Domain::without_session("test")).unwrap();
-    let table = Table::new(&functions, &x).unwrap();
+    let table = CuckooTable::new(&functions, &x).unwrap();
     let most =
         (0..4).map(|block| (64 * block..64 * (block + 1)).filter(|&b| table.item(b).is_some()).count()).max();
     let most = most.unwrap();

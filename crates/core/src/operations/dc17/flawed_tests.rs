@@ -4,7 +4,7 @@ use super::*;
 use crate::ahe::elgamal::lists::ElGamal;
 use crate::group::ristretto255::{Element, Scalars, encode, subtract};
 use crate::hash::SessionId;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::ItemSet;
 use crate::membership::encrypted_filter;
 use crate::testing::{overlapping, run_pair};
@@ -32,7 +32,7 @@ fn opened(
     x: &ItemSet,
     combine: impl Fn(&Key, &List, &mut Prng) -> (Vec<u8>, Scalars) + Sync,
 ) -> Opened {
-    let (y, x) = (&Hashed::new(y), &Hashed::new(x));
+    let (y, x) = (&HashedSet::new(y), &HashedSet::new(x));
     let (agreed, shape) = (filter(&Terms::default(), y.len(), x.len()), Shape { ciphertexts: 2, width: 0 });
     let mut parts = [vec![], vec![]];
     let kappas = Mutex::new(vec![]);

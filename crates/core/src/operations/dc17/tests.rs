@@ -3,7 +3,7 @@ use crate::ahe::elgamal::lists::ElGamal;
 use crate::ahe::paillier::Paillier;
 use crate::error::Fault;
 use crate::hash::SessionId;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::{ItemSet, Items};
 use crate::membership::encrypted_filter::Seeds;
 use crate::operations::tests::sorted;
@@ -16,7 +16,7 @@ use std::sync::Mutex;
 const SESSION: SessionId = SessionId::of([5; 32]);
 const TERMS: Terms = Terms { max_row: 3050, ..crate::testing::TERMS };
 
-fn task<'a>(operation: &'static Operation, role: Role, set: &'a Hashed<'a>) -> Task<'a> {
+fn task<'a>(operation: &'static Operation, role: Role, set: &'a HashedSet<'a>) -> Task<'a> {
     let payloads = const { &Items::new() };
     Task { operation, role, group: DC17.group(), set, values: &[], payloads, terms: TERMS, filter: None }
 }
@@ -33,7 +33,7 @@ fn results_under_paillier_are_those_of_the_plain_computation() {
     for (n_y, n_x, overlap) in [(0, 0, 0.0), (0, 3, 0.0), (3, 0, 0.0), (1, 1, 1.0), (5, 7, 0.5), (30, 9, 0.5)]
     {
         let (y, x) = overlapping(n_y, n_x, overlap);
-        let (hashed_y, hashed_x) = (&Hashed::new(&y), &Hashed::new(&x));
+        let (hashed_y, hashed_x) = (&HashedSet::new(&y), &HashedSet::new(&x));
         for (operation, run) in all::<Paillier<512>>() {
             let (learned, _) = run_pair(
                 &SESSION,
@@ -51,7 +51,7 @@ fn results_under_paillier_are_those_of_the_plain_computation() {
 #[test]
 fn answers_are_in_random_order() {
     let (y, x) = overlapping(0, 300, 0.0);
-    let (hashed_y, hashed_x) = (&Hashed::new(&y), &Hashed::new(&x));
+    let (hashed_y, hashed_x) = (&HashedSet::new(&y), &HashedSet::new(&x));
     let order = |seed: u8| {
         let (learned, _) = run_pair(
             &SESSION,
@@ -85,7 +85,7 @@ fn keys_of_rows_are_of_the_session_and_of_their_names() {
 #[test]
 fn an_owner_does_not_see_whether_a_malformed_cell_was_used() {
     let x = overlapping(0, 9, 0.0).1;
-    let x = &Hashed::new(&x);
+    let x = &HashedSet::new(&x);
     for (operation, run) in all::<ElGamal>() {
         let view = |spoil: bool| {
             let mut sizes = vec![];
@@ -138,7 +138,7 @@ fn an_owner_does_not_see_whether_a_malformed_cell_was_used() {
 #[test]
 fn an_owner_whose_filter_holds_only_zeros_gets_the_whole_set() {
     let x: ItemSet = overlapping(0, 20, 0.0).1;
-    let x = &Hashed::new(&x);
+    let x = &HashedSet::new(&x);
     let filter = filter(&TERMS, 20, 20).filter;
     let shape = count::SHAPE;
     let ((bits, _), _) = run_pair(
@@ -167,7 +167,7 @@ fn an_owner_whose_filter_holds_only_zeros_gets_the_whole_set() {
 #[test]
 fn answers_that_no_item_can_have_are_refused() {
     let y = overlapping(3, 0, 0.0).0;
-    let y = &Hashed::new(&y);
+    let y = &HashedSet::new(&y);
     let shape = union::shape(&TERMS);
     for (more, refused) in [(0, false), (1, true)] {
         let (end, _) = run_pair(
@@ -178,7 +178,7 @@ fn answers_that_no_item_can_have_are_refused() {
             },
             |cx| {
                 let none = ItemSet::default();
-                let set = Hashed::padded(&none, 1, cx.rng);
+                let set = HashedSet::padded(&none, 1, cx.rng);
                 let sums = crate::membership::encrypted_filter::receive::<ElGamal>(
                     cx,
                     &set,
@@ -212,7 +212,7 @@ fn answers_that_no_item_can_have_are_refused() {
 #[test]
 fn a_sender_whose_answers_match_too_often_sees_no_verdict() {
     let y = overlapping(3, 0, 0.0).0;
-    let y = &Hashed::new(&y);
+    let y = &HashedSet::new(&y);
     for both in [false, true] {
         let terms = Terms { both, ..TERMS };
         let (ends, _) = run_pair(
@@ -223,7 +223,7 @@ fn a_sender_whose_answers_match_too_often_sees_no_verdict() {
             },
             |cx| {
                 let none = ItemSet::default();
-                let set = Hashed::padded(&none, 5, cx.rng);
+                let set = HashedSet::padded(&none, 5, cx.rng);
                 let sums = crate::membership::encrypted_filter::receive::<ElGamal>(
                     cx,
                     &set,
@@ -247,7 +247,7 @@ fn a_sender_whose_answers_match_too_often_sees_no_verdict() {
 fn a_number_of_matches_above_a_set_is_refused() {
     for (n_y, n_x, told, refused) in [(3, 2, 2, false), (3, 2, 3, true), (2, 3, 2, false), (2, 3, 3, true)] {
         let (y, x) = overlapping(n_y, n_x, 0.0);
-        let (y, x) = (&Hashed::new(&y), &Hashed::new(&x));
+        let (y, x) = (&HashedSet::new(&y), &HashedSet::new(&x));
         let (ends, _) = run_pair(
             &SESSION,
             |cx| {
@@ -286,7 +286,7 @@ fn a_number_of_matches_above_a_set_is_refused() {
 #[test]
 fn each_frame_of_answers_has_randomness_of_its_own() {
     let (y, x) = overlapping(1, 3, 0.0);
-    let (y, x) = (&Hashed::new(&y), &Hashed::new(&x));
+    let (y, x) = (&HashedSet::new(&y), &HashedSet::new(&x));
     let shape = Shape { ciphertexts: 1, width: FRAME_BYTES };
     let drawn = Mutex::new(vec![]);
     run_pair(

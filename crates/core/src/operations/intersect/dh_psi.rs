@@ -30,7 +30,7 @@ use crate::error::Result;
 use crate::group::raised::{Raised, forged, unlucky};
 use crate::group::{Group, Point};
 use crate::hash::{Domain, SessionId};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::Items;
 use crate::operations::{Sealed, Terms};
 use crate::oprf::Output;
@@ -91,7 +91,7 @@ impl Derived {
 /// Runs the receiver R with set `y`; the sender's set has `n_x` items.
 pub(crate) fn receiver<'a, G: Group>(
     cx: &mut Context,
-    y: &Hashed,
+    y: &HashedSet,
     n_x: usize,
     terms: &Terms,
 ) -> Result<Sealed<'a, Matching>> {
@@ -130,7 +130,7 @@ pub(crate) fn receiver<'a, G: Group>(
 /// has `n_y` items. Returns the matches if both get them.
 pub(crate) fn sender<'a, G: Group>(
     cx: &mut Context,
-    x: &Hashed,
+    x: &HashedSet,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,

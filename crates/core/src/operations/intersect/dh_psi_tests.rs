@@ -17,7 +17,13 @@ const SESSIONS: [SessionId; 2] = [SessionId::of([4; 32]), SessionId::of([5; 32])
 const ROW: usize = 60;
 
 /// Runs with one payload per item of X, or without payload if there are none.
-fn run_with(session: &SessionId, y: &Hashed, x: &Hashed, payloads: &Items, seed: u8) -> (Matching, Views) {
+fn run_with(
+    session: &SessionId,
+    y: &HashedSet,
+    x: &HashedSet,
+    payloads: &Items,
+    seed: u8,
+) -> (Matching, Views) {
     let terms = Terms { payload: !payloads.is_empty(), max_row: ROW, ..Terms::default() };
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let ((matching, _), views) = run_pair(
@@ -35,12 +41,12 @@ fn keys(seed: u8) -> (Key, Key) {
 #[test]
 fn the_receivers_points_are_in_random_order_and_another_one_in_each_run() {
     let (y, none) = (overlapping(300, 0, 0.0).0, ItemSet::default());
-    let mut y = Hashed::new(&y);
+    let mut y = HashedSet::new(&y);
     under(&mut y, keys(7));
     let known: Vec<_> =
         map_and_raise(y.own(), &keys(7).0).unwrap().iter().map(|p| p.as_bytes().to_vec()).collect();
     let order = |seed| {
-        let (_, views) = run_with(&SESSIONS[0], &y, &Hashed::new(&none), &Items::new(), seed);
+        let (_, views) = run_with(&SESSIONS[0], &y, &HashedSet::new(&none), &Items::new(), seed);
         places(&known, &parts(&views.0[1], 0x61, 32))
     };
     are_random_orders([&order(1), &order(2)]);
@@ -49,7 +55,7 @@ fn the_receivers_points_are_in_random_order_and_another_one_in_each_run() {
 #[test]
 fn the_keys_of_both_are_fresh_in_each_run() {
     let sets = overlapping(50, 40, 0.5);
-    let (y, x) = (Hashed::new(&sets.0), Hashed::new(&sets.1));
+    let (y, x) = (HashedSet::new(&sets.0), HashedSet::new(&sets.1));
     let [first, second] = [1, 2].map(|seed| run_with(&SESSIONS[0], &y, &x, &Items::new(), seed).1.0);
     let coding = coding(&Terms::default(), 40, 50).unwrap();
     for (party, tag) in [(1, 0x61), (0, 0x62), (0, 0x21)] {
@@ -61,7 +67,7 @@ fn the_keys_of_both_are_fresh_in_each_run() {
         assert_eq!(both.len(), first.len() + second.len(), "{tag:#x}");
     }
     // With either party's key fixed, the other's fresh key still changes the answers.
-    let mut fixed = [Hashed::new(&sets.0), Hashed::new(&sets.1)];
+    let mut fixed = [HashedSet::new(&sets.0), HashedSet::new(&sets.1)];
     fixed.iter_mut().for_each(|set| under(set, keys(7)));
     let answers = |y, x, seed| parts(&run_with(&SESSIONS[0], y, x, &Items::new(), seed).1.0[0], 0x62, 32);
     for (y, x) in [(&fixed[0], &x), (&y, &fixed[1])] {
@@ -76,7 +82,7 @@ fn the_order_of_the_senders_set_does_not_show() {
     let reversed: ItemSet = (0..300).rev().map(|i| x.get(i)).collect();
     let payload = |i: usize| vec![i as u8; i % 50];
     let seen = |x: &ItemSet, payloads: Items| {
-        let (mut y, mut x) = (Hashed::new(&y), Hashed::new(x));
+        let (mut y, mut x) = (HashedSet::new(&y), HashedSet::new(x));
         under(&mut y, keys(7));
         under(&mut x, keys(8));
         run_with(&SESSIONS[0], &y, &x, &payloads, 1).1.0[0].clone()
@@ -92,7 +98,7 @@ fn the_order_of_the_senders_set_does_not_show() {
 fn a_tag_does_not_open_its_row() {
     let (y, x) = overlapping(40, 50, 0.0);
     let payloads: Items = (0..50).map(|_| vec![]).collect();
-    let (_, views) = run_with(&SESSIONS[0], &Hashed::new(&y), &Hashed::new(&x), &payloads, 1);
+    let (_, views) = run_with(&SESSIONS[0], &HashedSet::new(&y), &HashedSet::new(&x), &payloads, 1);
     let tags = Coding::new(128, 50).received(&views.0[0], 50);
     let tags = tags.into_iter().map(|tag| Pad::try_from(tag).unwrap());
     let mut rows = split_frames(&views.0[0]).pop().unwrap().1;
@@ -104,7 +110,7 @@ fn a_tag_does_not_open_its_row() {
 
 #[test]
 fn tags_and_keys_differ_for_each_value_and_session() {
-    let hashes = Hashed::new(&overlapping(30, 0, 0.0).0).own().to_vec();
+    let hashes = HashedSet::new(&overlapping(30, 0, 0.0).0).own().to_vec();
     let values = map_and_raise(&hashes, &keys(7).0).unwrap();
     let (mut tags, mut keys) = (HashSet::new(), HashSet::new());
     for session in &SESSIONS {
@@ -125,7 +131,7 @@ fn points_of_low_order_are_refused_by_both_sides() {
     let mut one = [0u8; 32];
     one[0] = 1;
     let set: ItemSet = ["a"].iter().collect();
-    let (set, none, terms) = (Hashed::new(&set), Items::new(), Terms::default());
+    let (set, none, terms) = (HashedSet::new(&set), Items::new(), Terms::default());
     for forged in [one, [0; 32], [0xff; 32]] {
         let by_receiver =
             told(&[(0x62, &forged)], |cx| receiver::<Curve25519>(cx, &set, 1, &terms).map(|_| ()));
@@ -146,7 +152,7 @@ fn points_of_low_order_are_refused_by_both_sides() {
 fn what_is_no_point_of_p256_is_refused_by_both_sides() {
     fn refuses<G: Group>(forged: &[&[u8]]) {
         let set: ItemSet = ["a"].iter().collect();
-        let (set, none, terms) = (Hashed::new(&set), Items::new(), Terms::default());
+        let (set, none, terms) = (HashedSet::new(&set), Items::new(), Terms::default());
         for forged in forged {
             let ends = [
                 told(&[(0x62, forged)], |cx| receiver::<G>(cx, &set, 1, &terms).map(|_| ())),

@@ -12,7 +12,7 @@ use super::rows::{self, Found};
 use super::{Matching, sent_on};
 use crate::context::Context;
 use crate::error::Result;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::Items;
 use crate::membership::Mqrpmt;
 use crate::operations::{Sealed, Terms, both};
@@ -25,7 +25,7 @@ const DIGESTS: &str = "intersection by mqRPMT, digest of an item";
 pub(crate) fn receiver<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
-    y: &'a Hashed<'a>,
+    y: &'a HashedSet<'a>,
     n_x: usize,
     terms: &Terms,
 ) -> Result<Sealed<'a, Matching>> {
@@ -47,7 +47,7 @@ pub(crate) fn receiver<'a>(
 pub(crate) fn sender<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
-    x: &Hashed,
+    x: &HashedSet,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,

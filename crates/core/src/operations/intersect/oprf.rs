@@ -16,7 +16,7 @@ use super::tags::{self, Coding, LONGEST, Tags};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::Items;
 use crate::operations::{Sealed, Terms};
 use crate::oprf::{Oprf, Output};
@@ -66,7 +66,7 @@ fn padder(session: &SessionId) -> impl Fn(&Output) -> Pad + Sync + use<> {
 pub(crate) fn receiver<'a>(
     protocol: &impl Oprf,
     cx: &mut Context,
-    y: &Hashed,
+    y: &HashedSet,
     n_x: usize,
     terms: &Terms,
 ) -> Result<Sealed<'a, Matching>> {
@@ -89,7 +89,7 @@ pub(crate) fn receiver<'a>(
 pub(crate) fn sender<'a>(
     protocol: &impl Oprf,
     cx: &mut Context,
-    x: &Hashed,
+    x: &HashedSet,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,

@@ -36,8 +36,8 @@ fn reordered(set: &ItemSet) -> ItemSet {
 
 fn run_over(
     protocol: &(impl Oprf + Sync),
-    y: &Hashed,
-    x: &Hashed,
+    y: &HashedSet,
+    x: &HashedSet,
     payloads: &Items,
     terms: &Terms,
 ) -> (Matching, Views) {
@@ -57,7 +57,7 @@ fn the_order_of_neither_set_shows() {
         let protocol = MultiPoint { malicious_sender };
         let terms = Terms { malicious_sender, ..TERMS };
         let views = |y: &ItemSet, x: &ItemSet| {
-            run_over(&protocol, &Hashed::new(y), &Hashed::new(x), &no_payloads, &terms).1
+            run_over(&protocol, &HashedSet::new(y), &HashedSet::new(x), &no_payloads, &terms).1
         };
         let as_they_are = views(&y, &x);
         assert!(as_they_are.0 == views(&reordered(&y), &reordered(&x)).0);
@@ -104,8 +104,8 @@ fn dummies_match_nothing_and_have_no_payload() {
         for payload in [false, true] {
             let terms = Terms { payload, malicious_sender, ..TERMS };
             let rng = &mut Prng::from_seed(&[5; 32]);
-            let y = Hashed::padded(&y, 70, rng);
-            let x = Hashed::padded(&x, 90, rng);
+            let y = HashedSet::padded(&y, 70, rng);
+            let x = HashedSet::padded(&x, 90, rng);
             let payloads = if payload { payloads.clone() } else { Items::new() };
             let (matching, _) = run_over(&MultiPoint { malicious_sender }, &y, &x, &payloads, &terms);
             // The last 25 items of Y are the first 25 of X.
@@ -121,7 +121,7 @@ fn payloads_of_what_the_receiver_does_not_have_are_noise() {
     let (y, x) = overlapping(200, 200, 0.0);
     let payloads: Items = (0..200).map(|_| vec![]).collect();
     let terms = Terms { payload: true, ..TERMS };
-    let (matching, views) = run_over(&Ideal, &Hashed::new(&y), &Hashed::new(&x), &payloads, &terms);
+    let (matching, views) = run_over(&Ideal, &HashedSet::new(&y), &HashedSet::new(&x), &payloads, &terms);
     assert!(matching == Matching::default());
     let (_, rows) = split_frames(&views.0[0]).pop().unwrap();
     assert_eq!(rows.len(), 200 * 61);
@@ -166,7 +166,7 @@ fn no_row_can_be_read_by_tags_or_by_the_key_of_another() {
     let (y, x) = overlapping(40, 50, 0.0);
     let payloads: Items = (0..50).map(|_| vec![]).collect();
     let terms = Terms { payload: true, ..TERMS };
-    let (_, views) = run_over(&Ideal, &Hashed::new(&y), &Hashed::new(&x), &payloads, &terms);
+    let (_, views) = run_over(&Ideal, &HashedSet::new(&y), &HashedSet::new(&x), &payloads, &terms);
     let frames = split_frames(&views.0[0]);
     let (tags, rows) = (coding(&terms, 50, 40).unwrap().received(&views.0[0], 50), &frames[3].1);
     assert_eq!((tags.len(), rows.len()), (50, 50 * 61));
@@ -184,7 +184,7 @@ fn no_row_can_be_read_by_tags_or_by_the_key_of_another() {
 #[test]
 fn tags_and_rows_are_fresh_in_every_run() {
     let (y, x) = overlapping(40, 50, 0.5);
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let payloads: Items = (0..50).map(|_| vec![]).collect();
     for (payload, protocol) in [false, true].map(|p| (p, MultiPoint::default())) {
         let terms = Terms { payload, ..TERMS };
@@ -242,7 +242,7 @@ fn tags_of_several_frames_are_sorted_over_all_of_them() {
 #[test]
 fn forged_tags_and_rows_are_errors() {
     let (y, x) = overlapping(30, 20, 0.5);
-    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let payloads: Items = (0..20u8).map(|i| vec![i; 5]).collect();
     for (payload, malicious_sender) in [(false, false), (false, true), (true, false)] {
         let terms = Terms { payload, malicious_sender, ..TERMS };
@@ -317,7 +317,7 @@ fn a_payload_longer_than_a_row_is_found_before_anything_is_sent() {
     let result = sender(
         &MultiPoint::default(),
         &mut Context::new(&mut ch, &SESSION, &mut Prng::from_seed(&SEEDS[1])),
-        &Hashed::new(&x),
+        &HashedSet::new(&x),
         &payloads,
         3,
         &terms,

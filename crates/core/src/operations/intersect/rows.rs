@@ -9,7 +9,7 @@ use super::{Matching, sort};
 use crate::context::Context;
 use crate::error::Result;
 use crate::hash::{Domain, SessionId};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::Items;
 use crate::operations::row::Layout;
 use crate::operations::{Sealed, Terms};
@@ -22,7 +22,7 @@ pub(crate) const DIGEST: usize = 16;
 fn digests<'a>(
     session: &SessionId,
     purpose: &'static str,
-    set: &'a Hashed,
+    set: &'a HashedSet,
 ) -> impl Fn(usize) -> [u8; DIGEST] + Send + Sync + use<'a> {
     let domain = Domain::new(session, purpose);
     move |i| domain.hash(&[set.hash(i)])
@@ -52,7 +52,7 @@ impl<'a> Rows<'a, ()> {
     pub(crate) fn new(
         session: &SessionId,
         purpose: &'static str,
-        (x, payloads): (&'a Hashed, &'a Items),
+        (x, payloads): (&'a HashedSet, &'a Items),
         terms: &Terms,
     ) -> Result<Rows<'a, impl Fn(usize) -> [u8; DIGEST] + Send + Sync + use<'a>>> {
         let layout = layout(terms);
@@ -108,7 +108,7 @@ impl Found {
         self,
         cx: &Context,
         purpose: &'static str,
-        y: &'a Hashed<'a>,
+        y: &'a HashedSet<'a>,
     ) -> Sealed<'a, Matching> {
         let digest = digests(&cx.session, purpose, y);
         let threads = cx.threads.clone();
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn digests_are_of_session_and_purpose_and_no_part_of_the_hash() {
         let set = overlapping(20, 0, 0.0).0;
-        let set = Hashed::new(&set);
+        let set = HashedSet::new(&set);
         let mut all: HashSet<_> = set.own().iter().flat_map(|hash| hash.as_chunks().0.to_vec()).collect();
         for (session, purpose) in [(1, "one"), (2, "one"), (2, "two")] {
             let digest = digests(&SessionId::of([session; 32]), purpose, &set);

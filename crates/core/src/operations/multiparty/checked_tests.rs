@@ -2,7 +2,8 @@
 //! tests can have it fail.
 
 use super::observed_tests::{CORRECTIONS, K, OPENING, RETURNED, Run, encoded, of_row, opened};
-use crate::ahe::elgamal::{Ciphertext, Encoding, Scalar};
+use crate::ahe::elgamal::{Ciphertext, Scalar};
+use crate::group::ristretto255::Encoding;
 use crate::hash::ItemHash;
 use crate::okvs::Value;
 use curve25519_dalek::constants::RISTRETTO_BASEPOINT_POINT as G;

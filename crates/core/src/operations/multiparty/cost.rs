@@ -7,7 +7,7 @@
 use super::union::Public;
 use super::{count, intersect, rows};
 use crate::ahe::elgamal::Ciphertext;
-use crate::ahe::shuffle::{self, Shape};
+use crate::ahe::shuffle::{self, ShuffleShape};
 use crate::channel::{self, Wire};
 use crate::equality::nibbles::Nibbles;
 use crate::error::{Error, Result};
@@ -24,16 +24,16 @@ use crate::work::{Primitive, Work, traffic};
 
 /// The cost of a run of several parties.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cost {
+pub struct MultipartyCost {
     /// The exact bytes of the frames of the protocol: `traffic[from][to]`.
     pub traffic: Vec<Vec<u64>>,
     /// The most messages on a chain in which each waits for the one before. A run may take slightly fewer.
     pub rounds: usize,
-    /// The cost of each party. Its memory excludes its hashed set and [`Cost::in_flight`].
+    /// The cost of each party. Its memory excludes its hashed set and [`MultipartyCost::in_flight`].
     pub parties: Vec<PartyCost>,
 }
 
-impl Cost {
+impl MultipartyCost {
     /// The bytes that this party sends to all others.
     pub fn sent(&self, party: usize) -> u64 {
         self.traffic.get(party).into_iter().flatten().sum()
@@ -66,7 +66,7 @@ const HASHED: usize = 36;
 ///
 /// # Errors
 /// The errors of the run for bounds that are too large.
-pub(crate) fn union(public: &Public) -> Result<Cost> {
+pub(crate) fn union(public: &Public) -> Result<MultipartyCost> {
     let (bounds, k) = (public.bounds(), public.k());
     let mut sum = Sum::new(bounds.len())?;
     sum.agree();
@@ -91,7 +91,7 @@ pub(crate) fn union(public: &Public) -> Result<Cost> {
         longest = longest.max(rounds);
     }
     let rows = public.rows()?;
-    sum.shuffle(Shape::new(rows, k), rows * k);
+    sum.shuffle(ShuffleShape::new(rows, k), rows * k);
     // P_1 holds the rows of all owners as received and as one list, and their decryptions. The items that it lacks are
     // collected and hashed.
     let all: usize = bounds.iter().skip(1).sum();
@@ -108,7 +108,7 @@ pub(crate) fn union(public: &Public) -> Result<Cost> {
 ///
 /// # Errors
 /// The errors of the run for bounds that are too large.
-pub(crate) fn count(bounds: &[usize]) -> Result<Cost> {
+pub(crate) fn count(bounds: &[usize]) -> Result<MultipartyCost> {
     let mut sum = Sum::new(bounds.len())?;
     sum.agree();
     let n = count::bins(bounds);
@@ -122,7 +122,7 @@ pub(crate) fn count(bounds: &[usize]) -> Result<Cost> {
     }
     // The ciphertexts offered in place of the rows, with their elements, and the returned rows.
     sum.hold(0, 4 * n + n * (2 * CIPHERTEXT + ELEMENT + CIPHERTEXT + 32) + grown(n, CIPHERTEXT));
-    sum.shuffle(Shape::blinded(n), n);
+    sum.shuffle(ShuffleShape::blinded(n), n);
     let owned = placed(n, bounds[0]).max(5 * n + n * (ELEMENT + 32 + CIPHERTEXT));
     let held = |party: usize, held: &Held| {
         let (owned, list) = if party == 0 { (owned, 2 * n * CIPHERTEXT) } else { (0, 0) };
@@ -135,7 +135,7 @@ pub(crate) fn count(bounds: &[usize]) -> Result<Cost> {
 ///
 /// # Errors
 /// The errors of the run for bounds that are too large.
-pub(crate) fn intersect(bounds: &[usize]) -> Result<Cost> {
+pub(crate) fn intersect(bounds: &[usize]) -> Result<MultipartyCost> {
     let n = bounds.len();
     let mut sum = Sum::new(n)?;
     let opprf = Programmed(Rr22::new(Silent::default()));
@@ -279,7 +279,7 @@ impl Sum {
     }
 
     /// Adds Shuffle&Decrypt of this list.
-    fn shuffle(&mut self, shape: Shape, ciphertexts: usize) {
+    fn shuffle(&mut self, shape: ShuffleShape, ciphertexts: usize) {
         let parties = self.parties.len();
         let frames = ciphertexts.min(shuffle::FRAME) * (2 * CIPHERTEXT + 2 * ELEMENT + 64);
         for party in 0..parties {
@@ -293,7 +293,7 @@ impl Sum {
     }
 
     /// Returns the costs. `held` computes the bytes that a party holds from the bytes of its parts.
-    fn done(self, rounds: usize, held: impl Fn(usize, &Held) -> usize) -> Result<Cost> {
+    fn done(self, rounds: usize, held: impl Fn(usize, &Held) -> usize) -> Result<MultipartyCost> {
         let party = |(party, (tally, parts)): (usize, &(Tally, Held))| {
             let mut work = tally.work;
             // Two multiplications by tables, with the encoding, take as long as one without a table.
@@ -302,7 +302,7 @@ impl Sum {
             PartyCost { work, memory: Memory { each_thread, ..Memory::held(held(party, parts)) } }
         };
         let parties = self.parties.iter().enumerate().map(party).collect();
-        Ok(Cost { traffic: self.traffic, rounds, parties })
+        Ok(MultipartyCost { traffic: self.traffic, rounds, parties })
     }
 }
 

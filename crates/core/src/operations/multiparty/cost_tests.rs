@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::channel::Mesh;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::ItemSet;
 use crate::many::{Many, seat};
 use crate::operations::multiparty::tests;
@@ -10,7 +10,7 @@ use crate::testing::{Rounds, run_many, run_meshes};
 use veilset_testing::Draw;
 
 /// Checks that each party received the stated bytes from each other party.
-fn is_as_run(stated: &Cost, views: &[Vec<Vec<u8>>], what: &str) {
+fn is_as_run(stated: &MultipartyCost, views: &[Vec<Vec<u8>>], what: &str) {
     let n = views.len();
     assert_eq!((stated.traffic.len(), stated.parties.len()), (n, n));
     for (to, from) in (0..n).flat_map(|to| (0..n).map(move |from| (to, from))) {
@@ -29,7 +29,7 @@ fn public(bounds: &[usize]) -> Public {
     Public::new(bounds.to_vec(), 20)
 }
 
-fn stated(operation: &str, bounds: &[usize]) -> Cost {
+fn stated(operation: &str, bounds: &[usize]) -> MultipartyCost {
     let stated = match operation {
         "union" => union(&public(bounds)),
         "count" => count(bounds),
@@ -40,7 +40,7 @@ fn stated(operation: &str, bounds: &[usize]) -> Cost {
 
 /// Runs one party of this operation.
 fn step(operation: &str, many: &mut Many, sets: &[ItemSet], bounds: &[usize]) -> Result<()> {
-    let (hashed, public) = (Hashed::new(&sets[many.me]), public(bounds));
+    let (hashed, public) = (HashedSet::new(&sets[many.me]), public(bounds));
     match operation {
         "union" => tests::union().run(many, &hashed, &public).map(drop),
         "count" => tests::count().run(many, &hashed, bounds).map(drop),
@@ -103,7 +103,7 @@ fn bytes_of_several_frames_are_as_run() {
 
 #[test]
 fn large_sets_cost_what_is_planned() {
-    let megabytes = |cost: &Cost| cost.traffic.iter().flatten().sum::<u64>() / 1_000_000;
+    let megabytes = |cost: &MultipartyCost| cost.traffic.iter().flatten().sum::<u64>() / 1_000_000;
     let several = |n, most| vec![most; n];
     let four = intersect(&several(4, 1 << 20)).unwrap();
     assert!((170..=200).contains(&megabytes(&four)), "{}", megabytes(&four));
@@ -121,8 +121,8 @@ fn large_sets_cost_what_is_planned() {
 
 #[test]
 fn work_and_memory_grow_with_bounds_and_parties() {
-    let most = |cost: &Cost| cost.parties.iter().map(|party| party.memory.on(2)).max().unwrap();
-    let work = |cost: &Cost| {
+    let most = |cost: &MultipartyCost| cost.parties.iter().map(|party| party.memory.on(2)).max().unwrap();
+    let work = |cost: &MultipartyCost| {
         cost.parties
             .iter()
             .map(|p| p.work.count(Primitive::Ristretto255) + p.work.count(Primitive::CorrelatedOt))

@@ -23,11 +23,11 @@ use super::rows::{accept, forged, give_back, offer, opened, take_back};
 use super::setup::Setup;
 use super::{Hop, relay};
 use crate::ahe::elgamal::{Ciphertext, FirstMalformed, PublicKey};
-use crate::ahe::shuffle::Shape;
+use crate::ahe::shuffle::ShuffleShape;
 use crate::context::Context;
 use crate::error::{Error, Result, Seat};
 use crate::group::ristretto255::Element;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::hashing::cuckoo::Functions;
 use crate::many::Many;
 use crate::membership::mot::MembershipOt;
@@ -93,13 +93,13 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
     pub fn run<'a>(
         &self,
         many: &mut Many,
-        set: &Hashed,
+        set: &HashedSet,
         bounds: &[usize],
     ) -> Result<Sealed<'a, Option<u64>>> {
         let Listed { setup, list, malformed } = self.list(many, set, bounds)?;
         // 4. Shuffle&Decrypt.
         let (bound, mut all) = (bounds[0] as u64, 0);
-        let list = (Shape::blinded(bins(bounds)), &list[..]);
+        let list = (ShuffleShape::blinded(bins(bounds)), &list[..]);
         let identities = |elements: &[Element]| {
             all += elements.iter().filter(|element| element.equals(&Element::IDENTITY)).count() as u64;
             Ok(())
@@ -118,7 +118,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
     }
 
     /// Steps 1 to 3: the agreement and the leader's list.
-    pub(super) fn list(&self, many: &mut Many, set: &Hashed, bounds: &[usize]) -> Result<Listed> {
+    pub(super) fn list(&self, many: &mut Many, set: &HashedSet, bounds: &[usize]) -> Result<Listed> {
         super::check(many, bounds)?;
         let me = many.me;
         let hashes = super::hashed(many, set);

@@ -8,15 +8,15 @@ use super::observed_tests::{
     AGAIN, BOUND, Log, New, Observed, Parts, Run, Tests, filled, generator, intersect, run, union_of,
 };
 use super::rows::opened;
-use crate::ahe::shuffle::Shape;
+use crate::ahe::shuffle::ShuffleShape;
 use crate::channel::Message;
 use crate::context::Context;
 use crate::error::Result;
 use crate::group::ristretto255::{Element, Key, Ristretto255};
 use crate::group::{Group, Key as _};
 use crate::hash::{ItemHash, part};
-use crate::hashed::Hashed;
-use crate::hashing::cuckoo::Table;
+use crate::hashed::HashedSet;
+use crate::hashing::cuckoo::CuckooTable;
 use crate::item::ItemSet;
 use crate::many::Many;
 use crate::membership::conditional::{ConditionalOprf, FromMot};
@@ -144,7 +144,7 @@ impl Sspmt for AsPrinted {
         &self,
         cx: &mut Context,
         batch: &Batch,
-        table: &Table,
+        table: &CuckooTable,
         items: &[Input],
     ) -> Result<Secrets<bool>> {
         let peer = self.tests.log.peer(cx);
@@ -232,7 +232,7 @@ impl Sspmt for InTheClear {
         &self,
         cx: &mut Context,
         batch: &Batch,
-        table: &Table,
+        table: &CuckooTable,
         items: &[Input],
     ) -> Result<Secrets<bool>> {
         let ours = self.0.querier(cx, batch, table, items)?;
@@ -261,7 +261,7 @@ fn shares_that_are_not_random_are_found() {
 
 /// The cheaper intersection: a client's share of zero at x is the sum of the values of its pairs' keys at x, so one
 /// programmable OPRF with the leader suffices.
-fn star(many: &mut Many, set: &Hashed, parts: Parts) -> Result<Option<Vec<bool>>> {
+fn star(many: &mut Many, set: &HashedSet, parts: Parts) -> Result<Option<Vec<bool>>> {
     const PAIR: Message<[u8; 32]> = Message::new(0x7020, "a key of a pair of clients");
     let me = many.me;
     let items = set.hashes(&(0..set.items().len() as u32).collect::<Vec<_>>());
@@ -313,7 +313,7 @@ fn mark(party: usize, bin: usize) -> RistrettoPoint {
 }
 
 /// A count whose leader offers another multiple of G in each test and bin, under Shuffle&Decrypt of this shape.
-fn count_with_marks(number: u8, sets: &[ItemSet], shape: Shape) -> Run<Option<u64>> {
+fn count_with_marks(number: u8, sets: &[ItemSet], shape: ShuffleShape) -> Run<Option<u64>> {
     run(number, sets, |many, set, parts| {
         let log: Arc<Log> = parts.log;
         let marked = |cx: &mut Context, offers: &mut [Vec<Vec<u8>>; 2]| {
@@ -347,11 +347,12 @@ fn count_with_marks(number: u8, sets: &[ItemSet], shape: Shape) -> Run<Option<u6
 fn without_fresh_scalars_a_leader_that_deviates_sees_who_was_last_to_lack_an_item() {
     let known: Vec<[u8; 32]> =
         (1..3).flat_map(|party| (0..bins(&[BOUND])).map(move |bin| mark(party, bin).compress().0)).collect();
-    let of = |shape: Shape| in_all_worlds((3, 2), |number, sets| count_with_marks(number, sets, shape));
-    let blinded = of(Shape::blinded(bins(&[BOUND])));
+    let of =
+        |shape: ShuffleShape| in_all_worlds((3, 2), |number, sets| count_with_marks(number, sets, shape));
+    let blinded = of(ShuffleShape::blinded(bins(&[BOUND])));
     assert!(blinded.iter().all(|run| run.leader == Some(4)));
     assert_eq!(count_is_private(&blinded, 2, &known), Ok(()));
-    let plain = of(Shape::new(bins(&[BOUND]), 1));
+    let plain = of(ShuffleShape::new(bins(&[BOUND]), 1));
     assert!(plain.iter().all(|run| run.leader == Some(4)));
     fails(count_is_private(&plain, 2, &known), "equal: opened elements");
 }

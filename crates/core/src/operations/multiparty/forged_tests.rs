@@ -9,7 +9,7 @@ use crate::error::{Error, Fault, Result, Seat};
 use crate::group::encoding;
 use crate::group::ristretto255::encode;
 use crate::hash::SessionId;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::ItemSet;
 use crate::many::{Many, seat};
 use crate::membership::mot::{FromOt, MembershipOt};
@@ -113,12 +113,12 @@ type Ends<T> = (Vec<Result<Option<T>>>, Vec<Vec<(u16, usize)>>);
 fn ends<T: Send>(
     forgery: Forgery,
     sets: &[ItemSet; 3],
-    party: impl for<'s> Fn(&mut Many, &'s Hashed<'s>, Forging) -> Result<Sealed<'s, Option<T>>> + Sync,
+    party: impl for<'s> Fn(&mut Many, &'s HashedSet<'s>, Forging) -> Result<Sealed<'s, Option<T>>> + Sync,
 ) -> Ends<T> {
     let Forgery { owner, holder, which, change } = forgery;
     let (ends, views) = run_many(3, 1, |many| {
         let to = (many.me == owner).then(|| many.pairs[holder]);
-        let hashed = Hashed::new(&sets[many.me]);
+        let hashed = HashedSet::new(&sets[many.me]);
         // All parties reach the end.
         let sealed = party(many, &hashed, Forging { to, which, change })?;
         Ok(sealed.open(Confirmed::for_tests()))
@@ -143,7 +143,7 @@ fn sets(owner: usize, holder: usize, has: bool) -> [ItemSet; 3] {
 fn shows_nothing<T: Send>(
     forgery: Forgery,
     (notices, blames, words): Notice,
-    party: impl for<'s> Fn(&mut Many, &'s Hashed<'s>, Forging) -> Result<Sealed<'s, Option<T>>> + Sync + Copy,
+    party: impl for<'s> Fn(&mut Many, &'s HashedSet<'s>, Forging) -> Result<Sealed<'s, Option<T>>> + Sync + Copy,
 ) {
     let Forgery { owner, holder, which, .. } = forgery;
     let [(has, seen), (lacks, seen_too)] =
@@ -257,7 +257,7 @@ impl MembershipOt for Spoiling {
 fn more_matches_than_the_leader_has_items_are_found_out_and_only_its_user_is_told() {
     let sets = sets(0, 1, true);
     let (ends, _) = run_many(3, 1, |many| {
-        let (hashed, transfer) = (Hashed::new(&sets[many.me]), Spoiling(many.me == 2));
+        let (hashed, transfer) = (HashedSet::new(&sets[many.me]), Spoiling(many.me == 2));
         let sealed = Count { tests: tests(), transfer }.run(many, &hashed, &[3; 3])?;
         Ok(sealed.open(Confirmed::for_tests()))
     });

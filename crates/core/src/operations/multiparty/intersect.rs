@@ -21,7 +21,7 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::hash::{SessionId, part};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::many::Many;
 use crate::okvs::Value;
 use crate::operations::Sealed;
@@ -46,7 +46,7 @@ impl<F: Opprf + Sync> Intersect<F> {
     pub fn run<'a>(
         &self,
         many: &mut Many,
-        set: &Hashed,
+        set: &HashedSet,
         bounds: &[usize],
     ) -> Result<Sealed<'a, Option<Vec<bool>>>> {
         super::check(many, bounds)?;

@@ -13,13 +13,13 @@ mod rows;
 mod setup;
 pub mod union;
 
-pub use cost::Cost;
+pub use cost::MultipartyCost;
 
 use crate::channel::Message;
 use crate::channel::queue::{Put, Take, queue};
 use crate::error::{Error, Result};
 use crate::hash::ItemHash;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::hashing::cuckoo;
 use crate::many::Many;
 use crate::params::{LAMBDA, share};
@@ -35,7 +35,7 @@ fn bins(bound: usize, tables: usize) -> usize {
 }
 
 /// Returns the hashes of our items, and then of our dummies.
-fn hashed(many: &Many, set: &Hashed) -> Secrets<ItemHash> {
+fn hashed(many: &Many, set: &HashedSet) -> Secrets<ItemHash> {
     let positions: Vec<u32> = (0..set.len() as u32).collect();
     many.threads.run(|| set.hashes(&positions))
 }

@@ -4,17 +4,17 @@
 use super::count::Count;
 use super::intersect::{Intersect, directed};
 use super::union::{Public, Union};
-use crate::ahe::elgamal::{Ciphertext, Encoding, Scalar, unit};
+use crate::ahe::elgamal::{Ciphertext, Scalar, unit};
 use crate::channel::Wire;
 use crate::context::Context;
 use crate::equality::Equality;
 use crate::equality::nibbles::Nibbles;
 use crate::error::Result;
 use crate::group::encoding;
-use crate::group::ristretto255::encode;
+use crate::group::ristretto255::{Encoding, encode};
 use crate::hash::{SessionId, part};
-use crate::hashed::Hashed;
-use crate::hashing::cuckoo::Table;
+use crate::hashed::HashedSet;
+use crate::hashing::cuckoo::CuckooTable;
 use crate::item::ItemSet;
 use crate::many::Many;
 use crate::membership::mot::{FromOt, MembershipOt};
@@ -117,7 +117,7 @@ impl<T: Sspmt> Sspmt for Observed<T> {
         &self,
         cx: &mut Context,
         batch: &Batch,
-        table: &Table,
+        table: &CuckooTable,
         items: &[Input],
     ) -> Result<Secrets<bool>> {
         let shares = self.inner.querier(cx, batch, table, items)?;
@@ -263,12 +263,12 @@ pub(super) struct Run<T> {
 pub(super) fn run<T: Send>(
     number: u8,
     sets: &[ItemSet],
-    party: impl Fn(&mut Many, &Hashed, Parts) -> Result<Option<T>> + Sync,
+    party: impl Fn(&mut Many, &HashedSet, Parts) -> Result<Option<T>> + Sync,
 ) -> Run<Option<T>> {
     let (results, views) = run_many(sets.len(), 1, |many| {
         let log = Log::new(many)?;
         *many.rng = generator(number, many.me);
-        let result = party(many, &Hashed::new(&sets[many.me]), Parts::new(log.clone()))?;
+        let result = party(many, &HashedSet::new(&sets[many.me]), Parts::new(log.clone()))?;
         let notes = std::mem::take(&mut *log.notes.lock().unwrap());
         Ok((result, notes))
     });
@@ -288,7 +288,7 @@ pub(super) type New = std::result::Result<Vec<Vec<u8>>, String>;
 /// Runs one party of a union over these parts.
 pub(super) fn union_of<T: Sspmt + Sync, M: MembershipOt + Sync>(
     many: &mut Many,
-    set: &Hashed,
+    set: &HashedSet,
     (tests, transfer): (T, M),
 ) -> Result<Option<New>> {
     let public = public(many.parties());

@@ -8,7 +8,7 @@
 
 use super::setup::Setup;
 use crate::ahe::elgamal::{Ciphertext, FirstMalformed, Malformed, PublicKey};
-use crate::ahe::shuffle::{Shape, Shuffle};
+use crate::ahe::shuffle::{Shuffle, ShuffleShape};
 use crate::channel::{Message, Wire, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -83,7 +83,7 @@ pub(super) fn take_back(cx: &mut Context, joint: &PublicKey, n: usize) -> Result
 pub(super) fn opened(
     many: &mut Many,
     setup: Setup,
-    (shape, list): (Shape, &[Ciphertext]),
+    (shape, list): (ShuffleShape, &[Ciphertext]),
     take: impl FnMut(&[Element]) -> Result<()>,
 ) -> Result<FirstMalformed> {
     let (me, last, rng) = (many.me, many.parties() - 1, &mut many.rng.split());

@@ -13,7 +13,7 @@ use crate::ahe::elgamal::{Malformed, PublicKey, SecretKey};
 use crate::channel::Message;
 use crate::error::{Error, Result, Seat};
 use crate::hash::{Domain, SessionId};
-use crate::hashing::cuckoo::{Functions, Table};
+use crate::hashing::cuckoo::{CuckooTable, Functions};
 use crate::many::{Many, seat};
 use crate::oprf::Input;
 
@@ -98,9 +98,9 @@ impl Setup {
     }
 
     /// Returns our table, and the number of the first try that has a placement.
-    pub(super) fn table(&self, me: usize, bins: usize, items: &[Input]) -> Result<(Table, u64)> {
+    pub(super) fn table(&self, me: usize, bins: usize, items: &[Input]) -> Result<(CuckooTable, u64)> {
         for number in 0..TRIES {
-            if let Some(table) = Table::new(&self.functions(me, bins, number)?, items) {
+            if let Some(table) = CuckooTable::new(&self.functions(me, bins, number)?, items) {
                 return Ok((table, number));
             }
         }

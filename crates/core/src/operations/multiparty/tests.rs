@@ -5,7 +5,7 @@ use crate::equality::nibbles::Nibbles;
 use crate::error::Error;
 use crate::group::encoding::PIECE;
 use crate::hash::Domain;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::hashing::cuckoo::{self, Functions};
 use crate::item::{ItemSet, Items};
 use crate::membership::mot::FromOt;
@@ -73,7 +73,7 @@ fn the_leader_of_a_union_learns_the_items_of_all() {
         let sets = sets(sizes);
         let public = Public::new(bounds(sizes), 20);
         let (results, _) = run_many(sizes.len(), 1, |many| {
-            let hashed = Hashed::new(&sets[many.me]);
+            let hashed = HashedSet::new(&sets[many.me]);
             let new = union().run(many, &hashed, &public)?;
             new.open(Confirmed::for_tests())
         });
@@ -92,7 +92,7 @@ fn dummies_change_no_result() {
     let (sets, bounds) = (sets(&[5, 8, 2]), [9, 8, 7]);
     let padded = |me: usize| {
         let rng = &mut Prng::from_seed(&[me as u8; 32]);
-        Hashed::padded(&sets[me], bounds[me], rng)
+        HashedSet::padded(&sets[me], bounds[me], rng)
     };
     let public = Public::new(bounds.to_vec(), 20);
     let (results, _) = run_many(3, 1, |many| {
@@ -121,7 +121,7 @@ fn the_leader_of_a_count_learns_how_many_items_all_have() {
     for sizes in SIZES {
         let (sets, bounds) = (sets(sizes), bounds(sizes));
         let (results, _) = run_many(sizes.len(), 1, |many| {
-            let hashed = Hashed::new(&sets[many.me]);
+            let hashed = HashedSet::new(&sets[many.me]);
             let matches = count().run(many, &hashed, &bounds)?;
             matches.open(Confirmed::for_tests())
         });
@@ -136,7 +136,7 @@ fn the_leader_of_an_intersection_learns_which_of_its_items_all_have() {
     for sizes in SIZES {
         let (sets, bounds) = (sets(sizes), bounds(sizes));
         let (results, _) = run_many(sizes.len(), 1, |many| {
-            let hashed = Hashed::new(&sets[many.me]);
+            let hashed = HashedSet::new(&sets[many.me]);
             let all = intersect().run(many, &hashed, &bounds)?;
             all.open(Confirmed::for_tests())
         });

@@ -38,12 +38,12 @@ use super::rows::{accept, forged, give_back, offer, opened, take_back};
 use super::setup::Setup;
 use super::{Hop, relay};
 use crate::ahe::elgamal::{Ciphertext, FirstMalformed, PublicKey};
-use crate::ahe::shuffle::Shape;
+use crate::ahe::shuffle::ShuffleShape;
 use crate::context::Context;
 use crate::error::{Error, Result, Seat};
-use crate::group::encoding::{self, Row, Rows};
-use crate::hashed::Hashed;
-use crate::hashing::cuckoo::{Functions, Table};
+use crate::group::encoding::{self, DecodedRows, Row};
+use crate::hashed::HashedSet;
+use crate::hashing::cuckoo::{CuckooTable, Functions};
 use crate::item::Items;
 use crate::many::Many;
 use crate::membership::mot::MembershipOt;
@@ -152,7 +152,7 @@ pub struct Union<T, M> {
 
 /// The initial state of a party other than P_1: its table, and the try at which it was made.
 struct Owner {
-    table: Table,
+    table: CuckooTable,
     number: u64,
 }
 
@@ -182,7 +182,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
     pub fn run<'a>(
         &self,
         many: &mut Many,
-        set: &'a Hashed<'a>,
+        set: &'a HashedSet<'a>,
         public: &Public,
     ) -> Result<Sealed<'a, Option<Items>>> {
         super::check(many, &public.bounds)?;
@@ -215,7 +215,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         let (threads, layout) = (many.threads, public.layout());
         let list: Vec<Ciphertext> = received.iter().flat_map(|visit| &visit.rows).copied().collect();
         let (mut frames, ends) = (Vec::new(), public.ends());
-        let malformed = opened(many, setup, (Shape::new(all, public.k()), &list), |elements| {
+        let malformed = opened(many, setup, (ShuffleShape::new(all, public.k()), &list), |elements| {
             frames.push(threads.run(|| encoding::decode(elements, layout.width())));
             Ok(())
         })?;
@@ -286,7 +286,7 @@ impl Owner {
 
 impl Party<'_> {
     /// Returns the encrypted row of each bin, or an encryption of nothing for an empty bin.
-    fn encrypted(&self, table: &Table, items: &Items, rng: &mut Prng) -> Vec<Ciphertext> {
+    fn encrypted(&self, table: &CuckooTable, items: &Items, rng: &mut Prng) -> Vec<Ciphertext> {
         let layout = self.public.layout();
         let width = layout.width();
         // A dummy has no row.
@@ -303,7 +303,7 @@ impl Party<'_> {
 }
 
 /// Returns the items that P_1 lacks: the decrypted ones, if all rows are intact.
-fn read(threads: &Threads, frames: &[Rows], layout: Layout<1>, set: &Hashed) -> Result<Items> {
+fn read(threads: &Threads, frames: &[DecodedRows], layout: Layout<1>, set: &HashedSet) -> Result<Items> {
     let (mut new, mut intact) = (Items::new(), true);
     for row in frames.iter().flat_map(|rows| (0..rows.len()).map(|i| rows.get(i))) {
         match row {

@@ -23,7 +23,7 @@
 use super::rows::{New, check_rows, new_rows, offer_rows, width};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::Items;
 use crate::membership::InBins;
 use crate::operations::{Sealed, Terms, both};
@@ -41,7 +41,7 @@ pub(crate) fn beside(terms: &Terms) -> usize {
 pub(crate) fn receiver<'a>(
     tests: &impl InBins,
     cx: &mut Context,
-    y: &'a Hashed<'a>,
+    y: &'a HashedSet<'a>,
     n_x: usize,
     terms: &Terms,
 ) -> Result<Sealed<'a, New>> {
@@ -66,7 +66,7 @@ pub(crate) fn receiver<'a>(
 pub(crate) fn sender<'a>(
     tests: &impl InBins,
     cx: &mut Context,
-    x: &'a Hashed<'a>,
+    x: &'a HashedSet<'a>,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,
@@ -85,7 +85,7 @@ fn send<const N: usize>(
     tests: &impl InBins,
     cx: &mut Context,
     parts: [&Items; N],
-    x: &Hashed,
+    x: &HashedSet,
     terms: &Terms,
 ) -> Result<()> {
     check_rows(parts, terms)?;
@@ -112,7 +112,7 @@ mod tests {
         let numbers =
             |range: std::ops::Range<u32>| -> ItemSet { range.map(|i| i.to_string().into_bytes()).collect() };
         let (y, x) = (numbers(0..300), numbers(1000..1300));
-        let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+        let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
         let session = SessionId::of([1; 32]);
         let terms = Terms { max_row: 9, ..Terms::default() };
         for (announced, verdict) in [(300, None), (299, Some("300 of its 299 items are new"))] {

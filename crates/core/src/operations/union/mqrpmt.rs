@@ -11,7 +11,7 @@
 use super::rows::{New, check_rows, new_rows, offer_rows};
 use crate::context::Context;
 use crate::error::Result;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::Items;
 use crate::membership::Mqrpmt;
 use crate::operations::{Sealed, Terms, both, matches};
@@ -23,7 +23,7 @@ const PURPOSE: &str = "union by mqRPMT, OT of rows";
 pub(crate) fn receiver<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
-    y: &'a Hashed<'a>,
+    y: &'a HashedSet<'a>,
     n_x: usize,
     terms: &Terms,
 ) -> Result<Sealed<'a, New>> {
@@ -36,7 +36,7 @@ pub(crate) fn receiver<'a>(
 pub(super) fn receive<'a>(
     cx: &mut Context,
     purpose: &'static str,
-    y: &'a Hashed<'a>,
+    y: &'a HashedSet<'a>,
     e: Secrets<bool>,
     terms: &Terms,
 ) -> Result<Sealed<'a, New>> {
@@ -55,7 +55,7 @@ pub(super) fn receive<'a>(
 pub(crate) fn sender<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
-    x: &'a Hashed<'a>,
+    x: &'a HashedSet<'a>,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,
@@ -71,7 +71,7 @@ pub(crate) fn sender<'a>(
 }
 
 /// Rejects rows that are too long.
-pub(super) fn check(x: &Hashed, payloads: &Items, terms: &Terms) -> Result<()> {
+pub(super) fn check(x: &HashedSet, payloads: &Items, terms: &Terms) -> Result<()> {
     match terms.payload {
         true => check_rows([x.items(), payloads], terms),
         false => check_rows([x.items()], terms),
@@ -82,7 +82,7 @@ pub(super) fn check(x: &Hashed, payloads: &Items, terms: &Terms) -> Result<()> {
 pub(super) fn send(
     cx: &mut Context,
     purpose: &'static str,
-    (x, payloads): (&Hashed, &Items),
+    (x, payloads): (&HashedSet, &Items),
     order: &[u32],
     terms: &Terms,
 ) -> Result<()> {
@@ -95,12 +95,12 @@ pub(super) fn send(
 
 /// The maximum size of the union. The dummies that the receiver inserted into its set count in `n_y`, but are
 /// never in the union.
-fn most(x: &Hashed, n_y: usize) -> usize {
+fn most(x: &HashedSet, n_y: usize) -> usize {
     without_inserted(x, n_y) + x.len()
 }
 
 /// The size that the receiver announced, given the size of its set in the protocol.
-pub(super) fn without_inserted(x: &Hashed, n_y: usize) -> usize {
+pub(super) fn without_inserted(x: &HashedSet, n_y: usize) -> usize {
     let inserted = if x.dummies().is_some() { x.announced() } else { 0 };
     n_y.saturating_sub(inserted)
 }
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn rows_that_are_not_new_come_twice_or_do_not_decrypt_are_refused() {
         let (y, x): (ItemSet, ItemSet) = (["a", "b"].iter().collect(), ["c", "d"].iter().collect());
-        let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+        let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
         let session = SessionId::of([1; 32]);
         let terms = Terms { max_row: 9, ..Terms::default() };
         // A sender with queries c and d, neither of which is in Y, that sends these rows: a length and an item.

@@ -6,7 +6,7 @@
 
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::Items;
 use crate::operations::row::Layout;
 use crate::operations::{Sealed, Terms, both};
@@ -29,7 +29,7 @@ pub struct New {
 pub(super) fn new_rows<'a, const N: usize>(
     cx: &mut Context,
     purpose: &'static str,
-    (y, n_x): (&'a Hashed<'a>, usize),
+    (y, n_x): (&'a HashedSet<'a>, usize),
     e: Secrets<bool>,
     verdict: impl FnOnce(&[bool]) -> Result<()> + Send + 'a,
     terms: &Terms,
@@ -70,7 +70,7 @@ impl<const N: usize> Came<N> {
     pub(crate) fn end<'a>(
         self,
         cx: &mut Context,
-        (y, n_x): (&'a Hashed<'a>, usize),
+        (y, n_x): (&'a HashedSet<'a>, usize),
         verdict: impl FnOnce() -> Result<()> + Send + 'a,
         terms: &Terms,
     ) -> Result<Sealed<'a, New>> {

@@ -12,7 +12,7 @@ use super::mqrpmt::{check, receive, send, without_inserted};
 use super::rows::New;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::Items;
 use crate::membership::permuted::MqrpmtStar;
 use crate::operations::{Sealed, Terms};
@@ -23,7 +23,7 @@ const PURPOSE: &str = "union* by mqRPMT*, OT of rows";
 pub(crate) fn receiver<'a>(
     protocol: &dyn MqrpmtStar,
     cx: &mut Context,
-    y: &'a Hashed<'a>,
+    y: &'a HashedSet<'a>,
     n_x: usize,
     terms: &Terms,
 ) -> Result<Sealed<'a, New>> {
@@ -38,7 +38,7 @@ pub(crate) fn receiver<'a>(
 pub(crate) fn sender<'a>(
     protocol: &dyn MqrpmtStar,
     cx: &mut Context,
-    x: &Hashed,
+    x: &HashedSet,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,
@@ -81,11 +81,11 @@ mod tests {
     struct Says(usize);
 
     impl MqrpmtStar for Says {
-        fn server(&self, _: &mut Context, _: &Hashed, n_x: usize) -> Result<Secrets<bool>> {
+        fn server(&self, _: &mut Context, _: &HashedSet, n_x: usize) -> Result<Secrets<bool>> {
             Ok(Secrets::from(vec![true; n_x]))
         }
 
-        fn client(&self, _: &mut Context, x: &Hashed, _: usize) -> Result<(Secrets<u32>, usize)> {
+        fn client(&self, _: &mut Context, x: &HashedSet, _: usize) -> Result<(Secrets<u32>, usize)> {
             Ok((Secrets::from((0..x.len() as u32).collect::<Vec<_>>()), self.0))
         }
     }
@@ -94,8 +94,8 @@ mod tests {
     fn learned(test: &(impl MqrpmtStar + Sync), n: [usize; 2], pads: [Option<usize>; 2]) -> Result<u64> {
         let [y, x] = n.map(|n| (0..n).map(|i| i.to_string()).collect::<ItemSet>());
         let rng = &mut crate::rng::Prng::from_seed(&[3; 32]);
-        let mut y = pads[0].map_or(Hashed::new(&y), |size| Hashed::padded(&y, size, rng));
-        let x = pads[1].map_or(Hashed::new(&x), |size| Hashed::padded_from_list(&x, size));
+        let mut y = pads[0].map_or(HashedSet::new(&y), |size| HashedSet::padded(&y, size, rng));
+        let x = pads[1].map_or(HashedSet::new(&x), |size| HashedSet::padded_from_list(&x, size));
         y.insert_listed(pads[1].unwrap_or(0));
         let none = Items::new();
         let ((_, learned), _) = run_pair(

@@ -5,7 +5,7 @@ use super::{DIGEST, FILTER, Head, Inside, Owned, digest_with};
 use crate::ahe::Cipher;
 use crate::error::{Error, Result};
 use crate::hash::{ItemHash, SessionId};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::ItemSet;
 use crate::membership::encrypted_filter::{Bits, MOST_ITEMS, frame};
 use crate::net::Identity;
@@ -47,8 +47,8 @@ pub struct Size {
 }
 
 impl<'a> FilterDraft<'a> {
-    fn hashed(&self) -> Hashed<'a> {
-        self.threads.run(|| Hashed::new(self.set))
+    fn hashed(&self) -> HashedSet<'a> {
+        self.threads.run(|| HashedSet::new(self.set))
     }
 }
 

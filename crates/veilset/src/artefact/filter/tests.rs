@@ -1,7 +1,7 @@
 use super::super::sealed::{FRAME, HEAD, TAG};
 use super::*;
 use crate::ahe::elgamal::lists::ElGamal;
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::item::ItemSet;
 use crate::membership::encrypted_filter::frame;
 use crate::rng::Prng;
@@ -96,7 +96,7 @@ static IDENTITY_FILE: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
 });
 
 fn open_ours(path: &Path, draft: &FilterDraft<'_>) -> Result<Opened> {
-    open(path, &IDENTITY, draft, Hashed::new(draft.set).own())
+    open(path, &IDENTITY, draft, HashedSet::new(draft.set).own())
 }
 
 /// All cells of a public part, and the head.
@@ -125,7 +125,7 @@ fn decrypted(path: &Path, public: &Path) -> Vec<bool> {
 /// The positions of these items.
 fn expected(head: &Head, set: &ItemSet) -> Vec<bool> {
     let mut bits = Bits::none(head.filter());
-    bits.insert(Hashed::new(set).own(), &head.seeds(), head.filter());
+    bits.insert(HashedSet::new(set).own(), &head.seeds(), head.filter());
     let words = bits.words();
     (0..head.filter().cells as usize).map(|at| words[at / 64] >> (at % 64) & 1 == 1).collect()
 }
@@ -363,7 +363,7 @@ fn a_filter_of_something_else_is_refused() {
         assert!(said.contains(words), "{said}");
     }
     let stranger = Identity::generate().unwrap();
-    let said = refused(open(&path, &stranger, &draft(&set), Hashed::new(&set).own()), &path);
+    let said = refused(open(&path, &stranger, &draft(&set), HashedSet::new(&set).own()), &path);
     assert!(said.contains("under another identity"), "{said}");
     let public = place.export(&path, "public");
     assert!(refused(open_ours(&public, &draft(&set)), &public).contains("it is a public filter"));

@@ -10,7 +10,7 @@ use super::{Hello, Planning, Proposal};
 use crate::artefact::Basis;
 use crate::artefact::filter;
 use crate::error::{Error, Result};
-use crate::hashed::{Dummies, Hashed};
+use crate::hashed::{Dummies, HashedSet};
 use crate::item::Items;
 use crate::net::Me;
 use crate::operations::{Announced, Operation, Role, Rows, Task, Terms, Uses};
@@ -195,7 +195,7 @@ impl<'a> Request<'a> {
     pub(super) fn task<'s>(
         &'s self,
         proposal: &Proposal,
-        set: &'s Hashed<'s>,
+        set: &'s HashedSet<'s>,
         filter: Option<&'s filter::Opened>,
     ) -> Task<'s> {
         Task {

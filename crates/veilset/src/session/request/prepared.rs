@@ -4,7 +4,7 @@ use super::Request;
 use crate::artefact::filter::{self, FilterDraft};
 use crate::artefact::{self, Half, Ledger};
 use crate::error::{Error, Result};
-use crate::hashed::Hashed;
+use crate::hashed::HashedSet;
 use crate::net::Identity;
 use crate::operations::Role;
 use crate::rng::Prng;
@@ -107,7 +107,7 @@ impl<'a> Request<'a> {
 /// Our set, hashed and padded.
 pub(in crate::session) enum Ours<'a> {
     /// For a run in one piece.
-    Whole(Hashed<'a>),
+    Whole(HashedSet<'a>),
     /// For a job in shards.
     Disk(Arc<DiskSet>),
     /// For a job in shards that workers run.
@@ -115,7 +115,7 @@ pub(in crate::session) enum Ours<'a> {
 }
 
 impl<'a> Ours<'a> {
-    pub(in crate::session) fn whole(self) -> Result<Hashed<'a>> {
+    pub(in crate::session) fn whole(self) -> Result<HashedSet<'a>> {
         match self {
             Ours::Whole(set) => Ok(set),
             Ours::Disk(_) | Ours::Remote(_) => {

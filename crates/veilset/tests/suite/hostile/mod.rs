@@ -27,7 +27,7 @@ use veilset::error::{Error, Fault, Result};
 use veilset::group::curve25519::Curve25519;
 use veilset::group::ristretto255::Ristretto255;
 use veilset::hash::ItemHash;
-use veilset::hashed::Hashed;
+use veilset::hashed::HashedSet;
 use veilset::item::{ItemSet, Items};
 use veilset::membership::cwprf::{CwPrf, GolombTags};
 use veilset::membership::permuted::{MqrpmtStar, PermuteThenTest};
@@ -534,7 +534,7 @@ fn a_peer_that_announces_a_set_and_leaves_does_not_cost_its_announcement() {
     for (set, protocol) in sets.iter().flat_map(|set| protocols.map(|protocol| (set, protocol))) {
         for server in [true, false] {
             let (mut ours, rng) = (Channel::pair().0, &mut hazmat::seeded(&[2; 32]));
-            let (set, mut cx) = (Hashed::new(set), Context::new(&mut ours, &session, rng));
+            let (set, mut cx) = (HashedSet::new(set), Context::new(&mut ours, &session, rng));
             let result = match server {
                 true => protocol.server(&mut cx, &set, 1 << 28).map(drop),
                 false => protocol.client(&mut cx, &set, 1 << 28).map(drop),
@@ -546,7 +546,7 @@ fn a_peer_that_announces_a_set_and_leaves_does_not_cost_its_announcement() {
     let sigma = PermuteThenTest(SigmaDh(Curve25519));
     for server in [true, false] {
         let (mut ours, rng) = (Channel::pair().0, &mut hazmat::seeded(&[2; 32]));
-        let (set, mut cx) = (Hashed::new(&sets[0]), Context::new(&mut ours, &session, rng));
+        let (set, mut cx) = (HashedSet::new(&sets[0]), Context::new(&mut ours, &session, rng));
         let result = match server {
             true => MqrpmtStar::server(&sigma, &mut cx, &set, 1 << 28).map(drop),
             false => MqrpmtStar::client(&sigma, &mut cx, &set, 1 << 28).map(drop),
