@@ -164,7 +164,7 @@ pub struct Scenario {
 pub static SCENARIOS: LazyLock<Vec<Scenario>> = LazyLock::new(|| {
     let offers = protocols::ALL
         .into_iter()
-        .chain(protocols::SEVERAL)
+        .chain(protocols::MULTIPARTY)
         .flat_map(|protocol| protocol.offers.iter().map(move |offer| (offer.operation, protocol)));
     let both = offers
         .flat_map(|(operation, protocol)| [false, true].map(|all| Scenario { operation, protocol, all }));
@@ -193,7 +193,7 @@ impl Scenario {
 
     /// Whether the scenario has several parties.
     pub fn of_several(&self) -> bool {
-        self.protocol.is_of_several()
+        self.protocol.is_multiparty()
     }
 
     /// The scenario with this id. Other ids choose one too, so that every input is meaningful.

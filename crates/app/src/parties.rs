@@ -68,7 +68,7 @@ pub fn parse(text: &str) -> std::result::Result<Listed, String> {
 
 /// Refuses a protocol for several parties in a run of two.
 pub fn only_for_two(protocol: Option<&Protocol>) -> Result<()> {
-    match protocol.filter(|protocol| protocol.is_of_several()) {
+    match protocol.filter(|protocol| protocol.is_multiparty()) {
         Some(protocol) => wrong(format!(
             "{PROTOCOL} {protocol} is for the parties of a list, and {PARTIES} is missing. Add it, or omit {PROTOCOL}"
         )),
@@ -81,15 +81,15 @@ pub fn protocol(
     operation: &'static Operation,
     named: Option<&'static Protocol>,
 ) -> Result<&'static Protocol> {
-    let Some(default) = protocols::of_several(operation) else {
-        let others = operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some());
+    let Some(default) = protocols::multiparty_for(operation) else {
+        let others = operations::ALL.into_iter().filter(|o| protocols::multiparty_for(o).is_some());
         let others = others.map(|o| o.name).collect::<Vec<_>>().join(", ");
         return wrong(format!(
             "{operation} is for two parties, and {PARTIES} only for {others}. Omit {PARTIES}, or use one of those"
         ));
     };
     match named {
-        Some(named) if !named.is_of_several() => wrong(format!(
+        Some(named) if !named.is_multiparty() => wrong(format!(
             "{PROTOCOL} {named} is for two parties. Omit it: with {PARTIES}, {operation} is computed by {default}"
         )),
         named => Ok(named.unwrap_or(default)),

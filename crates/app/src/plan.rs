@@ -332,7 +332,7 @@ fn common(
 ) -> Result<PartyPlan> {
     let (role, protocol) = match &me {
         Some(me) => {
-            let role = Role::of_several(me.leads());
+            let role = Role::multiparty(me.leads());
             (role, parties::protocol(operation, a.protocol.and_then(Wish::named))?)
         }
         None => {

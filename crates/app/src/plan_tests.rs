@@ -27,7 +27,7 @@ fn no_file_of_a_run_is_its_result_or_its_report() {
     for operation in operations::ALL {
         for option in of_paths(operation) {
             let is_used = match &*option {
-                "parties" => protocols::of_several(operation).is_some(),
+                "parties" => protocols::multiparty_for(operation).is_some(),
                 "filter" => protocols::filtering(operation).is_some(),
                 "prepared" | "prepared-ledger" => {
                     !protocols::names(|p| p.offer(operation).is_some_and(|offer| offer.prepares)).is_empty()

@@ -107,14 +107,14 @@ fn candidates(a: &PlanArgs, wanted: &Wanted, setting: &Setting) -> Result<Vec<(C
         }
         return Ok(wanted.ranked(&all, setting, a.prefer));
     };
-    let Some(protocol) = protocols::of_several(a.op) else {
+    let Some(protocol) = protocols::multiparty_for(a.op) else {
         return Err(Error::usage(format!("{} is for two parties only. Omit {PARTIES}", a.op)));
     };
     let choice = Choice::of(protocol);
     if choice.beyond(a.op, wanted.assume).is_some() {
         return Err(planner::nothing(&[choice], a.op, wanted.assume));
     }
-    let cost = protocol.cost_of_several(&wanted.terms, &vec![a.n; usize::from(parties)])?;
+    let cost = protocol.multiparty_cost(&wanted.terms, &vec![a.n; usize::from(parties)])?;
     Ok(vec![(choice, Prediction::of_several(&cost, setting))])
 }
 

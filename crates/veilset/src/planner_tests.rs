@@ -280,7 +280,7 @@ fn a_job_takes_as_long_as_its_shards() {
 fn several_parties_are_as_fast_as_the_slowest() {
     let terms = Terms { max_row: 64, several: true, ..Terms::default() };
     let predict = |parties: usize, setting: &Setting| {
-        let cost = MPSU.cost_of_several(&terms, &vec![1 << 12; parties]).unwrap();
+        let cost = MPSU.multiparty_cost(&terms, &vec![1 << 12; parties]).unwrap();
         (Prediction::of_several(&cost, setting), cost)
     };
     let (three, cost) = predict(3, &at(LAN));

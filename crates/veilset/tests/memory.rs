@@ -96,7 +96,7 @@ impl Case {
 
 /// The memory stated for all parties of a run of several, and for the channels among them.
 fn stated_of_several(protocol: &Protocol, terms: &Terms, sizes: &[usize]) -> [usize; 2] {
-    let cost = protocol.cost_of_several(terms, sizes).unwrap();
+    let cost = protocol.multiparty_cost(terms, sizes).unwrap();
     let parties = cost.parties.iter().map(|party| party.memory.on(THREADS)).sum::<u64>();
     // Each channel is shared by two parties.
     let channels = (0..sizes.len()).map(|party| cost.in_flight(party)).sum::<u64>() / 2;
@@ -134,7 +134,7 @@ fn measured_of_several(
         let (rng, threads) = (&mut hazmat::seeded(&[me as u8; 32]), &threads[me]);
         let pairs = vec![session; sizes.len()];
         let many = &mut Many { me, mesh: &mut mesh, pairs, session, rng, threads };
-        let sealed = protocols::run_of_several(protocol, &task, many, sizes).unwrap();
+        let sealed = protocols::run_multiparty(protocol, &task, many, sizes).unwrap();
         let confirmed = mesh.each(|_, channel| confirm(channel, &session)).unwrap();
         sealed.open(confirmed.into_iter().next().unwrap()).unwrap()
     };
@@ -151,7 +151,7 @@ fn measured_of_several(
 fn wrong_of_several(draw: &mut Draw) -> Vec<String> {
     let threads = [(); 3].map(|()| Threads::new(THREADS).unwrap());
     let mut wrong = Vec::new();
-    for protocol in draw.some(1, protocols::SEVERAL) {
+    for protocol in draw.some(1, protocols::MULTIPARTY) {
         let large = if protocol.computes(&INTERSECT) { 1 << 14 } else { 1 << 12 } + 100;
         for sizes in draw.some(1, [[large; 3], [large / 4, large / 4, large]]) {
             let max_row = if protocol.offers[0].operation.uses.rows == Rows::Items { KEY } else { 0 };

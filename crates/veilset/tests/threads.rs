@@ -256,7 +256,7 @@ fn of_several(protocol: &'static Protocol, n: usize, threads: [usize; 3]) -> Vec
 /// Results depend on the seeds alone, including their order.
 #[test]
 fn runs_of_several_keep_to_their_threads_and_give_the_same_on_any_number() {
-    for protocol in Draw::new("threads of several").some(1, protocols::SEVERAL) {
+    for protocol in Draw::new("threads of several").some(1, protocols::MULTIPARTY) {
         let n = if protocol.computes(&INTERSECT) { MANY } else { OF_SEVERAL };
         let [one, more] = [[1, 1, 1], [1, 2, 3]].map(|threads| {
             in_time(&format!("{protocol} on {threads:?}"), move || of_several(protocol, n, threads))

@@ -190,7 +190,7 @@ impl OperationArgs {
 
 /// Describes how a run of several parties differs, if the operation supports one.
 fn of_several(operation: &Operation) -> &'static str {
-    match protocols::of_several(operation) {
+    match protocols::multiparty_for(operation) {
         None => "",
         Some(_) => {
             "\n\nWith --parties it is computed on the sets of all parties of a list. Only their leader learns the result. \
@@ -299,7 +299,7 @@ fn help(operation: &Operation) -> String {
         _ => "",
     };
     let values = if agreed.is_empty() { "" } else { " --values amount" };
-    let several = match protocols::of_several(operation) {
+    let several = match protocols::multiparty_for(operation) {
         None => String::new(),
         Some(_) => format!(
             "\

@@ -29,7 +29,7 @@ pub fn protocol() -> impl TypedValueParser<Value = &'static Protocol> {
 
 /// Returns the names of all protocols.
 fn all_protocols() -> impl Iterator<Item = PossibleValue> {
-    let all = protocols::ALL.into_iter().chain(protocols::SEVERAL);
+    let all = protocols::ALL.into_iter().chain(protocols::MULTIPARTY);
     let built = all.map(|p| PossibleValue::new(p.name).help(p.summary));
     // Protocols that are not built are refused with the name of the feature that they need.
     built.chain(protocols::not_built().map(|name| PossibleValue::new(name).hide(true)))
@@ -97,7 +97,7 @@ pub(super) fn protocol_help() -> String {
         format!("{operation} by {}", protocols::names(|p| p.computes(operation)))
     };
     let several = operations::ALL.into_iter().filter_map(|operation| {
-        protocols::of_several(operation).map(|protocol| format!("{operation} by {protocol}"))
+        protocols::multiparty_for(operation).map(|protocol| format!("{operation} by {protocol}"))
     });
     format!(
         "The protocol: `auto` takes the best of those that both sides allow, and one that is named must be allowed by the \

@@ -188,8 +188,8 @@ fn of_several_parties_no_overlap_of_two_is_shown() {
     let one = |i: usize, connections: Vec<Connection>| {
         let me = roster.clone().me(names[i]).unwrap();
         let operation = named("intersect").unwrap();
-        let protocol = protocols::of_several(operation).unwrap();
-        let role = Role::of_several(me.leads());
+        let protocol = protocols::multiparty_for(operation).unwrap();
+        let role = Role::multiparty(me.leads());
         let request = Request { protocol, parties: Some(&me), ..Request::new(operation, role, &sets[i]) };
         let outcome = run(connections, &request, &mut Prng::from_os().unwrap()).unwrap();
         as_page(&Report::new(&request, &outcome, 1.5).unwrap())

@@ -46,7 +46,7 @@ pub fn run(parties: usize) -> Result<()> {
     let identities = hospitals.iter().map(identify).collect::<Result<Vec<_>>>()?;
     let fingerprints = identities.iter().map(|identity| identity.fingerprint());
     let listed: Vec<_> = hospitals.iter().map(|(name, _)| name.to_string()).zip(fingerprints).collect();
-    for operation in operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some()) {
+    for operation in operations::ALL.into_iter().filter(|o| protocols::multiparty_for(o).is_some()) {
         let one = |me: Me, connections| party(operation, &hospitals, me, connections);
         let (list, listeners) = on_this_machine(&listed)?;
         let results = together(&Roster::new(list, "the demo")?, &identities, listeners, TIMEOUTS, one);

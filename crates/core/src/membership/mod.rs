@@ -7,6 +7,7 @@ pub mod cwprf;
 pub mod encrypted_filter;
 pub(crate) mod lookup;
 pub mod mot;
+pub mod osn;
 pub mod permuted;
 pub mod poprf;
 pub mod rpmt;
@@ -16,7 +17,6 @@ pub mod sigma_ahe;
 pub mod sigma_dh;
 #[cfg(feature = "fhe")]
 pub mod sigma_fhe;
-pub mod switched;
 
 use crate::context::Context;
 use crate::error::Result;

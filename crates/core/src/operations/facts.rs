@@ -83,7 +83,7 @@ impl View<'_> {
 
     fn one(&self, fact: Fact) -> Option<String> {
         if self.several {
-            return self.of_several(fact);
+            return self.multiparty(fact);
         }
         let View { other, columns, .. } = self;
         let columns =
@@ -126,7 +126,7 @@ impl View<'_> {
     }
 
     /// Words a fact of a run of several parties; `None` if no operation of several parties reveals it.
-    fn of_several(&self, fact: Fact) -> Option<String> {
+    fn multiparty(&self, fact: Fact) -> Option<String> {
         let View { other, .. } = self;
         let numbers = self.numbers.unwrap_or_default();
         let found = |n: Option<usize>| n.map(|n| format!(" ({n})")).unwrap_or_default();
@@ -185,7 +185,7 @@ mod tests {
             );
             assert!(text.lines().any(|line| line == row), "SECURITY.md lacks: {row}");
         }
-        for operation in operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some()) {
+        for operation in operations::ALL.into_iter().filter(|o| protocols::multiparty_for(o).is_some()) {
             let terms = Terms { several: true, ..Terms::default() };
             let learns = |role, other| {
                 let view = View { other, several: true, other_pads: None, columns: "", numbers: None };

@@ -420,7 +420,7 @@ impl Role {
 
     /// The role of one of several parties: the leader is the receiver.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
-    pub const fn of_several(leads: bool) -> Role {
+    pub const fn multiparty(leads: bool) -> Role {
         if leads { Role::Receiver } else { Role::Sender }
     }
 

@@ -46,16 +46,16 @@ pub(super) const PERMUTED_COUNT: [&str; 2] = [
     "show the receiver another number of matches, and where both get the result learn about single keys from it",
 ];
 /// Union of several parties: the leader, and any other party.
-pub(super) const SEVERAL_UNION: [&str; 2] = [
+pub(super) const MULTIPARTY_UNION: [&str; 2] = [
     "replace, drop or mark each row that passes through its hands, and learn which party is the first to have a new key",
     "replace, drop or mark each row that passes through its hands, learn with the leader what is compared, and whether some \
      party has a key that it offers",
 ];
 /// Intersection of several parties: the leader, and any other party.
-pub(super) const SEVERAL_INTERSECT: [&str; 2] =
+pub(super) const MULTIPARTY_INTERSECT: [&str; 2] =
     ["use more keys than it announced", "use more keys than it announced"];
 /// Size of the intersection of several parties: the leader, and any other party.
-pub(super) const SEVERAL_COUNT: [&str; 2] = [
+pub(super) const MULTIPARTY_COUNT: [&str; 2] = [
     "count what only some of the parties have in common, or what one of them lacks, learn of as many of its keys as the count \
      has binary digits whether all have them, and learn with others what is compared",
     "replace, drop or mark each row that passes through its hands, and so change the number of matches or learn about single keys \

@@ -17,10 +17,10 @@ mod dc17;
 mod deviating;
 pub(crate) mod dh_psi;
 mod krtw19;
+mod multiparty;
 mod offer;
 mod osn;
 mod poprf;
-mod several;
 mod sigma;
 mod sigma_ahe;
 mod sigma_dh;
@@ -35,10 +35,10 @@ pub use dc17::under_cipher;
 pub use dc17::{DC17, allow_short_moduli};
 pub use dh_psi::DH_PSI;
 pub use krtw19::{KRTW19, KRTW19_PLAIN};
+pub use multiparty::{MPSI, MPSI_CA, MPSU};
 pub use offer::{Choice, Offer, Unasked};
 pub use osn::OSN;
 pub use poprf::POPRF;
-pub use several::{MPSI, MPSI_CA, MPSU};
 pub use sigma_ahe::SIGMA_AHE;
 pub use sigma_dh::SIGMA_DH;
 #[cfg(feature = "fhe")]
@@ -51,9 +51,8 @@ use crate::group::{self, InGroup};
 use crate::hashed::Dummies;
 use crate::many::Many;
 use crate::operations::cost::{Cost, Deal, Memory, held_for_tags, tags_and_rows};
-use crate::operations::{
-    Announced, Learned, Operation, Role, Sealed, Task, Terms, UNION, intersect, multiparty,
-};
+use crate::operations::multiparty::MultipartyCost;
+use crate::operations::{Announced, Learned, Operation, Role, Sealed, Task, Terms, UNION, intersect};
 use crate::oprf::Oprf;
 use crate::params::MAX_SET;
 use crate::spelling::{GROUP, PAD_TO, PROTOCOL};
@@ -80,7 +79,7 @@ pub static ALL: [&Protocol; BUILT] = [
 const BUILT: usize = 11 + cfg!(feature = "fhe") as usize;
 
 /// All protocols of several parties, one for each operation that they compute.
-pub static SEVERAL: [&Protocol; 3] = [&MPSU, &MPSI, &MPSI_CA];
+pub static MULTIPARTY: [&Protocol; 3] = [&MPSU, &MPSI, &MPSI_CA];
 
 /// Protocols that this program is not built with, and the feature that enables each.
 const NOT_BUILT: &[(&str, &str)] = &[
@@ -220,29 +219,29 @@ enum Runs {
     },
     /// Among several parties. The leader is the receiver, and all others are senders. The last argument of each function
     /// lists the bounds on all sets, in the order of the parties.
-    Several {
-        /// [`Protocol::cost_of_several`].
-        cost: fn(&Terms, &[usize]) -> Result<multiparty::MultipartyCost>,
+    Multiparty {
+        /// [`Protocol::multiparty_cost`].
+        cost: fn(&Terms, &[usize]) -> Result<MultipartyCost>,
         /// Runs one party.
-        run: RunOfSeveral,
+        run: RunMultiparty,
     },
 }
 
 type Run = for<'a> fn(&Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learned>>;
-type RunOfSeveral = for<'a> fn(&Task<'a>, &mut Many, &[usize]) -> Result<Sealed<'a, Learned>>;
+type RunMultiparty = for<'a> fn(&Task<'a>, &mut Many, &[usize]) -> Result<Sealed<'a, Learned>>;
 
 /// Returns the protocol with this name.
 ///
 /// # Errors
 /// A sentence that lists the known names, if this one is unknown.
 pub fn named(name: &str) -> Result<&'static Protocol, String> {
-    let found = ALL.into_iter().chain(SEVERAL).find(|p| p.name == name);
+    let found = ALL.into_iter().chain(MULTIPARTY).find(|p| p.name == name);
     found.ok_or_else(|| match NOT_BUILT.iter().find(|(other, _)| *other == name) {
         Some((_, feature)) => {
             format!("this program is built without {name}: build it with the feature {feature}, or use another protocol")
         }
         None => {
-            let several = SEVERAL.map(|p| p.name).join(", ");
+            let several = MULTIPARTY.map(|p| p.name).join(", ");
             format!("\"{name}\" is not a protocol: {}; of several parties: {several}", names(|_| true))
         }
     })
@@ -270,8 +269,8 @@ pub fn filtering(operation: &Operation) -> Option<&'static Protocol> {
 }
 
 /// Returns the protocol of several parties that computes the operation, if there is one.
-pub fn of_several(operation: &Operation) -> Option<&'static Protocol> {
-    SEVERAL.into_iter().find(|p| p.computes(operation))
+pub fn multiparty_for(operation: &Operation) -> Option<&'static Protocol> {
+    MULTIPARTY.into_iter().find(|p| p.computes(operation))
 }
 
 /// The names of the protocols of two parties for which `wanted` holds.
@@ -294,8 +293,8 @@ impl Protocol {
     }
 
     /// Whether it is for several parties, as opposed to two.
-    pub const fn is_of_several(&self) -> bool {
-        matches!(self.runs, Runs::Several { .. })
+    pub const fn is_multiparty(&self) -> bool {
+        matches!(self.runs, Runs::Multiparty { .. })
     }
 
     /// The number of stages that either party of a run of two announces to a [`crate::channel::Observer`].
@@ -303,7 +302,7 @@ impl Protocol {
         match (&self.runs, &operation.over_union) {
             (Runs::Two { stages, .. }, Some(over)) => over.stages + stages(&UNION, terms),
             (Runs::Two { stages, .. }, None) => stages(operation, terms),
-            (Runs::Several { .. }, _) => 0,
+            (Runs::Multiparty { .. }, _) => 0,
         }
     }
 
@@ -331,9 +330,9 @@ impl Protocol {
     ///
     /// # Errors
     /// [`Error::Usage`] for sets that are too large for the protocol.
-    pub fn cost_of_several(&self, terms: &Terms, bounds: &[usize]) -> Result<multiparty::MultipartyCost> {
+    pub fn multiparty_cost(&self, terms: &Terms, bounds: &[usize]) -> Result<MultipartyCost> {
         match self.runs {
-            Runs::Several { cost, .. } => cost(terms, bounds),
+            Runs::Multiparty { cost, .. } => cost(terms, bounds),
             Runs::Two { .. } => Err(self.not_of(bounds.len())),
         }
     }
@@ -477,13 +476,13 @@ pub fn run<'a>(
 /// # Errors
 /// In addition to the errors of all protocols, [`Error::Usage`] for bounds larger than [`MAX_SET`], and for a group that is
 /// not the protocol's. [`Error::Bug`] for a task whose parts do not belong together.
-pub fn run_of_several<'a>(
+pub fn run_multiparty<'a>(
     protocol: &'static Protocol,
     task: &Task<'a>,
     many: &mut Many,
     bounds: &[usize],
 ) -> Result<Sealed<'a, Learned>> {
-    let Runs::Several { run, .. } = &protocol.runs else { return Err(protocol.not_of(bounds.len())) };
+    let Runs::Multiparty { run, .. } = &protocol.runs else { return Err(protocol.not_of(bounds.len())) };
     let Task { operation, role, group, set, terms, .. } = *task;
     if let Some(largest) = bounds.iter().find(|bound| **bound > MAX_SET) {
         return Err(Error::usage(format!("a set of {largest} items: {MAX_SET} is the most")));

@@ -3,7 +3,7 @@
 use super::krtw19::over_bins;
 use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, deviating, groups};
 use crate::error::Result;
-use crate::membership::switched::{Plan, Switched};
+use crate::membership::osn::{Osn, Plan};
 use crate::operations::cost::{Cost, Deal, Memory, transfer};
 use crate::operations::union::{self, bins};
 use crate::operations::{ID, Role, Terms, UNION};
@@ -14,7 +14,7 @@ const DEVIATING: [&str; 2] = [
     "omit or replace rows, and learn from a union that it gets which of its keys match",
 ];
 
-/// Membership tests in cuckoo bins, permuted by oblivious switching ([`crate::membership::switched`]).
+/// Membership tests in cuckoo bins, permuted by oblivious switching ([`crate::membership::osn`]).
 pub static OSN: Protocol = Protocol {
     name: "osn",
     summary: "union from membership tests in bins, by vector OLE and oblivious switching: the fastest on fast networks",
@@ -42,7 +42,7 @@ pub static OSN: Protocol = Protocol {
         // Matching, switching, then the transfer of rows.
         stages: |_, _| 3,
         cost,
-        run: |task, cx, n| over_bins(task, cx, n, |n_y, n_x| Ok(Switched::new(plan(&task.terms, n_y, n_x)))),
+        run: |task, cx, n| over_bins(task, cx, n, |n_y, n_x| Ok(Osn::new(plan(&task.terms, n_y, n_x)))),
     },
 };
 

@@ -8,9 +8,9 @@ mod rounds;
 
 #[test]
 fn names_are_distinct_and_found() {
-    let all = || ALL.into_iter().chain(SEVERAL);
+    let all = || ALL.into_iter().chain(MULTIPARTY);
     let names: HashSet<&str> = all().map(|p| p.name).collect();
-    assert_eq!(names.len(), ALL.len() + SEVERAL.len());
+    assert_eq!(names.len(), ALL.len() + MULTIPARTY.len());
     for protocol in all() {
         assert!(std::ptr::eq(named(protocol.name).unwrap(), protocol));
     }
@@ -38,14 +38,14 @@ fn names_are_distinct_and_found() {
 
 #[test]
 fn one_protocol_of_several_parties_computes_each_operation_that_has_one() {
-    let named = |operation| of_several(operation).map(|p| p.name);
+    let named = |operation| multiparty_for(operation).map(|p| p.name);
     assert_eq!(operations::ALL.map(named), [Some("mpsi"), Some("mpsu"), Some("mpsi-ca"), None, None, None]);
-    assert!(SEVERAL.iter().all(|p| p.is_of_several()) && !ALL.iter().any(|p| p.is_of_several()));
+    assert!(MULTIPARTY.iter().all(|p| p.is_multiparty()) && !ALL.iter().any(|p| p.is_multiparty()));
     let (operation, group) = (&UNION, MPSU.group());
     let none = Announced { size: 0, padded: false };
     let deal = Deal { operation, terms: Terms::default(), group, receiver: none, sender: none };
     assert!(matches!(MPSU.cost(&deal), Err(Error::Bug(_))));
-    assert!(matches!(CWPRF.cost_of_several(&Terms::default(), &[1, 2]), Err(Error::Bug(_))));
+    assert!(matches!(CWPRF.multiparty_cost(&Terms::default(), &[1, 2]), Err(Error::Bug(_))));
 }
 
 /// A protocol that is not built is not unknown: the message names its feature.
@@ -250,9 +250,9 @@ fn an_operation_is_offered_at_most_once_and_in_some_group() {
 /// The possible deviations are stated for each offer and role, and differ if a sender is withstood.
 #[test]
 fn each_offer_says_what_a_party_that_deviates_can_do() {
-    for protocol in ALL.into_iter().chain(SEVERAL) {
+    for protocol in ALL.into_iter().chain(MULTIPARTY) {
         for offer in protocol.offers {
-            let terms = Terms { several: protocol.is_of_several(), ..Terms::default() };
+            let terms = Terms { several: protocol.is_multiparty(), ..Terms::default() };
             let said = Role::ALL.map(|role| offer.deviating(&terms, role));
             for sentence in &said {
                 assert!(sentence.split(' ').count() > 6 && sentence.ends_with('.'), "{protocol}: {sentence}");

@@ -107,7 +107,7 @@ pub fn party(a: &BenchPartyArgs, number: u8) -> Result<()> {
     let set: ItemSet =
         (0..common).chain(own_items(b, common, number)).map(|i| item(&stream, i, b.item_bytes)).collect();
     let max_row = item(&stream, 0, b.item_bytes).len();
-    let role = Role::of_several(me.leads());
+    let role = Role::multiparty(me.leads());
     let request = Request {
         parties: Some(&me),
         protocol: parties::protocol(b.op, b.protocol)?,

@@ -51,7 +51,7 @@ impl Case {
     pub fn random(rng: &mut Prng, folder: &Path, most: usize, people: &People) -> Result<Case> {
         let parties = 3 + rng.below(MOST_PARTIES as u64 - 2) as usize;
         let offered: Vec<_> =
-            operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some()).collect();
+            operations::ALL.into_iter().filter(|o| protocols::multiparty_for(o).is_some()).collect();
         let operation = offered[rng.below(offered.len() as u64) as usize];
         let named = people.identities.iter().take(parties).enumerate();
         let named: Vec<_> =
@@ -70,7 +70,7 @@ impl Case {
         let mut ours = Rows::new();
         for (i, (set, (name, _))) in sets.iter().zip(&named).enumerate() {
             let terms = operations::Terms { several: true, ..Default::default() };
-            let role = operations::Role::of_several(i == 0);
+            let role = operations::Role::multiparty(i == 0);
             let has_items = (operation.result)(role, &terms).has_items();
             // A file of JSON lines without any line names no columns, so it is for parties that need only their keys.
             let readable = |format: &Format| *format != Format::JsonLines || !set.is_empty() || !has_items;

@@ -91,9 +91,9 @@ fn a_small_set_of_the_leader_is_refused_by_all_others() {
     for (seat, sizes, refused) in
         [(1, [9, 50], Some("party 1")), (1, [50, 9], None), (2, [9, 50], Some("party 1")), (0, [9, 9], None)]
     {
-        let role = Role::of_several(seat == 0);
+        let role = Role::multiparty(seat == 0);
         let request = Request { parties: Some(&me[seat]), ..Request::new(&INTERSECT, role, &set) };
-        let request = Request { protocol: protocols::of_several(&INTERSECT).unwrap(), ..request };
+        let request = Request { protocol: protocols::multiparty_for(&INTERSECT).unwrap(), ..request };
         let others: Vec<_> = me[seat]
             .others()
             .zip(sizes)

@@ -67,7 +67,7 @@ impl Estimate {
     fn of_several(proposal: &Proposal, speeds: &Speeds) -> Result<Estimate> {
         let me = proposal.me();
         let protocol = proposal.choice.protocol;
-        let cost = protocol.cost_of_several(&proposal.hello.terms, &proposal.bounds())?;
+        let cost = protocol.multiparty_cost(&proposal.hello.terms, &proposal.bounds())?;
         let none = || Error::bug(format!("no cost for party {} by {protocol}", me + 1));
         let ours = cost.parties.get(me).ok_or_else(none)?;
         let around = AROUND * (proposal.parties.count() as u64 - 1);

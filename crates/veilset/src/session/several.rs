@@ -272,7 +272,7 @@ impl Handshake {
             rng,
             threads: request.threads,
         };
-        let sealed = protocols::run_of_several(proposal.choice.protocol, task, &mut many, &bounds)?;
+        let sealed = protocols::run_multiparty(proposal.choice.protocol, task, &mut many, &bounds)?;
         self.clock.begin(CONFIRMING);
         let pairs = &self.pairs;
         let confirmed = self.mesh.each(|seat, channel| match pairs.get(number(seat)) {
@@ -309,7 +309,7 @@ fn meet_one(
     let (bytes, theirs) = hellos(channel, &ours.hello)?;
     let candidates = theirs.candidates()?;
     let common = hello.candidates.iter().any(|choice| candidates.contains(choice));
-    let role = Role::of_several(leads);
+    let role = Role::multiparty(leads);
     let mut differences = differences(hello, &theirs, &candidates, !common, role)?;
     differences.iter_mut().for_each(|difference| difference.who = who);
     Ok((HelloBytes { hello: bytes, padded: theirs.padded }, differences))

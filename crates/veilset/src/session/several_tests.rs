@@ -24,8 +24,8 @@ fn all<T: Send>(n: usize, party: impl Fn(usize, Connected) -> T + Sync) -> Vec<T
 }
 
 fn request<'a>(operation: &'static Operation, me: &'a Me, set: &'a ItemSet) -> Request<'a> {
-    let role = Role::of_several(me.leads());
-    let protocol = protocols::of_several(operation).unwrap();
+    let role = Role::multiparty(me.leads());
+    let protocol = protocols::multiparty_for(operation).unwrap();
     Request { protocol, parties: Some(me), ..Request::new(operation, role, set) }
 }
 
@@ -203,7 +203,7 @@ fn a_role_that_is_not_that_of_the_place_in_the_list_is_refused() {
         let Connected::Parties(connections) = connected else { panic!() };
         let mut handshake = Handshake::new(connections, &request).unwrap();
         let (hello, mut lie) = (request.hello(false), request.hello(false));
-        lie.role = Role::of_several(true);
+        lie.role = Role::multiparty(true);
         let said = words(&lie, &mut rng(me)).unwrap();
         let meet =
             |who, channel: &mut Channel| meet_one(channel, &hello, &said, who, who == seat(0)).map(drop);

@@ -252,7 +252,7 @@ fn only_their_entries_know_the_protocols_and_operations() {
     }
     let read = |file: PathBuf| (file.clone(), std::fs::read_to_string(&file).unwrap());
     all.extend(program.into_iter().map(read));
-    let protocols = veilset::protocols::ALL.into_iter().chain(veilset::protocols::SEVERAL);
+    let protocols = veilset::protocols::ALL.into_iter().chain(veilset::protocols::MULTIPARTY);
     let protocols: Vec<_> = protocols.map(|p| ("protocols", "Protocol", p.name)).collect();
     let operations = veilset::operations::ALL.map(|o| ("operations", "Operation", o.name));
     // The words of each file that can name an entry.

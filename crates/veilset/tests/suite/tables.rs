@@ -7,7 +7,7 @@ use std::time::Duration;
 use veilset::channel::Network;
 use veilset::operations::{self, Announced, Operation, Terms};
 use veilset::planner::{Prices, Setting, Wanted};
-use veilset::protocols::{ALL, Choice, Offer, Protocol, SEVERAL, Unasked};
+use veilset::protocols::{ALL, Choice, MULTIPARTY, Offer, Protocol, Unasked};
 use veilset::speed::Speeds;
 use veilset::spelling::{Named, spell};
 use veilset_kernels::Backend;
@@ -123,7 +123,7 @@ type Line = (Vec<&'static str>, Vec<&'static Operation>, [&'static str; 2]);
 #[test]
 fn what_a_party_that_deviates_can_do_is_what_the_entries_say() {
     let mut lines: Vec<Line> = Vec::new();
-    for protocol in ALL.into_iter().chain(SEVERAL) {
+    for protocol in ALL.into_iter().chain(MULTIPARTY) {
         for offer in protocol.offers {
             let can = offer.deviations;
             let same = |line: &&mut Line| {

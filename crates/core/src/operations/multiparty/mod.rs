@@ -4,7 +4,7 @@
 //! all messages follow from the bounds, regardless of the sets. So that time does too, a set with a bound is padded up to it
 //! with random dummies. They take part as items that no other party has, and have no row.
 //!
-//! They run on the mesh of [`crate::many`]; [`crate::protocols::SEVERAL`] offers them.
+//! They run on the mesh of [`crate::many`]; [`crate::protocols::MULTIPARTY`] offers them.
 
 pub mod cost;
 pub mod count;

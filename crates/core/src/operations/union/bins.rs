@@ -1,6 +1,6 @@
 //! Union from reverse private membership tests in bins and one-sided OT (KRTW19 5.1, Figure 7; A, Figure 10).
 //!
-//! The tests are from KRTW19 ([`crate::membership::rpmt`]), or use oblivious switching ([`crate::membership::switched`]).
+//! The tests are from KRTW19 ([`crate::membership::rpmt`]), or use oblivious switching ([`crate::membership::osn`]).
 //!
 //! Security: semi-honest, of the tests and the OT; nothing binds the receiver's choices to its bits. Leakage: |X| and X \\ Y
 //! to the receiver, |Y| to the sender; for a padded set, the bound.

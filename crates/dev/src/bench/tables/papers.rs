@@ -219,7 +219,9 @@ mod tests {
                     let protocol = a.protocol.unwrap();
                     assert_eq!((a.op.name, protocol.name), (&*row.op, &*row.protocol));
                     let offered = match row.parties {
-                        Some(_) => protocols::of_several(a.op).is_some_and(|one| one.name == protocol.name),
+                        Some(_) => {
+                            protocols::multiparty_for(a.op).is_some_and(|one| one.name == protocol.name)
+                        }
                         None => protocol
                             .offer(a.op)
                             .is_some_and(|offer| offer.malicious_sender >= a.malicious_sender),

@@ -95,7 +95,7 @@ impl Request<'_> {
         let wrong = |what: String| Err(Error::usage(what));
         let operation = self.operation;
         let Some(me) = self.parties else {
-            return match self.candidates().iter().find(|choice| choice.protocol.is_of_several()) {
+            return match self.candidates().iter().find(|choice| choice.protocol.is_multiparty()) {
                 Some(Choice { protocol, .. }) => wrong(format!(
                     "{} is for several parties. Name them with {PARTIES}, or omit {PROTOCOL}",
                     PROTOCOL.with(protocol)
@@ -103,8 +103,8 @@ impl Request<'_> {
                 None => Ok(()),
             };
         };
-        let Some(protocol) = protocols::of_several(operation) else {
-            let those = operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some());
+        let Some(protocol) = protocols::multiparty_for(operation) else {
+            let those = operations::ALL.into_iter().filter(|o| protocols::multiparty_for(o).is_some());
             let those: Vec<_> = those.map(|o| o.name).collect();
             return wrong(format!(
                 "{operation} is for two parties only. Omit {PARTIES}, or use {}",
@@ -119,7 +119,7 @@ impl Request<'_> {
                 ));
             }
         }
-        if self.role != Role::of_several(me.leads()) {
+        if self.role != Role::multiparty(me.leads()) {
             return Err(Error::bug(format!("the role of {} in {}", self.role, me.own())));
         }
         let Terms { both, malicious_sender, reveal_count, .. } = self.terms;

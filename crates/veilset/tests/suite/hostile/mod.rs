@@ -30,10 +30,10 @@ use veilset::hash::ItemHash;
 use veilset::hashed::HashedSet;
 use veilset::item::{ItemSet, Items};
 use veilset::membership::cwprf::{CwPrf, GolombTags};
+use veilset::membership::osn::{Osn, Plan};
 use veilset::membership::permuted::{MqrpmtStar, PermuteThenTest};
 use veilset::membership::poprf::FromPermutedOprf;
 use veilset::membership::sigma_dh::SigmaDh;
-use veilset::membership::switched::{Plan, Switched};
 use veilset::membership::{InBins, Mqrpmt};
 use veilset::net::Connection;
 use veilset::operations::sum::Modulus;
@@ -589,8 +589,8 @@ fn a_peer_that_announces_bins_and_leaves_does_not_cost_its_announcement() {
         let rng = &mut hazmat::seeded(&[2; 32]);
         let mut cx = Context::new(&mut ours, &session, rng);
         let result = match receives {
-            true => Switched::new(Plan::new(LAMBDA, 1, 1 << 28, 20)).receiver(&mut cx, &item).map(drop),
-            false => Switched::new(Plan::new(LAMBDA, 1 << 28, 1, 20)).sender(&mut cx, &item, 1).map(drop),
+            true => Osn::new(Plan::new(LAMBDA, 1, 1 << 28, 20)).receiver(&mut cx, &item).map(drop),
+            false => Osn::new(Plan::new(LAMBDA, 1 << 28, 1, 20)).sender(&mut cx, &item, 1).map(drop),
         };
         match (receives, result) {
             (true, Err(Error::Network(_))) => (),

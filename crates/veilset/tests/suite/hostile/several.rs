@@ -81,7 +81,7 @@ impl Parties {
     fn requests(&self, protocol: &'static Protocol) -> Vec<Request<'_>> {
         let request = |i: usize| {
             let (me, set) = (&self.mes[i], &self.sets[i]);
-            let role = Role::of_several(me.leads());
+            let role = Role::multiparty(me.leads());
             Request {
                 protocol,
                 parties: Some(me),
@@ -248,7 +248,7 @@ fn matters(tag: u16, kind: Kind, first: bool) -> bool {
 fn whatever_one_of_several_parties_does_to_a_frame_we_name_it() {
     let _alone = ONE_AT_A_TIME.lock();
     let parties = Parties::new();
-    let runs = protocols::SEVERAL.map(|protocol| (protocol, parties.requests(protocol)));
+    let runs = protocols::MULTIPARTY.map(|protocol| (protocol, parties.requests(protocol)));
     let recorded: Vec<_> = runs.iter().map(|(_, requests)| record(requests)).collect();
     let mut cases = Vec::new();
     let (mut tags, mut seen) = (BTreeSet::new(), BTreeSet::<(&str, u16, usize, usize)>::new());

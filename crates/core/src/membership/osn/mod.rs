@@ -84,21 +84,21 @@ const SWITCHING: &str = "switched tests, OTs of the switches";
 const COMPARISON: &str = "switched tests, OPRF of the comparison";
 
 /// The tests of a plan, over a programmable OPRF and an OPRF in bins.
-pub struct Switched<P, F> {
+pub struct Osn<P, F> {
     plan: Plan,
     opprf: P,
     oprf: F,
 }
 
-impl Switched<Programmed<FromVole<Silent>>, FromVole<Silent>> {
+impl Osn<Programmed<FromVole<Silent>>, FromVole<Silent>> {
     /// The tests of this plan over VOLE.
     pub fn new(plan: Plan) -> Self {
         let vole = || FromVole::new(Silent::default());
-        Switched { plan, opprf: Programmed(vole()), oprf: vole() }
+        Osn { plan, opprf: Programmed(vole()), oprf: vole() }
     }
 }
 
-impl<P: BinOpprf, F: BinOprf> InBins for Switched<P, F> {
+impl<P: BinOpprf, F: BinOprf> InBins for Osn<P, F> {
     fn receiver(&self, cx: &mut Context, y: &[Input]) -> Result<Secrets<bool>> {
         let plan = &self.plan;
         if y.len() != plan.n_y {

@@ -18,7 +18,7 @@ pub(super) fn items(from: usize, n: usize) -> Vec<Input> {
 }
 
 fn run(plan: Plan, y: &[Input], x: &[Input], real: usize) -> (Secrets<bool>, Secrets<u32>, Views) {
-    let tests = Switched::new(plan);
+    let tests = Osn::new(plan);
     let ((bits, order), views) =
         run_pair(&SESSION, |cx| tests.receiver(cx, y), |cx| tests.sender(cx, x, real));
     assert_eq!([bits.len(), order.len()], [plan.slots(); 2]);
@@ -308,8 +308,7 @@ fn sizes_that_differ_are_refused() {
     let plan = |items| Plan { blocks: Blocks { number: 1, levels: 6, items }, n_y: 20, bytes: 8 };
     for theirs in [[1u64, 64, 21], [2, 64, 20], [1, 128, 20]] {
         let bytes = theirs.map(u64::to_le_bytes);
-        let e =
-            told(&[(0xac, bytes.as_flattened())], |cx| Switched::new(plan(20)).sender(cx, &items(0, 20), 20));
+        let e = told(&[(0xac, bytes.as_flattened())], |cx| Osn::new(plan(20)).sender(cx, &items(0, 20), 20));
         let [number, bins, items] = theirs;
         let sizes = format!(
             "it has {number} blocks of {bins} bins for {items} items each, where we have 1 of 64 for 20"
@@ -321,7 +320,7 @@ fn sizes_that_differ_are_refused() {
             other => panic!("{other:?}"),
         }
     }
-    let e = told(&[], |cx| Switched::new(plan(20)).receiver(cx, &items(0, 19)));
+    let e = told(&[], |cx| Osn::new(plan(20)).receiver(cx, &items(0, 19)));
     assert!(matches!(e.map(drop), Err(Error::Bug(_))));
 }
 

@@ -199,7 +199,7 @@ pub(super) fn s_of_two(plan: Plan, (y, x): (&[Input], &[Input])) -> [Vec<Value>;
         let notes = Notes::default();
         let Parts { opprf, oprf, bottoms } = real();
         let opprf = Noting { inner: opprf, notes: notes.clone(), bottoms };
-        (Switched { plan, opprf, oprf }, notes)
+        (Osn { plan, opprf, oprf }, notes)
     });
     run_pair(
         &SESSION,
@@ -228,7 +228,7 @@ impl Run {
         let Parts { opprf, oprf, bottoms } = parts;
         let opprf = Noting { inner: opprf, notes: notes.clone(), bottoms };
         let oprf = Noting { inner: oprf, notes: notes.clone(), bottoms };
-        let tests = Switched { plan, opprf, oprf };
+        let tests = Osn { plan, opprf, oprf };
         let ((bits, order), views) = run_pair(
             &SESSION,
             |cx| tests.receiver(cx.under(Prng::from_seed(&[seeds[0]; 32])), y),

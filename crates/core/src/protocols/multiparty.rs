@@ -29,11 +29,11 @@ pub static MPSU: Protocol = Protocol {
     when: "three parties or more",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer::of(&UNION, 0, deviating::SEVERAL_UNION)],
+    offers: &[Offer::of(&UNION, 0, deviating::MULTIPARTY_UNION)],
     rests_on: |_| &[Assumption::Ddh, Assumption::Lpn],
     probes: &[],
     assumptions: |_, _| vec![ALL_BUT_ONE, DDH, LPN, HASHES],
-    runs: Runs::Several {
+    runs: Runs::Multiparty {
         cost: |terms, bounds| cost::union(&public(terms, bounds)),
         run: |task, many, bounds| {
             let union = union::Union { tests: tests(), transfer: FromOt::default() };
@@ -50,11 +50,11 @@ pub static MPSI: Protocol = Protocol {
     when: "three parties or more",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer::of(&INTERSECT, 0, deviating::SEVERAL_INTERSECT)],
+    offers: &[Offer::of(&INTERSECT, 0, deviating::MULTIPARTY_INTERSECT)],
     rests_on: |_| &[Assumption::Ddh, Assumption::Lpn],
     probes: &[],
     assumptions: |_, _| vec![ALL_BUT_ONE, BASE_OTS, LPN, HASHES],
-    runs: Runs::Several {
+    runs: Runs::Multiparty {
         cost: |_, bounds| cost::intersect(bounds),
         run: |task, many, bounds| {
             let intersect = intersect::Intersect { opprf: Programmed(Rr22::new(Silent::default())) };
@@ -74,11 +74,11 @@ pub static MPSI_CA: Protocol = Protocol {
     when: "three parties or more",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer::of(&COUNT, 0, deviating::SEVERAL_COUNT)],
+    offers: &[Offer::of(&COUNT, 0, deviating::MULTIPARTY_COUNT)],
     rests_on: |_| &[Assumption::Ddh, Assumption::Lpn],
     probes: &[],
     assumptions: |_, _| vec![ALL_BUT_ONE, DDH, LPN, HASHES],
-    runs: Runs::Several {
+    runs: Runs::Multiparty {
         cost: |_, bounds| cost::count(bounds),
         run: |task, many, bounds| {
             let count = count::Count { tests: tests(), transfer: FromOt::default() };
