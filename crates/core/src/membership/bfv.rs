@@ -1,4 +1,4 @@
-//! BFV without ciphertext multiplication, as [`super::sigma_fhe`] needs it (Fan and Vercauteren, "Somewhat Practical Fully
+//! BFV without ciphertext multiplication, as [`super::sigma::fhe`] needs it (Fan and Vercauteren, "Somewhat Practical Fully
 //! Homomorphic Encryption").
 //!
 //! The ring arithmetic comes from the crate `fhe-math`. It is constant-time except for the rounding in decryption, which

@@ -13,10 +13,6 @@ pub mod poprf;
 pub mod rpmt;
 pub mod shared;
 pub mod sigma;
-pub mod sigma_ahe;
-pub mod sigma_dh;
-#[cfg(feature = "fhe")]
-pub mod sigma_fhe;
 
 use crate::context::Context;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! The parameters of BFV for [`crate::membership::sigma_fhe`], and bounds on its noise and its errors.
+//! The parameters of BFV for [`crate::membership::sigma::fhe`], and bounds on its noise and its errors.
 //!
 //! All bounds are for the worst case over all secrets, errors and coefficients; none is measured. So a response always
 //! decrypts to the right values.

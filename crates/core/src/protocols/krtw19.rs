@@ -1,6 +1,6 @@
-//! `krtw19` and `krtw19-plain`: membership tests in bins, from OT extension (KRTW19).
+//! `krtw19`: membership tests in bins, from OT extension (KRTW19). `krtw19-plain` shares its cost and its run.
 
-use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups};
+use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, deviating, groups};
 use crate::context::Context;
 use crate::error::Result;
 use crate::membership::InBins;
@@ -43,42 +43,12 @@ pub static KRTW19: Protocol = Protocol {
     },
 };
 
-const DEVIATING: [&str; 2] = [
+pub(super) const DEVIATING: [&str; 2] = [
     "ask for every row, count the sender's keys in spite of padding, and test guesses",
     "omit or replace rows, and learn from a union that it gets which of its keys match",
 ];
 
-/// Membership tests in bins, compared in the clear ([`crate::operations::union::bins`]).
-pub static KRTW19_PLAIN: Protocol = Protocol {
-    name: "krtw19-plain",
-    summary: "the same without private equality tests: not for runs that may break off",
-    when: "the same with a little less traffic; never picked, read its section below first",
-    groups: &[groups::RISTRETTO255],
-    ciphers: &[],
-    offers: &[
-        Offer { unasked: Unasked::No, ..Offer::of(&UNION, 7, PLAIN) },
-        Offer { unasked: Unasked::No, ..Offer::of(&ID, 4, deviating::ID) },
-    ],
-    rests_on: |_| &[Assumption::Ddh],
-    probes: &[],
-    assumptions: |_, _| {
-        let broken_off = "the run is not broken off before the rows: the receiver would be left with values on which \
-                          it can test guesses of the sender's items";
-        [&ASSUMPTIONS[..], &[broken_off]].concat()
-    },
-    runs: Runs::Two {
-        stages,
-        cost: |deal| cost(&KRTW19_PLAIN, Comparison::Plain, deal),
-        run: |task, cx, n| run(Comparison::Plain, task, cx, n),
-    },
-};
-
-const PLAIN: [&str; 2] = [
-    "get the whole intersection, ask for every row, and test guesses without limit when the run breaks off",
-    DEVIATING[1],
-];
-
-const ASSUMPTIONS: [&str; 4] = [
+pub(super) const ASSUMPTIONS: [&str; 4] = [
     SEMI_HONEST,
     BASE_OTS,
     "BLAKE3 as a random oracle, AES-128 as an ideal cipher; items do not fit the pseudorandom code of KKRT16",
@@ -86,12 +56,12 @@ const ASSUMPTIONS: [&str; 4] = [
 ];
 
 /// The number of stages: matching, then the transfer of rows.
-fn stages(_: &Operation, _: &Terms) -> usize {
+pub(super) fn stages(_: &Operation, _: &Terms) -> usize {
     2
 }
 
 /// The cost of the tests and of a row for each.
-fn cost(protocol: &Protocol, comparison: Comparison, deal: &Deal) -> Result<Cost> {
+pub(super) fn cost(protocol: &Protocol, comparison: Comparison, deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = protocol.sizes(deal);
     let plan = Binning::new(comparison, n_y, n_x, bins::beside(&deal.terms))?;
     let (to_sender, to_receiver) = plan.traffic();
@@ -110,7 +80,7 @@ fn cost(protocol: &Protocol, comparison: Comparison, deal: &Deal) -> Result<Cost
 }
 
 /// Runs one party of a union over these tests. The peer's set has `n` items in the protocol.
-fn run<'a>(
+pub(super) fn run<'a>(
     comparison: Comparison,
     task: &Task<'a>,
     cx: &mut Context,

@@ -13,36 +13,26 @@
 
 mod cm20;
 pub(crate) mod cwprf;
-mod dc17;
 mod deviating;
 pub(crate) mod dh_psi;
 mod krtw19;
 mod multiparty;
 mod offer;
+mod on_request;
 mod osn;
-mod poprf;
-mod sigma;
-mod sigma_ahe;
-mod sigma_dh;
-#[cfg(feature = "fhe")]
-mod sigma_fhe;
 mod vole;
 
 pub use crate::assumption::Assumption;
 pub use cm20::CM20;
 pub use cwprf::CWPRF;
-pub use dc17::under_cipher;
-pub use dc17::{DC17, allow_short_moduli};
 pub use dh_psi::DH_PSI;
-pub use krtw19::{KRTW19, KRTW19_PLAIN};
+pub use krtw19::KRTW19;
 pub use multiparty::{MPSI, MPSI_CA, MPSU};
 pub use offer::{Choice, Offer, Unasked};
-pub use osn::OSN;
-pub use poprf::POPRF;
-pub use sigma_ahe::SIGMA_AHE;
-pub use sigma_dh::SIGMA_DH;
 #[cfg(feature = "fhe")]
-pub use sigma_fhe::SIGMA_FHE;
+pub use on_request::SIGMA_FHE;
+pub use on_request::{DC17, KRTW19_PLAIN, POPRF, SIGMA_AHE, SIGMA_DH, allow_short_moduli, under_cipher};
+pub use osn::OSN;
 pub use vole::VOLE;
 
 use crate::context::Context;
@@ -353,7 +343,7 @@ impl Protocol {
 
     /// The groups and then the ciphers it can work in, the default first.
     pub fn works_in(&self) -> impl Iterator<Item = &'static str> {
-        let for_benchmarks = !self.ciphers.is_empty() && dc17::short_moduli();
+        let for_benchmarks = !self.ciphers.is_empty() && on_request::short_moduli();
         let short = for_benchmarks.then_some(groups::PAILLIER_1024);
         self.groups.iter().chain(self.ciphers).copied().chain(short)
     }

@@ -33,7 +33,7 @@ use veilset::membership::cwprf::{CwPrf, GolombTags};
 use veilset::membership::osn::{Osn, Plan};
 use veilset::membership::permuted::{MqrpmtStar, PermuteThenTest};
 use veilset::membership::poprf::FromPermutedOprf;
-use veilset::membership::sigma_dh::SigmaDh;
+use veilset::membership::sigma::dh::SigmaDh;
 use veilset::membership::{InBins, Mqrpmt};
 use veilset::net::Connection;
 use veilset::operations::sum::Modulus;

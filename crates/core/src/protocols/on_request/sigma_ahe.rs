@@ -2,17 +2,17 @@
 //! extension.
 
 use super::sigma::{self, Moves};
-use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups};
 use crate::ahe::elgamal::{Ciphertext, FRESH};
 use crate::channel::{HEADER, Wire};
 use crate::error::Result;
+use crate::membership::sigma::ahe::{MOST_X, MOST_Y, SigmaAhe, powers};
 use crate::membership::sigma::{Sizes, per_frame};
-use crate::membership::sigma_ahe::{MOST_X, MOST_Y, SigmaAhe, powers};
 use crate::operations::cost::framed;
 use crate::operations::{COUNT, UNION};
+use crate::protocols::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups};
 use crate::work::{Primitive, Step, Work};
 
-/// Permute, then test, over a Sigma-mqPMT from AHE, and OT extension ([`crate::membership::sigma_ahe`]).
+/// Permute, then test, over a Sigma-mqPMT from AHE, and OT extension ([`crate::membership::sigma::ahe`]).
 pub static SIGMA_AHE: Protocol = Protocol {
     name: "sigma-ahe",
     summary: "membership tests of small sets from additively homomorphic encryption, as by sigma-dh",

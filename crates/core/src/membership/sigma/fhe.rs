@@ -42,13 +42,13 @@
 //! - a server that evaluates the OPRF at inputs of its choice, as `cm20` and `vole` allow ([`crate::oprf`]), can test any
 //!   number of guesses of a query against its tag: it knows f and the masks.
 
-use super::Mqrpmt;
-use super::bfv::{Bfv, Element, POLYNOMIAL, Pair, SecretKey, slots};
 use crate::channel::{HEADER, Message, Rx, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash, part};
 use crate::hashed::HashedSet;
+use crate::membership::Mqrpmt;
+use crate::membership::bfv::{Bfv, Element, POLYNOMIAL, Pair, SecretKey, slots};
 use crate::oprf::multi_point::MultiPoint;
 use crate::oprf::vole::Rr22;
 use crate::oprf::{Input, Oprf, OprfCost};
@@ -324,5 +324,5 @@ fn reveal(cx: &mut Context, values: &[Components], tag: usize) -> Result<()> {
 }
 
 #[cfg(test)]
-#[path = "sigma_fhe_tests.rs"]
+#[path = "fhe_tests.rs"]
 mod tests;

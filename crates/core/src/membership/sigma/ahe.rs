@@ -27,7 +27,7 @@
 //! - an empty Y has f = 1, and counts as one item in the queries: each holds one power, on which the response does not depend.
 //!   So no query is empty. Without queries no key is sent.
 
-use super::sigma::{SigmaMqpmt, Sizes};
+use super::{SigmaMqpmt, Sizes};
 use crate::ahe::elgamal::{Ciphertext, Malformed, PublicKey, Scalar, SecretKey, reduced, unit};
 use crate::channel::{Message, Rx, Tx};
 use crate::context::Context;
@@ -213,5 +213,5 @@ fn malformed(what: &str) -> Error {
 }
 
 #[cfg(test)]
-#[path = "sigma_ahe_tests.rs"]
+#[path = "ahe_tests.rs"]
 mod tests;

@@ -14,9 +14,9 @@
 //!   message: the order of Y would show P2 which items of Y match;
 //! - one s serves all queries. With a mask per query, P2 would have to know which query a response answers, and the test would
 //!   not be stateless;
-//! - invalid points and points of low order are rejected, as in [`super::cwprf`], as are keys of 0.
+//! - invalid points and points of low order are rejected, as in [`crate::membership::cwprf`], as are keys of 0.
 
-use super::sigma::{EXPONENT, SigmaMqpmt, Sizes};
+use super::{EXPONENT, SigmaMqpmt, Sizes};
 use crate::channel::{Message, Rx, Tx};
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
@@ -135,5 +135,5 @@ impl<G: Group> SigmaMqpmt for SigmaDh<G> {
 }
 
 #[cfg(test)]
-#[path = "sigma_dh_tests.rs"]
+#[path = "dh_tests.rs"]
 mod tests;

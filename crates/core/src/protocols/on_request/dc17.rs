@@ -1,6 +1,5 @@
 //! `dc17`: an encrypted, inverted Bloom filter (DC17).
 
-use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, Unasked, groups};
 use crate::ahe::elgamal::lists::ElGamal;
 #[cfg(feature = "paillier")]
 use crate::ahe::paillier::Paillier;
@@ -11,6 +10,7 @@ use crate::membership::encrypted_filter::{MOST_ITEMS, frame, head};
 use crate::operations::cost::{Cost, Deal, Memory, framed};
 use crate::operations::dc17::{Shape, count, filter, intersect, union};
 use crate::operations::{self, COUNT, INTERSECT, Learned, Operation, Sealed, Task, Terms, UNION};
+use crate::protocols::{Assumption, Offer, Probe, Protocol, Runs, SEMI_HONEST, Unasked, groups};
 use crate::work::{Step, Work};
 use std::sync::atomic::{AtomicBool, Ordering};
 use under_cipher::{UnderCipher, with_cipher};
@@ -59,7 +59,7 @@ pub static DC17: Protocol = Protocol {
 };
 
 #[cfg(feature = "paillier")]
-const PROBES: &[super::Probe] = &[super::Probe {
+const PROBES: &[Probe] = &[Probe {
     primitive: crate::work::Primitive::Paillier,
     operation: &COUNT,
     group: groups::PAILLIER_2048,
@@ -67,7 +67,7 @@ const PROBES: &[super::Probe] = &[super::Probe {
     role: operations::Role::Receiver,
 }];
 #[cfg(not(feature = "paillier"))]
-const PROBES: &[super::Probe] = &[];
+const PROBES: &[Probe] = &[];
 
 static SHORT_MODULI: AtomicBool = AtomicBool::new(false);
 
@@ -78,7 +78,7 @@ pub fn allow_short_moduli() {
 }
 
 /// Whether moduli of 1024 bits are allowed.
-pub(super) fn short_moduli() -> bool {
+pub(in crate::protocols) fn short_moduli() -> bool {
     SHORT_MODULI.load(Ordering::Relaxed)
 }
 

@@ -20,6 +20,14 @@
 //! counted.
 //!
 //! Security: semi-honest. Every secret serves one run only.
+//!
+//! The submodules implement it: from DDH and from additively homomorphic encryption. The mqRPMT from fully homomorphic
+//! encryption is beside them: the paper derives it from a Sigma-mqPMT.
+
+pub mod ahe;
+pub mod dh;
+#[cfg(feature = "fhe")]
+pub mod fhe;
 
 use crate::channel::{Message, Rx, Tx, Unit, Wire, frames};
 use crate::context::Context;
@@ -253,5 +261,4 @@ pub fn client<S: SigmaMqpmt>(
 }
 
 #[cfg(test)]
-#[path = "sigma_tests.rs"]
 pub(crate) mod tests;

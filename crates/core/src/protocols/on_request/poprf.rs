@@ -1,7 +1,5 @@
 //! `poprf`: mqRPMT from a permuted OPRF, and OT extension (CZZDL 6).
 
-use super::cwprf::{Test, over_mqrpmt, with_transfer};
-use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups};
 use crate::error::Result;
 use crate::group::ristretto255::Ristretto255;
 use crate::membership::lookup::{self, Tags};
@@ -9,6 +7,8 @@ use crate::membership::poprf::FromPermutedOprf;
 use crate::operations::cost::{Cost, Deal, framed, grown};
 use crate::operations::{COUNT, ID, INTERSECT, SHARE, SUM, UNION};
 use crate::oprf::permuted;
+use crate::protocols::cwprf::{Test, over_mqrpmt, with_transfer};
+use crate::protocols::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups};
 use crate::work::{Primitive, Step, Work};
 
 /// mqRPMT from a permuted OPRF, and OT extension ([`crate::membership::poprf`]).

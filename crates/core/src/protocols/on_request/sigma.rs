@@ -1,7 +1,5 @@
 //! Common parts of all protocols over a Sigma-mqPMT: permute, then test (CZZDL 7.2), and OT extension.
 
-use super::Protocol;
-use super::cwprf::{Test, over_mqrpmt, transferred};
 use crate::channel::HEADER;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -9,6 +7,8 @@ use crate::membership::permuted::{self, PermuteThenTest};
 use crate::membership::sigma::{SigmaMqpmt, Sizes};
 use crate::operations::cost::{Cost, Deal, Memory};
 use crate::operations::{Learned, Operation, OverSigma, Sealed, Task, Terms};
+use crate::protocols::Protocol;
+use crate::protocols::cwprf::{Test, over_mqrpmt, transferred};
 use crate::work::Step;
 
 /// Returns how an offered operation is computed.

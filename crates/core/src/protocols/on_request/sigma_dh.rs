@@ -1,7 +1,6 @@
 //! `sigma-dh`: permute, then test, over a Sigma-mqPMT from DDH (CZZDL 7, B.1), and OT extension.
 
 use super::sigma::{self, Moves};
-use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups};
 use crate::channel::HEADER;
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
@@ -9,10 +8,11 @@ use crate::error::Result;
 use crate::group::Facts;
 use crate::group::curve25519::Curve25519;
 use crate::group::ristretto255::Ristretto255;
+use crate::membership::sigma::dh::SigmaDh;
 use crate::membership::sigma::{EXPONENT, FRAME, Sizes};
-use crate::membership::sigma_dh::SigmaDh;
 use crate::operations::cost::{framed, grown};
 use crate::operations::{COUNT, UNION};
+use crate::protocols::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups};
 use crate::spelling::setting;
 use crate::work::{Primitive, Step, Work};
 

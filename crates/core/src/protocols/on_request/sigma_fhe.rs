@@ -1,15 +1,17 @@
 //! `sigma-fhe`: mqRPMT from fully homomorphic encryption, and OT extension (CZZDL B.2). With the feature `fhe` only.
 
-use super::cwprf::{Test, over_mqrpmt, transferred};
-use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups};
 use crate::error::Result;
-use crate::membership::sigma_fhe::{self, FRAME, FromFhe};
+use crate::membership::sigma::fhe::{self, FRAME, FromFhe};
 use crate::operations::cost::{Cost, Deal, Memory, framed};
 use crate::operations::{COUNT, INTERSECT, Role, SHARE, SUM, UNION};
 use crate::params::bfv::{Budget, DEGREE, LARGEST, MODULI};
+use crate::protocols::cwprf::{Test, over_mqrpmt, transferred};
+use crate::protocols::{
+    Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups,
+};
 use crate::work::{Primitive, Step, Work};
 
-/// mqRPMT from fully homomorphic encryption, and OT extension ([`crate::membership::sigma_fhe`]).
+/// mqRPMT from fully homomorphic encryption, and OT extension ([`crate::membership::sigma::fhe`]).
 pub static SIGMA_FHE: Protocol = Protocol {
     name: "sigma-fhe",
     summary: "membership tests from homomorphic encryption, for a receiver with at most 256 items",
@@ -69,8 +71,8 @@ fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = SIGMA_FHE.sizes(deal);
     let budget = Budget::new(n_y, n_x)?;
     let runs = usize::from(n_y > 0 && n_x > 0);
-    let (_, oprf) = sigma_fhe::comparison(n_x);
-    let [to_sender, to_receiver] = sigma_fhe::sends(n_y, n_x);
+    let (_, oprf) = fhe::comparison(n_x);
+    let [to_sender, to_receiver] = fhe::sends(n_y, n_x);
     let ciphertexts = Work::of(Primitive::Bfv, runs * (n_y + 1) * budget.batches);
     let mut steps = vec![Step::both(ciphertexts).sends(to_sender as u64, to_receiver as u64)];
     if runs > 0 {

@@ -1,9 +1,9 @@
-use super::super::bfv::tests::{largest, noise};
 use super::*;
 use crate::channel::Channel;
 use crate::error::Fault;
 use crate::hash::SessionId;
 use crate::item::ItemSet;
+use crate::membership::bfv::tests::{largest, noise};
 use crate::testing::{Views, overlapping, run_pair, told};
 use std::collections::HashSet;
 
