@@ -205,7 +205,7 @@ pub fn are_random_orders(orders: [&[usize]; 2]) {
 }
 
 /// Returns the result of a protocol whose peer sends only these frames, and keeps its receiving half open.
-pub fn told<T>(frames: &[(u16, &[u8])], run: impl FnOnce(&mut Context) -> Result<T>) -> Result<T> {
+pub fn with_frames<T>(frames: &[(u16, &[u8])], run: impl FnOnce(&mut Context) -> Result<T>) -> Result<T> {
     let (mut peer, mut ch) = Channel::pair();
     for (tag, body) in frames {
         peer.tx.send_bytes(crate::channel::Message::new(*tag, "forged"), body).unwrap();

@@ -56,13 +56,13 @@ impl Reason {
     }
 
     /// The error on our side for a peer that gives up with this code.
-    pub(super) fn told(code: u8) -> Error {
+    pub(super) fn received(code: u8) -> Error {
         let reason = Reason::decoded(code);
-        Error::gave_up(reason, format_args!("it {}", words(reason)))
+        Error::gave_up(reason, format_args!("it {}", description(reason)))
     }
 }
 
-fn words(reason: Option<Reason>) -> &'static str {
+fn description(reason: Option<Reason>) -> &'static str {
     match reason {
         Some(Reason::Cancelled) => "was stopped on request",
         Some(Reason::Input) => "gave up because of its input or options",
@@ -121,13 +121,15 @@ pub struct Link {
 impl Link {
     /// Returns the error on our side for an abort message of the party at the other end, and the number of the party
     /// that it accuses, unless that is itself or us.
-    pub(super) fn told(&self, [code, accused]: [u8; 2]) -> (Error, Option<NonZeroU8>) {
+    pub(super) fn received(&self, [code, accused]: [u8; 2]) -> (Error, Option<NonZeroU8>) {
         let accused = NonZeroU8::new(accused).filter(|&number| number != self.peer);
         let accused = accused.filter(|&number| self.names.get(number).is_some());
         let it = self.names.get(self.peer).filter(|name| !name.is_empty()).unwrap_or("it");
         let reason = Reason::decoded(code);
         let what = match accused {
-            None => format!("{it} {}. Ask {} for the cause, then run again", words(reason), self.called()),
+            None => {
+                format!("{it} {}. Ask {} for the cause, then run again", description(reason), self.called())
+            }
             Some(number) if number == self.ours => {
                 let why = because(reason, "us", "our messages");
                 format!(
@@ -233,14 +235,14 @@ mod tests {
     fn who_is_accused_is_a_party_of_the_run_and_not_the_accuser() {
         for (accused, expected) in [(0, None), (1, None), (2, None), (3, Some(3)), (4, None), (255, None)] {
             for code in [0, 4, 5, 9, 200] {
-                let (error, found) = link(1, 2).told([code, accused]);
+                let (error, found) = link(1, 2).received([code, accused]);
                 assert_eq!(found, expected.map(number), "{code} {accused}");
                 assert_eq!(error.to_string().contains("it says"), [1, 3].contains(&accused), "{error}");
             }
         }
         // A party without a name.
         let link = Link { names: vec![String::new(); 3].into_iter().collect(), ..link(1, 2) };
-        let (error, _) = link.told([5, 3]);
+        let (error, _) = link.received([5, 3]);
         assert!(
             error.to_string().starts_with("party 2: it gave up because it has no connection with party 3,")
         );

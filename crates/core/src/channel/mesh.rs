@@ -358,20 +358,20 @@ pub struct Cause {
     /// The number of the party at fault; `None` if it is ours.
     pub culprit: Option<NonZeroU8>,
     /// Whether the failure is known only from another party's accusation.
-    heard: bool,
+    reported: bool,
 }
 
 impl From<Error> for Cause {
     fn from(error: Error) -> Cause {
         let culprit = error.seat().and_then(Seat::number);
-        Cause { error, culprit, heard: false }
+        Cause { error, culprit, reported: false }
     }
 }
 
 impl Cause {
     /// The cause for an error that is the fault of the party with this number.
     pub fn failure_of(number: NonZeroU8, error: Error) -> Cause {
-        Cause { error, culprit: Some(number), heard: false }
+        Cause { error, culprit: Some(number), reported: false }
     }
 
     /// The cause of an error in a step with the party at this seat, as far as its channel shows it.
@@ -384,7 +384,7 @@ impl Cause {
             Error::Network(_) => seat.number(),
             error => error.seat().and_then(Seat::number),
         };
-        Cause { error, culprit: accused.or(own), heard: accused.is_some() }
+        Cause { error, culprit: accused.or(own), reported: accused.is_some() }
     }
 
     /// The root cause of these failures, of which the one of link `first` came first: follows accusations from accuser
@@ -417,7 +417,7 @@ impl Cause {
 
     /// The number of the accused party, if an accusation is all that is known.
     fn accused(&self) -> Option<NonZeroU8> {
-        self.culprit.filter(|_| self.heard)
+        self.culprit.filter(|_| self.reported)
     }
 
     /// Gives up on all of these channels.

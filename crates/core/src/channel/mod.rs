@@ -223,30 +223,30 @@ impl Rx {
     }
 
     /// Length of the body of the peer's abort frame in bytes.
-    fn words(&self) -> usize {
+    fn abort_len(&self) -> usize {
         if self.link.is_some() { 2 } else { 1 }
     }
 
     /// The error on our side for this abort message of the peer.
-    fn told(&mut self, words: [u8; 2]) -> Error {
-        let Some(link) = &self.link else { return Reason::told(words[0]) };
-        let (error, accuses) = link.told(words);
+    fn abort_error(&mut self, body: [u8; 2]) -> Error {
+        let Some(link) = &self.link else { return Reason::received(body[0]) };
+        let (error, accuses) = link.received(body);
         self.accuses = accuses;
         error
     }
 
     /// Reads to the end of the stream, looking for an abort, at most until `until`.
-    fn last_words(&mut self, until: Instant) -> Option<Error> {
+    fn abort_frame(&mut self, until: Instant) -> Option<Error> {
         let mut waste = [0u8; 4096];
         while Instant::now() < until {
             let mut head = [0u8; HEADER];
             self.source.recv(&mut head, Some(until)).ok()?;
             let [a, b, c, d, e, f] = head;
             let mut left = u32::from_le_bytes([c, d, e, f]) as usize;
-            if u16::from_le_bytes([a, b]) == ABORT && left == self.words() {
-                let mut words = [0u8; 2];
-                self.source.recv(&mut words[..left], Some(until)).ok()?;
-                return Some(self.told(words));
+            if u16::from_le_bytes([a, b]) == ABORT && left == self.abort_len() {
+                let mut body = [0u8; 2];
+                self.source.recv(&mut body[..left], Some(until)).ok()?;
+                return Some(self.abort_error(body));
             }
             // The peer chose this length: the time bounds the loop, even if data keeps arriving.
             while left > 0 && Instant::now() < until {
@@ -291,10 +291,10 @@ impl Rx {
                     _ => continue,
                 }
             }
-            if got == ABORT && len == self.words() {
-                let mut words = [0u8; 2];
-                self.source.recv(&mut words[..len], deadline)?;
-                return Err(self.told(words));
+            if got == ABORT && len == self.abort_len() {
+                let mut body = [0u8; 2];
+                self.source.recv(&mut body[..len], deadline)?;
+                return Err(self.abort_error(body));
             }
             break (got, len);
         };
@@ -343,9 +343,9 @@ impl Ends {
     /// Ends both pipes, after sending the peer the reason and, in a mesh, the party at fault.
     fn stop(&self, why: &End, reason: Reason, culprit: Option<NonZeroU8>) {
         if let Some(pipe) = &self.outgoing {
-            let words = [reason.code(), culprit.map_or(0, NonZeroU8::get)];
-            let words = if self.peer.is_some() { &words[..] } else { &words[..1] };
-            let frame = header(ABORT, words.len()).map(|h| [&h[..], words].concat()).ok();
+            let body = [reason.code(), culprit.map_or(0, NonZeroU8::get)];
+            let body = if self.peer.is_some() { &body[..] } else { &body[..1] };
+            let frame = header(ABORT, body.len()).map(|h| [&h[..], body].concat()).ok();
             pipe.end_with(why.clone(), frame);
         }
         if let Some(pipe) = &self.incoming {
@@ -524,7 +524,9 @@ impl Channel {
         let stopped = self.ends.cancelled.load(Ordering::SeqCst);
         match error {
             Error::Network(_) | Error::Peer { fault: Fault::GaveUp, .. } if stopped => Error::Cancelled,
-            Error::Network(_) => self.rx.last_words(Instant::now() + stream::EXPLAIN_WITHIN).unwrap_or(error),
+            Error::Network(_) => {
+                self.rx.abort_frame(Instant::now() + stream::EXPLAIN_WITHIN).unwrap_or(error)
+            }
             _ => error,
         }
     }
@@ -537,8 +539,8 @@ impl Channel {
     /// Returns why the peer has left, if it has: its abort message, or else how the connection ended. Waits at most
     /// until `until`, and discards all other frames.
     pub fn departed(&mut self, until: Instant) -> Option<Error> {
-        let words = self.rx.last_words(until);
-        words.or_else(|| match self.ends.incoming.as_ref()?.ended()? {
+        let abort = self.rx.abort_frame(until);
+        abort.or_else(|| match self.ends.incoming.as_ref()?.ended()? {
             end @ (End::Closed | End::Idle(_) | End::Broken(_)) => Some(end.error(&self.rx.who)),
             // Our side ended the connection.
             End::Stalled(_) | End::Cancelled | End::GaveUp => None,

@@ -9,7 +9,8 @@ use crate::item::ItemSet;
 use crate::membership::Ideal;
 use crate::rng::Prng;
 use crate::testing::{
-    Views, are_random_orders, every_bit_is_random, overlapping, parts, places, run_pair, sizes, told, under,
+    Views, are_random_orders, every_bit_is_random, overlapping, parts, places, run_pair, sizes, under,
+    with_frames,
 };
 use curve25519_dalek::constants::{ED25519_BASEPOINT_POINT, EIGHT_TORSION};
 use curve25519_dalek::montgomery::MontgomeryPoint;
@@ -328,7 +329,7 @@ fn points_of_low_order_are_refused_by_both_sides() {
     let set = HashedSet::new(&set);
     for (tag, server) in [(0x12u16, true), (0x11, false)] {
         for forged in [one, [0; 32], [0xff; 32]] {
-            let e = told(&[(tag, &forged)], |cx| match server {
+            let e = with_frames(&[(tag, &forged)], |cx| match server {
                 true => CwPrf(Curve25519, GolombTags).server(cx, &set, 1).map(|_| ()),
                 false => CwPrf(Curve25519, GolombTags).client(cx, &set, 1).map(|_| ()),
             });
@@ -347,7 +348,7 @@ fn what_is_no_element_of_ristretto255_or_its_identity_is_refused_by_both_sides()
     negative[0] = 1;
     for (tag, server) in [(0x12u16, true), (0x11, false)] {
         for forged in [[0; 32], negative, [0xff; 32]] {
-            let e = told(&[(tag, &forged)], |cx| match server {
+            let e = with_frames(&[(tag, &forged)], |cx| match server {
                 true => protocol.server(cx, &set, 1).map(|_| ()),
                 false => protocol.client(cx, &set, 1).map(|_| ()),
             });
@@ -368,7 +369,7 @@ fn what_is_no_point_of_p256_is_refused_by_both_sides() {
         let (set, protocol) = (HashedSet::new(&set), CwPrf(G::default(), GolombTags));
         for (tag, server) in [(0x12u16, true), (0x11, false)] {
             for forged in forged {
-                let e = told(&[(tag, forged)], |cx| match server {
+                let e = with_frames(&[(tag, forged)], |cx| match server {
                     true => protocol.server(cx, &set, 1).map(|_| ()),
                     false => protocol.client(cx, &set, 1).map(|_| ()),
                 });

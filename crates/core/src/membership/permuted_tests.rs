@@ -9,7 +9,7 @@ use crate::membership::sigma::FRAME;
 use crate::membership::sigma::dh::SigmaDh;
 use crate::membership::sigma::tests::{Ideal as IdealSigma, plain};
 use crate::rng::Prng;
-use crate::testing::{Views, are_random_orders, overlapping, parts, run_pair, sizes, told, under};
+use crate::testing::{Views, are_random_orders, overlapping, parts, run_pair, sizes, under, with_frames};
 use crate::threads::Threads;
 use curve25519_dalek::constants::EIGHT_TORSION;
 use curve25519_dalek::montgomery::MontgomeryPoint;
@@ -166,7 +166,7 @@ fn responses_leave_when_all_queries_have_come() {
     let points = map_and_raise(HashedSet::new(&x).own(), &keys(7).0).unwrap();
     let frame: Vec<u8> = points.iter().flat_map(|point| *point.as_bytes()).collect();
     let mut sent = 0;
-    let result = told(&[(0x16, &frame)], |cx| {
+    let result = with_frames(&[(0x16, &frame)], |cx| {
         let protocol = PermuteThenTest(SigmaDh(Curve25519));
         let result = PermutedMqpmt::server(&protocol, cx, &HashedSet::new(&none), FRAME + 1);
         sent = cx.ch.bytes_sent();
@@ -185,7 +185,7 @@ fn a_client_cannot_ask_for_the_same_item_twice() {
     // Another abscissa, but equal under every key: the points differ by a point of small order.
     let disguised = (MontgomeryPoint(points[0]).to_edwards(0).unwrap() + EIGHT_TORSION[1]).to_montgomery().0;
     let asked = |queries: [[u8; 32]; 3]| {
-        told(&[(0x16, &queries.concat())], |cx| {
+        with_frames(&[(0x16, &queries.concat())], |cx| {
             PermutedMqpmt::server(&PermuteThenTest(SigmaDh(Curve25519)), cx, &HashedSet::new(&none), 3)
         })
     };
@@ -212,7 +212,7 @@ fn more_matches_than_items_and_more_bits_than_queries_are_refused() {
     let points = map_and_raise(HashedSet::new(&x).own(), &keys(7).0).unwrap();
     let points: Vec<u8> = points.iter().flat_map(|point| *point.as_bytes()).collect();
     let ends = |bits: u8| {
-        told(&[(0x16, &points), (0x18, &[bits])], |cx| {
+        with_frames(&[(0x16, &points), (0x18, &[bits])], |cx| {
             MqrpmtStar::server(&PermuteThenTest(SigmaDh(Curve25519)), cx, &HashedSet::new(&none), 3)
         })
         .map(|bits| bits.iter().filter(|bit| **bit).count())

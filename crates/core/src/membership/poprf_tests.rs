@@ -10,7 +10,9 @@ use crate::item::ItemSet;
 use crate::oprf::permuted::FRAME;
 use crate::params::LAMBDA;
 use crate::rng::Prng;
-use crate::testing::{Views, are_random_orders, overlapping, parts, places, run_pair, sizes, told, under};
+use crate::testing::{
+    Views, are_random_orders, overlapping, parts, places, run_pair, sizes, under, with_frames,
+};
 use crate::threads::Threads;
 
 const SESSION: SessionId = SessionId::of([5; 32]);
@@ -138,7 +140,7 @@ fn a_client_cannot_ask_for_the_same_item_twice() {
         let body: Vec<u8> = tags.iter().flat_map(|tag| [*tag; 6]).collect();
         let server =
             |cx: &mut Context| FromPermutedOprf(Ristretto255).server(cx, &HashedSet::new(&none), tags.len());
-        told(&[(0x15, &body)], server).map(|bits| bits.to_vec())
+        with_frames(&[(0x15, &body)], server).map(|bits| bits.to_vec())
     };
     assert_eq!(Tags::new(LAMBDA, 3, 0).unwrap().bytes, 6);
     assert_eq!(asked(&[1, 2, 3]), Ok(vec![false; 3]));
@@ -159,7 +161,7 @@ fn what_is_no_element_or_the_identity_is_refused_by_both_sides() {
     negative[0] = 1;
     for (tag, server) in [(0x13u16, false), (0x14, true)] {
         for forged in [[0; 32], negative, [0xff; 32]] {
-            let e = told(&[(tag, &forged)], |cx| match server {
+            let e = with_frames(&[(tag, &forged)], |cx| match server {
                 true => FromPermutedOprf(Ristretto255).server(cx, &set, 1).map(drop),
                 false => FromPermutedOprf(Ristretto255).client(cx, &set, 1).map(drop),
             });

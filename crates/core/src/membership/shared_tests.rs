@@ -8,7 +8,7 @@ use crate::hashing::cuckoo::number;
 use crate::oprf::bins::{self, FromVole};
 use crate::oprf::programmable::Programmed;
 use crate::rng::Prng;
-use crate::testing::{ANY_SESSION, Views, every_bit_is_random, parts, run_pair, told};
+use crate::testing::{ANY_SESSION, Views, every_bit_is_random, parts, run_pair, with_frames};
 use crate::vole::{self, silent::Silent};
 use crate::{okvs, oprf};
 use std::collections::HashSet;
@@ -285,7 +285,7 @@ fn queries_of_empty_bins_are_random() {
     let of = |seed: u8| {
         let random =
             |cx: &mut Context| queries(cx.under(Prng::from_seed(&[seed; 32])), &batch, &table, &items);
-        told(&[], random).unwrap().to_vec()
+        with_frames(&[], random).unwrap().to_vec()
     };
     let (one, other) = (of(1), of(2));
     let mut random = Vec::new();
@@ -343,8 +343,8 @@ fn strings_are_as_long_as_the_errors_of_all_tests_need() {
         // The check comes before anything else.
         let protocol = Compared { opprf: Programmed(bins::Ideal), equality: equality::Ideal };
         let table = CuckooTable::new(&batch.functions, &[]).unwrap();
-        assert_eq!(told(&[], |cx| protocol.querier(cx, &batch, &table, &[])).err().as_ref(), Some(&e));
-        assert_eq!(told(&[], |cx| protocol.holder(cx, &batch, &[])).err(), Some(e));
+        assert_eq!(with_frames(&[], |cx| protocol.querier(cx, &batch, &table, &[])).err().as_ref(), Some(&e));
+        assert_eq!(with_frames(&[], |cx| protocol.holder(cx, &batch, &[])).err(), Some(e));
     }
 }
 
@@ -353,9 +353,9 @@ fn what_is_not_as_announced_is_a_bug() {
     let bug = |e: Option<Error>| assert!(matches!(e, Some(Error::Bug(_))), "{e:?}");
     let protocol = Compared { opprf: Programmed(bins::Ideal), equality: equality::Ideal };
     let (batch_of, items) = (batch(10, 4), inputs(5));
-    bug(told(&[], |cx| protocol.holder(cx, &batch_of, &items)).err());
+    bug(with_frames(&[], |cx| protocol.holder(cx, &batch_of, &items)).err());
     let table = CuckooTable::new(&batch(20, 4).functions, &items).unwrap();
-    bug(told(&[], |cx| protocol.querier(cx, &batch_of, &table, &items)).err());
+    bug(with_frames(&[], |cx| protocol.querier(cx, &batch_of, &table, &items)).err());
     let table = CuckooTable::new(&batch_of.functions, &items).unwrap();
-    bug(told(&[], |cx| protocol.querier(cx, &batch_of, &table, &items[..4])).err());
+    bug(with_frames(&[], |cx| protocol.querier(cx, &batch_of, &table, &items[..4])).err());
 }

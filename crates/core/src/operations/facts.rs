@@ -70,10 +70,10 @@ impl View<'_> {
         if let (Some(fewer), Some(true)) = (fewer, below) {
             return format!("that fewer than {fewer} items match; nothing else");
         }
-        let said: Vec<String> = facts.iter().filter_map(|fact| self.one(*fact)).collect();
-        let all = match said.is_empty() {
+        let sentences: Vec<String> = facts.iter().filter_map(|fact| self.one(*fact)).collect();
+        let all = match sentences.is_empty() {
             true => "nothing else".into(),
-            false => said.join(", and "),
+            false => sentences.join(", and "),
         };
         match (fewer, below) {
             (Some(fewer), None) => format!("{all}; or only that fewer than {fewer} items match"),

@@ -4,7 +4,7 @@ use super::*;
 use crate::channel::Channel;
 use crate::error::Fault;
 use crate::rng::Prng;
-use crate::testing::{ANY_SESSION, SEEDS, every_bit_is_random, parts, run_pair, split_frames, told};
+use crate::testing::{ANY_SESSION, SEEDS, every_bit_is_random, parts, run_pair, split_frames, with_frames};
 use crate::vole::VoleScalar;
 use crate::vole::{self, silent::Silent};
 use std::collections::HashSet;
@@ -232,7 +232,9 @@ fn messages_of_another_length_or_kind_are_refused() {
     let forge = |tag, length| (tag, vec![7; length]);
     let forgeries = [0, 16 * n - 1, 16 * n - 16, 16 * n + 1, 16 * n + 16].map(|length| forge(0xc0, length));
     for (tag, body) in forgeries.into_iter().chain([forge(0x80, 16 * n)]) {
-        let e = told(&[(tag, &body)], |cx| FromVole::new(vole::Ideal).sender(cx, "bins", n)).err().unwrap();
+        let e = with_frames(&[(tag, &body)], |cx| FromVole::new(vole::Ideal).sender(cx, "bins", n))
+            .err()
+            .unwrap();
         let named = e.to_string().contains("queries of bins");
         assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }) && named, "{e}");
     }

@@ -7,7 +7,7 @@ use crate::hash::SessionId;
 use crate::item::ItemSet;
 use crate::rng::Prng;
 use crate::testing::{
-    Views, are_random_orders, every_bit_is_random, overlapping, parts, run_pair, sizes, told, under,
+    Views, are_random_orders, every_bit_is_random, overlapping, parts, run_pair, sizes, under, with_frames,
 };
 
 const SESSION: SessionId = SessionId::of([5; 32]);
@@ -165,7 +165,7 @@ fn the_sender_answers_when_all_inputs_have_come() {
     let points = Ristretto255::map_and_raise(HashedSet::new(&y).own(), &key).unwrap();
     let frame: Vec<u8> = points.iter().flat_map(|p| p.as_ref().to_vec()).collect();
     let mut sent = 0;
-    let result = told(&[(0x13, &frame)], |cx| {
+    let result = with_frames(&[(0x13, &frame)], |cx| {
         let result = PermutedOprf(Ristretto255).sender(cx, &HashedSet::new(&none), FRAME + 1).map(drop);
         sent = cx.ch.bytes_sent();
         result
@@ -188,7 +188,7 @@ fn what_is_no_element_or_the_identity_is_refused_by_both_sides() {
     negative[0] = 1;
     for (tag, receives) in [(0x13, false), (0x14, true)] {
         let ends = |body: &[u8]| {
-            told(&[(tag, body)], |cx| match receives {
+            with_frames(&[(tag, body)], |cx| match receives {
                 true => PermutedOprf(Ristretto255).receiver(cx, &y, &[0, 1, 2]).map(drop),
                 false => PermutedOprf(Ristretto255).sender(cx, &y, 3).map(drop),
             })

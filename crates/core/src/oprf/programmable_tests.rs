@@ -5,7 +5,7 @@ use crate::error::Fault;
 use crate::oprf::bins::{self, FromVole, query};
 use crate::oprf::vole::Rr22;
 use crate::rng::Prng;
-use crate::testing::{ANY_SESSION, SEEDS, Views, every_bit_is_random, parts, run_pair, sizes, told};
+use crate::testing::{ANY_SESSION, SEEDS, Views, every_bit_is_random, parts, run_pair, sizes, with_frames};
 use crate::vole::{self, silent::Silent};
 use std::collections::HashSet;
 
@@ -342,24 +342,24 @@ fn more_keys_than_announced_are_a_bug() {
     let bug = |e: Option<Error>| assert!(matches!(e, Some(Error::Bug(_))), "{e:?}");
     let protocol = Programmed(crate::oprf::Ideal);
     let bounds = whole(2, 2);
-    bug(told(&[], |cx| Opprf::sender(&protocol, cx, &inputs(3), programmed, bounds)).err());
-    bug(told(&[], |cx| Opprf::receiver(&protocol, cx, &inputs(3), bounds)).err());
+    bug(with_frames(&[], |cx| Opprf::sender(&protocol, cx, &inputs(3), programmed, bounds)).err());
+    bug(with_frames(&[], |cx| Opprf::receiver(&protocol, cx, &inputs(3), bounds)).err());
     let keys = |n| Secrets::from(inputs(n));
-    bug(told(&[], |cx| send_hint(cx, &keys(3), Secrets::zeros(3), bounds)).err());
-    bug(told(&[], |cx| send_hint(cx, &keys(3), Secrets::zeros(2), whole(3, 3))).err());
-    bug(told(&[], |cx| receive_hint(cx, &inputs(3), Secrets::zeros(2), whole(3, 3))).err());
+    bug(with_frames(&[], |cx| send_hint(cx, &keys(3), Secrets::zeros(3), bounds)).err());
+    bug(with_frames(&[], |cx| send_hint(cx, &keys(3), Secrets::zeros(2), whole(3, 3))).err());
+    bug(with_frames(&[], |cx| receive_hint(cx, &inputs(3), Secrets::zeros(2), whole(3, 3))).err());
     // More queries than bins.
     let in_bins = Programmed(bins::Ideal);
-    bug(told(&[], |cx| BinOpprf::receiver(&in_bins, cx, "points", &[[0; 16]; 3], bounds)).err());
+    bug(with_frames(&[], |cx| BinOpprf::receiver(&in_bins, cx, "points", &[[0; 16]; 3], bounds)).err());
     // Values of length 0, and of more than 16 bytes.
     for bytes in [0, 17] {
         let bounds = Bounds { bytes, ..whole(3, 3) };
-        bug(told(&[], |cx| send_hint(cx, &keys(3), Secrets::zeros(3), bounds)).err());
-        bug(told(&[], |cx| receive_hint(cx, &inputs(3), Secrets::zeros(3), bounds)).err());
+        bug(with_frames(&[], |cx| send_hint(cx, &keys(3), Secrets::zeros(3), bounds)).err());
+        bug(with_frames(&[], |cx| receive_hint(cx, &inputs(3), Secrets::zeros(3), bounds)).err());
     }
     // Equal keys.
     let equal = Secrets::from([inputs(1), inputs(1)].concat());
-    bug(told(&[], |cx| send_hint(cx, &equal, Secrets::from(vec![[1; 16], [2; 16]]), bounds)).err());
+    bug(with_frames(&[], |cx| send_hint(cx, &equal, Secrets::from(vec![[1; 16], [2; 16]]), bounds)).err());
 }
 
 #[test]
@@ -377,8 +377,9 @@ fn messages_of_another_length_or_kind_are_refused() {
             let mut forged = good.clone();
             forged[i] = (tag, vec![7; length]);
             let forged: Vec<(u16, &[u8])> = forged.iter().map(|(tag, body)| (*tag, &body[..])).collect();
-            let e =
-                told(&forged, |cx| receive_hint(cx, &inputs(3), Secrets::zeros(3), bounds)).err().unwrap();
+            let e = with_frames(&forged, |cx| receive_hint(cx, &inputs(3), Secrets::zeros(3), bounds))
+                .err()
+                .unwrap();
             let named = e.to_string().contains(name);
             assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }) && named, "{name}: {e}");
         }

@@ -38,7 +38,7 @@ pub static MPSU: Protocol = Protocol {
         run: |task, many, bounds| {
             let union = union::Union { tests: tests(), transfer: FromOt::default() };
             let new = union.run(many, task.set, &public(&task.terms, bounds))?;
-            Ok(told(new, |items| Learned::New(New { items, payloads: Items::new() })))
+            Ok(for_the_leader(new, |items| Learned::New(New { items, payloads: Items::new() })))
         },
     },
 };
@@ -59,7 +59,7 @@ pub static MPSI: Protocol = Protocol {
         run: |task, many, bounds| {
             let intersect = intersect::Intersect { opprf: Programmed(Rr22::new(Silent::default())) };
             let of_all = intersect.run(many, task.set, bounds)?;
-            Ok(told(of_all, |of_all| {
+            Ok(for_the_leader(of_all, |of_all| {
                 let positions = (0..).zip(of_all).filter_map(|(i, of_all)| of_all.then_some(i));
                 Learned::Matching(Matching { positions: positions.collect(), payloads: Items::new() })
             }))
@@ -82,7 +82,7 @@ pub static MPSI_CA: Protocol = Protocol {
         cost: |_, bounds| cost::count(bounds),
         run: |task, many, bounds| {
             let count = count::Count { tests: tests(), transfer: FromOt::default() };
-            Ok(told(count.run(many, task.set, bounds)?, Learned::Matches))
+            Ok(for_the_leader(count.run(many, task.set, bounds)?, Learned::Matches))
         },
     },
 };
@@ -98,7 +98,7 @@ fn public(terms: &Terms, bounds: &[usize]) -> union::Public {
 }
 
 /// The leader's result; all others learn nothing.
-fn told<'a, T: 'a>(
+fn for_the_leader<'a, T: 'a>(
     result: Sealed<'a, Option<T>>,
     learned: impl FnOnce(T) -> Learned + Send + 'a,
 ) -> Sealed<'a, Learned> {

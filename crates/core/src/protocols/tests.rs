@@ -93,7 +93,7 @@ fn sets_larger_than_a_protocol_takes_are_refused() {
             let role = Role::Sender;
             let task = Task { operation, role, group, set, values: &[1; 3], payloads, terms, filter: None };
             let run = |cx: &mut Context| run(protocol, &task, cx, announced(receiver + 1)).map(|_| ());
-            let e = crate::testing::told(&[], run).unwrap_err();
+            let e = crate::testing::with_frames(&[], run).unwrap_err();
             assert!(matches!(&e, Error::Usage(said) if said.contains("at most")), "{e}");
         }
     }

@@ -128,7 +128,7 @@ fn one(folder: &Path, seed: u64, run: u64, max_items: usize, people: &People) ->
         Error::bug(format!("run {run} of seed {seed} is wrong: {what}{}", lines.collect::<String>()))
     };
     if rng.below(SEVERAL) == 0 {
-        let mut case = several::Case::random(&mut rng, folder, max_items, people)?;
+        let mut case = several::MultipartyCase::random(&mut rng, folder, max_items, people)?;
         return case.run(people).map_err(|what| said_wrong(what, &case.words)).map(|()| case.kind);
     }
     let over_tls = run.is_multiple_of(OVER_TLS);

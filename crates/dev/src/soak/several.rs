@@ -18,7 +18,7 @@ const MOST_ITEMS: usize = 60;
 const MAX_ROW: usize = 200;
 
 /// A run to perform. The leader comes first.
-pub struct Case {
+pub struct MultipartyCase {
     roster: Roster,
     /// The listener of each party, if it has one.
     listeners: Vec<Option<Listener>>,
@@ -46,9 +46,9 @@ fn numbers(rng: &mut Prng, most: usize) -> Vec<usize> {
     all.iter().take(size).map(|&number| number as usize).collect()
 }
 
-impl Case {
+impl MultipartyCase {
     /// Writes the files of a random run to the folder.
-    pub fn random(rng: &mut Prng, folder: &Path, most: usize, people: &People) -> Result<Case> {
+    pub fn random(rng: &mut Prng, folder: &Path, most: usize, people: &People) -> Result<MultipartyCase> {
         let parties = 3 + rng.below(MOST_PARTIES as u64 - 2) as usize;
         let offered: Vec<_> =
             operations::ALL.into_iter().filter(|o| protocols::multiparty_for(o).is_some()).collect();
@@ -127,7 +127,7 @@ impl Case {
         }
         let expected = expected(operation, &ours, &sets)?;
         let kind = format!("{operation} of {parties}{}", if pads { " padded" } else { "" });
-        Ok(Case { roster, listeners, words, expected, kind })
+        Ok(MultipartyCase { roster, listeners, words, expected, kind })
     }
 
     /// Runs all parties. Returns an error that describes a wrong result.

@@ -75,8 +75,9 @@ fn the_id_binds_the_choice() {
 fn a_choice_that_was_not_offered_is_refused() {
     let common = [Choice::of(&CWPRF), Choice::of(&VOLE)];
     for (index, good) in [(0, true), (1, true), (2, false), (u64::MAX, false)] {
-        let got =
-            told(&[(5, &index.to_le_bytes())], |cx| super::super::super::choosing::receive(cx.ch, &common));
+        let got = with_frames(&[(5, &index.to_le_bytes())], |cx| {
+            super::super::super::choosing::receive(cx.ch, &common)
+        });
         match got {
             Ok(choice) => assert!(good && choice == common[index as usize]),
             Err(e) => assert!(!good && matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e:?}"),

@@ -6,7 +6,7 @@ use crate::net::tests::{connect, identity, listen, seconds, tls};
 use crate::operations::sum::Modulus;
 use crate::operations::{COUNT, INTERSECT, SHARE, SUM, UNION};
 use crate::protocols::{CM20, CWPRF, DC17, DH_PSI, Protocol, SIGMA_DH, VOLE};
-use crate::testing::{self, Shared, split_frames, told};
+use crate::testing::{self, Shared, split_frames, with_frames};
 use std::thread;
 
 #[path = "agreement_choice_tests.rs"]

@@ -199,18 +199,18 @@ fn a_receiver_with_a_lying_peer_keeps_its_choice() {
 #[test]
 fn a_peer_cannot_measure_for_ever_nor_choose_what_was_not_offered() {
     for n in [MOST as u64 + 1, u64::MAX] {
-        let e = told(&[(6, &n.to_le_bytes())], |cx| answer(cx.ch)).unwrap_err();
+        let e = with_frames(&[(6, &n.to_le_bytes())], |cx| answer(cx.ch)).unwrap_err();
         assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e}");
         assert!(e.to_string().contains(&n.to_string()), "{e}");
     }
     let five = 5u64.to_le_bytes();
     for filler in [&[0; 4][..], &[0; 6]] {
-        let e = told(&[(6, &five), (7, filler)], |cx| answer(cx.ch)).unwrap_err();
+        let e = with_frames(&[(6, &five), (7, filler)], |cx| answer(cx.ch)).unwrap_err();
         assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e}");
     }
-    let e = told(&[(6, &five)], |cx| answer(cx.ch)).unwrap_err();
+    let e = with_frames(&[(6, &five)], |cx| answer(cx.ch)).unwrap_err();
     assert!(matches!(e, Error::Network(_)), "{e}");
     // The sender's filler is as long as ours was.
-    let e = told(&[(7, &[0; 4999])], |cx| measured(cx.ch, 5000)).unwrap_err();
+    let e = with_frames(&[(7, &[0; 4999])], |cx| measured(cx.ch, 5000)).unwrap_err();
     assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e}");
 }

@@ -9,7 +9,7 @@ use crate::operations::{self, INTERSECT, SUM, Terms, UNION};
 use crate::protocols::{CWPRF, VOLE};
 use crate::session::run::{RunOutcome, run, run_if};
 use crate::session::stages::{AGREEING, CONFIRMING, OPENING};
-use crate::testing::{ANY_SESSION, Garble, SEEDS, Shared, overlapping, run_pair, split_frames, told};
+use crate::testing::{ANY_SESSION, Garble, SEEDS, Shared, overlapping, run_pair, split_frames, with_frames};
 use crate::threads::Threads;
 use std::collections::{BTreeMap, BTreeSet};
 use veilset_testing::Draw;
@@ -247,7 +247,7 @@ fn both_sides_draw_the_same_key_and_neither_decides_it() {
 
     let draw_as = |frames: &[(u16, &[u8])]| {
         let mut rng = Prng::from_seed(&[1; 32]);
-        told(frames, |cx| draw(cx.ch, Role::Sender, session, &mut rng)).map(|_| ())
+        with_frames(frames, |cx| draw(cx.ch, Role::Sender, session, &mut rng)).map(|_| ())
     };
     assert_eq!(draw_as(&[(12, commitment), (13, seed)]), Ok(()));
     let changed: Vec<u8> = seed.iter().map(|byte| byte ^ 1).collect();

@@ -7,7 +7,7 @@ use crate::hash::SessionId;
 use crate::hashing::blocks::Blocks;
 use crate::hashing::bound;
 use crate::params::share;
-use crate::testing::{Views, every_bit_is_random, parts, run_pair, sizes, told};
+use crate::testing::{Views, every_bit_is_random, parts, run_pair, sizes, with_frames};
 use crate::vole::Ideal;
 use std::collections::{HashMap, HashSet};
 
@@ -308,7 +308,9 @@ fn sizes_that_differ_are_refused() {
     let plan = |items| Plan { blocks: Blocks { number: 1, levels: 6, items }, n_y: 20, bytes: 8 };
     for theirs in [[1u64, 64, 21], [2, 64, 20], [1, 128, 20]] {
         let bytes = theirs.map(u64::to_le_bytes);
-        let e = told(&[(0xac, bytes.as_flattened())], |cx| Osn::new(plan(20)).sender(cx, &items(0, 20), 20));
+        let e = with_frames(&[(0xac, bytes.as_flattened())], |cx| {
+            Osn::new(plan(20)).sender(cx, &items(0, 20), 20)
+        });
         let [number, bins, items] = theirs;
         let sizes = format!(
             "it has {number} blocks of {bins} bins for {items} items each, where we have 1 of 64 for 20"
@@ -320,7 +322,7 @@ fn sizes_that_differ_are_refused() {
             other => panic!("{other:?}"),
         }
     }
-    let e = told(&[], |cx| Osn::new(plan(20)).receiver(cx, &items(0, 19)));
+    let e = with_frames(&[], |cx| Osn::new(plan(20)).receiver(cx, &items(0, 19)));
     assert!(matches!(e.map(drop), Err(Error::Bug(_))));
 }
 

@@ -5,7 +5,7 @@ use crate::error::{Error, Fault};
 use crate::hash::SessionId;
 use crate::hashing::Bins;
 use crate::rng::Prng;
-use crate::testing::{SEEDS, Views, run_pair, sizes, split_frames, told};
+use crate::testing::{SEEDS, Views, run_pair, sizes, split_frames, with_frames};
 use std::collections::HashSet;
 
 pub(super) const SESSION: SessionId = SessionId::of([8; 32]);
@@ -129,7 +129,7 @@ fn answers_are_those_of_the_definition() {
         let (_, views) = bits_by_item(&plan, &y, &x);
         let frames = split_frames(&views.0[1]);
         let frames: Vec<(u16, &[u8])> = frames.iter().map(|(tag, body)| (*tag, &body[..])).collect();
-        let expected = told(&frames, |cx| {
+        let expected = with_frames(&frames, |cx| {
             cx.session = SESSION;
             *cx.rng = Prng::from_seed(&SEEDS[1]);
             let table = hash_into_bins(cx, &plan, false, &x)?;

@@ -8,7 +8,7 @@ use crate::membership::sigma::{
     self,
     tests::{is_a_sigma_mqpmt, plain},
 };
-use crate::testing::{Views, overlapping, parts, run_pair, told};
+use crate::testing::{Views, overlapping, parts, run_pair, with_frames};
 use curve25519_dalek::{
     RistrettoPoint, constants::RISTRETTO_BASEPOINT_POINT as G, ristretto::CompressedRistretto,
 };
@@ -53,7 +53,7 @@ fn larger_sets_are_refused_before_anything_is_sent() {
     let few: ItemSet = ["a"].iter().collect();
     let refused = |set: &ItemSet, run: fn(&mut Context, &HashedSet) -> Result<()>| {
         let mut sent = 0;
-        let end = told(&[], |cx| {
+        let end = with_frames(&[], |cx| {
             let end = run(cx, &HashedSet::new(set));
             sent = cx.ch.bytes_sent();
             end
@@ -229,10 +229,11 @@ fn what_is_no_ciphertext_or_key_is_refused_by_both_sides() {
         assert!(matches!(end, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{end:?}");
     };
     let server = |key: &[u8], query: &[u8]| {
-        told(&[(0x19, key), (0x1a, query)], |cx| sigma::server(&SigmaAhe, cx, &set, 1))
+        with_frames(&[(0x19, key), (0x1a, query)], |cx| sigma::server(&SigmaAhe, cx, &set, 1))
     };
-    let client =
-        |response: &[u8]| told(&[(0x1b, response)], |cx| sigma::client(&SigmaAhe, cx, &set, 1).map(drop));
+    let client = |response: &[u8]| {
+        with_frames(&[(0x1b, response)], |cx| sigma::client(&SigmaAhe, cx, &set, 1).map(drop))
+    };
     assert_eq!((server(&good, &[good; 2].concat()), client(&[good; 2].concat())), (Ok(()), Ok(())));
     for forged in [one, [0; 32], [0xff; 32]] {
         refused(server(&forged, &[good; 2].concat()));

@@ -7,7 +7,9 @@ use crate::hash::SessionId;
 use crate::item::ItemSet;
 use crate::membership::sigma::{self, FRAME, tests::is_a_sigma_mqpmt};
 use crate::rng::Prng;
-use crate::testing::{Views, every_bit_is_random, overlapping, parts, run_pair, split_frames, told, under};
+use crate::testing::{
+    Views, every_bit_is_random, overlapping, parts, run_pair, split_frames, under, with_frames,
+};
 
 const SESSION: SessionId = SessionId::of([5; 32]);
 
@@ -95,11 +97,13 @@ fn unfit_points_are_refused_by_both_sides() {
     let mut one = [0u8; 32];
     one[0] = 1;
     for forged in [one, [0; 32], [0xff; 32]] {
-        let of_server = told(&[(0x16, &forged)], |cx| sigma::server(&SigmaDh(Curve25519), cx, &set, 1));
+        let of_server =
+            with_frames(&[(0x16, &forged)], |cx| sigma::server(&SigmaDh(Curve25519), cx, &set, 1));
         let of_client =
-            told(&[(0x17, &forged)], |cx| sigma::client(&SigmaDh(Curve25519), cx, &set, 0).map(drop));
-        let over_ristretto =
-            told(&[(0x17, &forged)], |cx| sigma::client(&SigmaDh(Ristretto255), cx, &set, 0).map(drop));
+            with_frames(&[(0x17, &forged)], |cx| sigma::client(&SigmaDh(Curve25519), cx, &set, 0).map(drop));
+        let over_ristretto = with_frames(&[(0x17, &forged)], |cx| {
+            sigma::client(&SigmaDh(Ristretto255), cx, &set, 0).map(drop)
+        });
         for end in [of_server, of_client, over_ristretto] {
             assert!(matches!(end, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{forged:?}: {end:?}");
         }

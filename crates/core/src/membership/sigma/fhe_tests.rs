@@ -4,7 +4,7 @@ use crate::error::Fault;
 use crate::hash::SessionId;
 use crate::item::ItemSet;
 use crate::membership::bfv::tests::{largest, noise};
-use crate::testing::{Views, overlapping, run_pair, told};
+use crate::testing::{Views, overlapping, run_pair, with_frames};
 use std::collections::HashSet;
 
 const SESSION: SessionId = SessionId::of([5; 32]);
@@ -215,11 +215,11 @@ fn the_comparison_takes_the_fewest_bytes() {
 fn forged_messages_are_refused() {
     let y: ItemSet = (0..2).map(|i: u32| i.to_le_bytes()).collect();
     let server = |frames: &[(u16, &[u8])]| {
-        let e = told(frames, |cx| FromFhe.server(cx, &HashedSet::new(&y), 3)).unwrap_err();
+        let e = with_frames(frames, |cx| FromFhe.server(cx, &HashedSet::new(&y), 3)).unwrap_err();
         (e.fault(), e.to_string())
     };
     let client = |frames: &[(u16, &[u8])]| {
-        let e = told(frames, |cx| FromFhe.client(cx, &HashedSet::new(&y), 1)).unwrap_err();
+        let e = with_frames(frames, |cx| FromFhe.client(cx, &HashedSet::new(&y), 1)).unwrap_err();
         (e.fault(), e.to_string())
     };
     let (key, power) = (vec![0; SEED + POLYNOMIAL], vec![0; POLYNOMIAL]);
@@ -245,9 +245,9 @@ fn forged_messages_are_refused() {
 #[test]
 fn larger_sets_are_refused_before_anything_is_sent() {
     let y: ItemSet = (0..257).map(|i: u32| i.to_le_bytes()).collect();
-    let e = told(&[], |cx| FromFhe.server(cx, &HashedSet::new(&y), 3)).unwrap_err();
+    let e = with_frames(&[], |cx| FromFhe.server(cx, &HashedSet::new(&y), 3)).unwrap_err();
     assert!(matches!(e, Error::Usage(_)) && e.to_string().contains("at most 256"), "{e}");
-    let e = told(&[], |cx| FromFhe.client(cx, &HashedSet::new(&y), 257)).unwrap_err();
+    let e = with_frames(&[], |cx| FromFhe.client(cx, &HashedSet::new(&y), 257)).unwrap_err();
     assert!(matches!(e, Error::Usage(_)), "{e}");
 }
 

@@ -9,7 +9,7 @@ use crate::operations::row::Layout;
 use crate::ot::transfer::crypt;
 use crate::rng::Prng;
 use crate::testing::{
-    Views, are_random_orders, overlapping, parts, places, run_pair, split_frames, told, under,
+    Views, are_random_orders, overlapping, parts, places, run_pair, split_frames, under, with_frames,
 };
 use std::collections::HashSet;
 
@@ -134,13 +134,16 @@ fn points_of_low_order_are_refused_by_both_sides() {
     let (set, none, terms) = (HashedSet::new(&set), Items::new(), Terms::default());
     for forged in [one, [0; 32], [0xff; 32]] {
         let by_receiver =
-            told(&[(0x62, &forged)], |cx| receiver::<Curve25519>(cx, &set, 1, &terms).map(|_| ()));
-        let by_sender =
-            told(&[(0x61, &forged)], |cx| sender::<Curve25519>(cx, &set, &none, 1, &terms).map(|_| ()));
+            with_frames(&[(0x62, &forged)], |cx| receiver::<Curve25519>(cx, &set, 1, &terms).map(|_| ()));
+        let by_sender = with_frames(&[(0x61, &forged)], |cx| {
+            sender::<Curve25519>(cx, &set, &none, 1, &terms).map(|_| ())
+        });
         // In ristretto255, the first is a negative element, the second the identity, the third not reduced.
         let in_ristretto255 = [
-            told(&[(0x62, &forged)], |cx| receiver::<Ristretto255>(cx, &set, 1, &terms).map(|_| ())),
-            told(&[(0x61, &forged)], |cx| sender::<Ristretto255>(cx, &set, &none, 1, &terms).map(|_| ())),
+            with_frames(&[(0x62, &forged)], |cx| receiver::<Ristretto255>(cx, &set, 1, &terms).map(|_| ())),
+            with_frames(&[(0x61, &forged)], |cx| {
+                sender::<Ristretto255>(cx, &set, &none, 1, &terms).map(|_| ())
+            }),
         ];
         for e in [by_receiver, by_sender].into_iter().chain(in_ristretto255) {
             assert!(matches!(e, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{e:?}");
@@ -155,8 +158,8 @@ fn what_is_no_point_of_p256_is_refused_by_both_sides() {
         let (set, none, terms) = (HashedSet::new(&set), Items::new(), Terms::default());
         for forged in forged {
             let ends = [
-                told(&[(0x62, forged)], |cx| receiver::<G>(cx, &set, 1, &terms).map(|_| ())),
-                told(&[(0x61, forged)], |cx| sender::<G>(cx, &set, &none, 1, &terms).map(|_| ())),
+                with_frames(&[(0x62, forged)], |cx| receiver::<G>(cx, &set, 1, &terms).map(|_| ())),
+                with_frames(&[(0x61, forged)], |cx| sender::<G>(cx, &set, &none, 1, &terms).map(|_| ())),
             ];
             for e in ends {
                 assert!(matches!(e, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{} {e:?}", G::NAME);

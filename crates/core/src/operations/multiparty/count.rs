@@ -171,7 +171,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
     /// P_j's step with P_1. Returns the position of the first malformed row.
     fn visited(&self, cx: &mut Context, party: &Party) -> Result<FirstMalformed> {
         let number = cx.ch.rx.recv(super::TRY, 1)?[0];
-        let functions = party.setup.told(0, bins(party.bounds), number)?;
+        let functions = party.setup.announced(0, bins(party.bounds), number)?;
         let shares = self.tests.holder(cx, &party.batch(functions, party.me), party.hashes)?;
         let rows = accept(cx, &self.transfer, shares, 1)?;
         give_back(cx, party.joint, &rows)

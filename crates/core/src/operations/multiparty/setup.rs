@@ -108,7 +108,7 @@ impl Setup {
     }
 
     /// Returns the functions for the try that this party announced, if there is such a try.
-    pub(super) fn told(&self, party: usize, bins: usize, number: u64) -> Result<Functions> {
+    pub(super) fn announced(&self, party: usize, bins: usize, number: u64) -> Result<Functions> {
         match number < TRIES {
             true => self.functions(party, bins, number),
             false => {

@@ -264,7 +264,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         let Party { me, joint, public, .. } = *party;
         // 2. Shares of whether we have the item of each bin.
         let number = cx.ch.rx.recv(super::TRY, 1)?[0];
-        let functions = party.setup.told(owner, public.bins(owner), number)?;
+        let functions = party.setup.announced(owner, public.bins(owner), number)?;
         let shares = self.tests.holder(cx, &public.batch(functions, me), party.hashes)?;
         // 3. The row, or nothing if we have the item.
         let rows = accept(cx, &self.transfer, shares, public.k())?;
