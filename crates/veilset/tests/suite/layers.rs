@@ -178,6 +178,79 @@ fn code_in(src: &Path) -> Vec<(PathBuf, String)> {
     files.into_iter().map(code).collect()
 }
 
+/// The names of the public types, as `pub struct Name` at the start of a line, of one crate, outside of tests. Each has the
+/// kinds and the files of its definitions.
+fn public_types(sources: &[(PathBuf, String)]) -> std::collections::BTreeMap<String, Vec<(String, PathBuf)>> {
+    let mut all: std::collections::BTreeMap<String, Vec<(String, PathBuf)>> = Default::default();
+    for (file, text) in sources {
+        for item in text.lines().filter_map(|line| line.strip_prefix("pub ")) {
+            let mut words = item.strip_prefix("unsafe ").unwrap_or(item).split(' ');
+            let (Some(kind), Some(rest)) = (words.next(), words.next()) else { continue };
+            if ["struct", "enum", "trait", "type"].contains(&kind) {
+                let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                all.entry(name).or_default().push((kind.to_string(), file.clone()));
+            }
+        }
+    }
+    all
+}
+
+/// The names that several public types have. Not those of a trait with its implementations: in a folder with a trait, the
+/// types of the same name implement it or one of its associated types, and callers write `G::Key` (`group`).
+fn shared_names(sources: &[(PathBuf, String)]) -> Vec<String> {
+    let mut shared = Vec::new();
+    for (name, mut defined) in public_types(sources) {
+        let folder = |file: &Path| file.parent().unwrap().to_path_buf();
+        let traits: Vec<PathBuf> =
+            defined.iter().filter(|(kind, _)| kind == "trait").map(|(_, file)| folder(file)).collect();
+        defined.retain(|(kind, file)| kind == "trait" || !traits.contains(&folder(file)));
+        if defined.len() > 1 {
+            shared.push(name);
+        }
+    }
+    shared
+}
+
+/// A reader who meets the name of a type knows which one it is, without the path.
+#[test]
+fn no_two_public_types_of_a_crate_share_a_name() {
+    // Names that say which one of several of the same kind is meant only together with their module.
+    let allowed = [
+        // The trusted party of a module's functionality, for tests.
+        "Ideal", // The state of one party of a protocol, one for each protocol.
+        "Sender", "Receiver", "Client", "Server",
+    ];
+    // Names that are still to be changed, by crate.
+    let pending: &[(&str, &[&str])] =
+        &[("veilset", &["Draft", "Facts", "Folder", "Head", "Keys", "Outcome"])];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut types = 0;
+    for name in ["kernels", "core", "veilset", "app", "cli", "dev"] {
+        let sources = code_in(&root.join(name).join("src"));
+        types += public_types(&sources).len();
+        let mut shared = shared_names(&sources);
+        shared.retain(|shared| !allowed.contains(&shared.as_str()));
+        let listed = pending.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, names)| names);
+        assert_eq!(shared, listed, "public types of {name} with one name, and those that the list has");
+    }
+    assert!(types > 300, "{types}");
+}
+
+#[test]
+fn a_name_that_two_types_share_is_found() {
+    let source = |file: &str, text: &str| (PathBuf::from(file), text.to_string());
+    let own =
+        [source("a.rs", "pub struct One(u8);\npub(crate) struct Two;"), source("b.rs", "pub enum Two {")];
+    assert!(shared_names(&own).is_empty());
+    let implemented = [source("f/mod.rs", "pub trait Key: Sync {"), source("f/a.rs", "pub struct Key(u8);")];
+    assert!(shared_names(&implemented).is_empty());
+    let elsewhere = [source("f/mod.rs", "pub trait Key {"), source("g/a.rs", "pub type Key = u8;")];
+    assert_eq!(shared_names(&elsewhere), ["Key"]);
+    let twice =
+        [source("a.rs", "pub struct Table<T> {"), source("b.rs", "    pub struct Table;\npub struct Table;")];
+    assert_eq!(shared_names(&twice), ["Table"]);
+}
+
 /// Only their names make two oracles of one session independent.
 #[test]
 fn names_of_oracles_differ() {
