@@ -289,8 +289,8 @@ impl PartySpec {
     /// This side in a run of several parties, by the protocol that is for them. The role follows from the list.
     #[must_use]
     pub fn among(self, parties: Me) -> PartySpec {
-        let role = Role::of_several(parties.leads());
-        let protocol = protocols::of_several(self.operation).unwrap_or(self.protocol);
+        let role = Role::multiparty(parties.leads());
+        let protocol = protocols::multiparty_for(self.operation).unwrap_or(self.protocol);
         PartySpec { role, protocol, parties: Some(parties), ..self }
     }
 

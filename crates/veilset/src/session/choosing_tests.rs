@@ -10,7 +10,7 @@ use crate::planner;
 use crate::protocols::{CM20, CWPRF, DH_PSI, OSN, VOLE};
 use crate::rng::Prng;
 use crate::session::run::{Request, RunOutcome, run};
-use crate::testing::{SEEDS, Shared, peer, proposal, split_frames, told};
+use crate::testing::{SEEDS, Shared, peer, proposal, split_frames, with_frames};
 
 /// Sets of these sizes with as many items in common.
 fn sets(n_y: usize, n_x: usize, common: usize) -> (ItemSet, ItemSet) {

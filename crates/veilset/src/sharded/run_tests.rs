@@ -463,9 +463,9 @@ fn a_job_goes_on_with_the_same_job_of_the_same_peer_only() {
     // Nothing of these ran.
     assert!(ours.attempts.lock().unwrap().is_empty() && theirs.attempts.lock().unwrap().is_empty());
     for wrong in [&[2u8, 0, 0][..], &[0, 0], &[0, 0, 0, 0]] {
-        assert!(told(&[(14, wrong)], |cx| exchange_kept(cx.ch, &[false; 3])).is_err(), "{wrong:?}");
+        assert!(with_frames(&[(14, wrong)], |cx| exchange_kept(cx.ch, &[false; 3])).is_err(), "{wrong:?}");
     }
-    let told = told(&[(14, &[1, 1, 0, 0])], |cx| exchange_kept(cx.ch, &[true, false, true, false]));
+    let told = with_frames(&[(14, &[1, 1, 0, 0])], |cx| exchange_kept(cx.ch, &[true, false, true, false]));
     assert_eq!(told, Ok(vec![true, false, false, false]));
 }
 
