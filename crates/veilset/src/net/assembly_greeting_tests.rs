@@ -5,7 +5,7 @@ use crate::channel::versions;
 fn heard(cast: &Cast, i: usize, mut silent: Connection) -> Option<Reason> {
     let ours = cast.me(i).own().number();
     silent.channel.join(Link { peer: NonZeroU8::MAX, ours, names: cast.roster().names() });
-    silent.channel.departed(Instant::now() + Duration::from_secs(60)).and_then(|error| error.reason())
+    silent.channel.departed(Instant::now() + Duration::from_secs(30)).and_then(|error| error.reason())
 }
 
 #[test]
@@ -16,15 +16,16 @@ fn a_party_that_does_not_say_its_list_delays_no_end_and_is_named() {
         let (ours, theirs) = thread::scope(|scope| {
             let party = scope.spawn(|| {
                 let cancelled = || stopped.load(Ordering::Relaxed);
-                // The greeting itself would wait for a minute.
-                let connect = Duration::from_secs(if cancels { 60 } else { 2 });
-                let timeouts = Timeouts { connect, ..seconds(60) };
+                // The greeting itself would wait for longer than its other end listens.
+                let [connect, idle] = [if cancels { 60 } else { 2 }, 50].map(Duration::from_secs);
+                let timeouts = Timeouts { connect, idle };
                 error(cast.play_with(0, timeouts, None, &cancelled, &Notices::default()))
             });
             let mut silent = cast.call_silently(1, 0).unwrap();
             versions(&mut silent.channel).unwrap();
             stopped.store(cancels, Ordering::Relaxed);
-            (party.join().unwrap(), heard(&cast, 1, silent))
+            let theirs = heard(&cast, 1, silent);
+            (party.join().unwrap(), theirs)
         });
         stopped.store(false, Ordering::Relaxed);
         let expected = match cancels {
