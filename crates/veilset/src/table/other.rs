@@ -268,11 +268,13 @@ fn is_ebcdic(byte: u8) -> bool {
 }
 
 /// Whether a text that begins with this cell, unquoted, may look like a file of another kind or like one with a
-/// byte-order mark. The delimiter after the cell may be part of what it looks like.
+/// byte-order mark. The delimiter or line end after the cell may be part of what it looks like.
 pub(super) fn may_look_other(cell: &[u8], delimiter: u8) -> bool {
     let begins = |magic: &[u8]| match magic.split_at_checked(cell.len()) {
         Some((start, [next, ..])) => {
-            start.eq_ignore_ascii_case(cell) && next.eq_ignore_ascii_case(&delimiter)
+            // The line may end after the cell.
+            start.eq_ignore_ascii_case(cell)
+                && [delimiter, b'\n'].iter().any(|at| next.eq_ignore_ascii_case(at))
         }
         _ => cell.get(..magic.len()).is_some_and(|start| start.eq_ignore_ascii_case(magic)),
     };
