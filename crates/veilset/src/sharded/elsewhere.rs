@@ -6,7 +6,7 @@
 //! 1. [`Data::hashes`] of each piece: which of its rows have a key, and the hash of each.
 //! 2. The rows are brought together by hash, so that equal keys are in one piece, and ordered by hash and by their place in the
 //!    whole table. [`Data::sums`] of each such piece gives the number of its items, and their part of the digests of the whole.
-//! 3. Those who agree run the job with the [sums of all](Spread). When both have drawn the key of the shards, [`shards_of`] says
+//! 3. Those who agree run the job with the [sums of all](crate::sharded::engine::RemoteSet). When both have drawn the key of the shards, [`shards_of`] says
 //!    to which shard each row belongs.
 //! 4. Each worker gets a ticket, and runs its shards ([`Lane`](crate::sharded::workers::Lane)), whose items are those of [`Data::part`].
 //! 5. When the job is complete, [`Data::batches_of`] makes the rows of a shard's result from those of the shard, with key columns of

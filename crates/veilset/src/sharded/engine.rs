@@ -8,7 +8,7 @@ use crate::sharded::set::Sum;
 pub struct RemoteSet {
     /// The number of its items.
     pub items: usize,
-    /// The sums of its items ([`Set::sum`]), with the keys that they are under.
+    /// The sums of its items ([`Set::sum`](crate::sharded::set::Set::sum)), with the keys that they are under.
     pub sums: Vec<(Secret<[u8; 32]>, Sum)>,
     /// Who has it.
     pub workers: Box<dyn Workers>,
@@ -30,7 +30,7 @@ pub trait Workers: Send + Sync {
     /// went wrong if it did not complete. `keep` takes the result of each shard as it comes.
     ///
     /// # Errors
-    /// Those of `keep`; [`Error::Cancelled`].
+    /// Those of `keep`; [`Error::Cancelled`](crate::error::Error::Cancelled).
     fn run(&self, tickets: &[Secret<Vec<u8>>], keep: &Kept<'_>) -> Result<Vec<Option<String>>>;
 
     /// Takes the result of a shard when the job is complete, and the other party has left.
