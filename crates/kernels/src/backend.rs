@@ -4,6 +4,28 @@
 //! AVX-512, so that whole runs can be measured on the other paths. It does not affect the crates `aes` and `blake3` and
 //! the library aws-lc, which detect processor features themselves.
 
+/// Runs a function on the requested path if the kernel has it, with this module of `x86`, and this processor can run it.
+/// Otherwise runs the last expression, which by default is the function of the module `portable`. Returns the path that ran,
+/// and what the function returned.
+macro_rules! on_path {
+    ($backend:ident, $function:ident $arguments:tt, $paths:tt) => {
+        on_path!($backend, $function $arguments, $paths, portable::$function $arguments)
+    };
+    ($backend:ident, $function:ident $arguments:tt, { $($path:ident => $module:ident),+ }, $portable:expr) => {
+        match $backend {
+            $(
+                #[cfg(target_arch = "x86_64")]
+                Backend::$path if $backend.is_available() => {
+                    // SAFETY: is_available has just confirmed that the processor supports this path.
+                    ($backend, unsafe { x86::$module::$function $arguments })
+                }
+            )+
+            _ => (Backend::Portable, $portable),
+        }
+    };
+}
+pub(crate) use on_path;
+
 /// A code path of a kernel.
 ///
 /// Each kernel lists the paths it has in its `BACKENDS`, best first. The `…_with` functions take a path and return

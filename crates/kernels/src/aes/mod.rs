@@ -14,9 +14,31 @@ mod tests;
 use std::fmt;
 
 use crate::Backend;
+use crate::backend::on_path;
 
 /// The paths of this kernel, best first.
 pub const BACKENDS: &[Backend] = &[Backend::Vaes512, Backend::Vaes256, Backend::AesNi, Backend::Portable];
+
+/// Runs a function under the cipher's key on the requested path, or else on the portable one, for which the key schedule of
+/// another path is expanded again. Returns the path that ran.
+macro_rules! on_own_path {
+    ($cipher:ident, $backend:ident, $function:ident($($argument:ident),+)) => {
+        match &$cipher.0 {
+            Schedule::Portable(cipher) => {
+                cipher.$function($($argument),+);
+                Backend::Portable
+            }
+            #[cfg(target_arch = "x86_64")]
+            Schedule::Own(keys) => on_path!(
+                $backend,
+                $function(keys, $($argument),+),
+                { Vaes512 => four, Vaes256 => two, AesNi => one },
+                portable::Cipher::new(keys.key()).$function($($argument),+)
+            )
+            .0,
+        }
+    };
+}
 
 /// AES-128 with its key schedule, which is wiped on drop.
 pub struct Aes128(Schedule);
@@ -46,16 +68,6 @@ impl Aes128 {
         Aes128(Schedule::Portable(portable::Cipher::new(key)))
     }
 
-    /// Runs the portable path, for which the key schedule of another path is expanded again.
-    fn portable(&self, run: impl FnOnce(&portable::Cipher)) -> Backend {
-        match &self.0 {
-            Schedule::Portable(cipher) => run(cipher),
-            #[cfg(target_arch = "x86_64")]
-            Schedule::Own(keys) => run(&portable::Cipher::new(keys.key())),
-        }
-        Backend::Portable
-    }
-
     /// Replaces each block with its encryption.
     pub fn encrypt(&self, blocks: &mut [[u8; 16]]) {
         self.encrypt_with(Backend::best(BACKENDS), blocks);
@@ -78,82 +90,19 @@ impl Aes128 {
     /// [`Aes128::encrypt`] on the requested path; returns the path that ran.
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
     pub fn encrypt_with(&self, backend: Backend, blocks: &mut [[u8; 16]]) -> Backend {
-        #[cfg(target_arch = "x86_64")]
-        if let (true, Schedule::Own(keys)) = (backend.is_available(), &self.0) {
-            match backend {
-                Backend::Vaes512 => {
-                    // SAFETY: is_available has just confirmed that the processor supports this path.
-                    unsafe { x86::four::encrypt(keys, blocks) };
-                    return backend;
-                }
-                Backend::Vaes256 => {
-                    // SAFETY: is_available has just confirmed that the processor supports this path.
-                    unsafe { x86::two::encrypt(keys, blocks) };
-                    return backend;
-                }
-                Backend::AesNi => {
-                    // SAFETY: is_available has just confirmed that the processor supports this path.
-                    unsafe { x86::one::encrypt(keys, blocks) };
-                    return backend;
-                }
-                _ => {}
-            }
-        }
-        self.portable(|cipher| cipher.encrypt(blocks))
+        on_own_path!(self, backend, encrypt(blocks))
     }
 
     /// [`Aes128::ctr`] on the requested path; returns the path that ran.
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
     pub fn ctr_with(&self, backend: Backend, first: u128, out: &mut [u8]) -> Backend {
-        #[cfg(target_arch = "x86_64")]
-        if let (true, Schedule::Own(keys)) = (backend.is_available(), &self.0) {
-            match backend {
-                Backend::Vaes512 => {
-                    // SAFETY: is_available has just confirmed that the processor supports this path.
-                    unsafe { x86::four::ctr(keys, first, out) };
-                    return backend;
-                }
-                Backend::Vaes256 => {
-                    // SAFETY: is_available has just confirmed that the processor supports this path.
-                    unsafe { x86::two::ctr(keys, first, out) };
-                    return backend;
-                }
-                Backend::AesNi => {
-                    // SAFETY: is_available has just confirmed that the processor supports this path.
-                    unsafe { x86::one::ctr(keys, first, out) };
-                    return backend;
-                }
-                _ => {}
-            }
-        }
-        self.portable(|cipher| cipher.ctr(first, out))
+        on_own_path!(self, backend, ctr(first, out))
     }
 
     /// [`Aes128::tcr_hash`] on the requested path; returns the path that ran.
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
     pub fn tcr_hash_with(&self, backend: Backend, first_tweak: u128, x: &mut [[u8; 16]]) -> Backend {
-        #[cfg(target_arch = "x86_64")]
-        if let (true, Schedule::Own(keys)) = (backend.is_available(), &self.0) {
-            match backend {
-                Backend::Vaes512 => {
-                    // SAFETY: is_available has just confirmed that the processor supports this path.
-                    unsafe { x86::four::tcr_hash(keys, first_tweak, x) };
-                    return backend;
-                }
-                Backend::Vaes256 => {
-                    // SAFETY: is_available has just confirmed that the processor supports this path.
-                    unsafe { x86::two::tcr_hash(keys, first_tweak, x) };
-                    return backend;
-                }
-                Backend::AesNi => {
-                    // SAFETY: is_available has just confirmed that the processor supports this path.
-                    unsafe { x86::one::tcr_hash(keys, first_tweak, x) };
-                    return backend;
-                }
-                _ => {}
-            }
-        }
-        self.portable(|cipher| cipher.tcr_hash(first_tweak, x))
+        on_own_path!(self, backend, tcr_hash(first_tweak, x))
     }
 }
 
@@ -173,28 +122,5 @@ pub fn encrypt_each(keys: &[[u8; 16]], blocks: &mut [[u8; 16]]) {
 /// Panics as [`encrypt_each`] does.
 pub fn encrypt_each_with(backend: Backend, keys: &[[u8; 16]], blocks: &mut [[u8; 16]]) -> Backend {
     assert_eq!(keys.len(), blocks.len(), "encrypt_each: as many blocks as keys");
-    match backend {
-        #[cfg(target_arch = "x86_64")]
-        Backend::Vaes512 if backend.is_available() => {
-            // SAFETY: is_available has just confirmed that the processor supports this path.
-            unsafe { x86::four::encrypt_each(keys, blocks) };
-            backend
-        }
-        #[cfg(target_arch = "x86_64")]
-        Backend::Vaes256 if backend.is_available() => {
-            // SAFETY: is_available has just confirmed that the processor supports this path.
-            unsafe { x86::two::encrypt_each(keys, blocks) };
-            backend
-        }
-        #[cfg(target_arch = "x86_64")]
-        Backend::AesNi if backend.is_available() => {
-            // SAFETY: is_available has just confirmed that the processor supports this path.
-            unsafe { x86::one::encrypt_each(keys, blocks) };
-            backend
-        }
-        _ => {
-            portable::encrypt_each(keys, blocks);
-            Backend::Portable
-        }
-    }
+    on_path!(backend, encrypt_each(keys, blocks), { Vaes512 => four, Vaes256 => two, AesNi => one }).0
 }

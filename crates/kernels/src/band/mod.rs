@@ -12,6 +12,7 @@ mod x86;
 mod tests;
 
 use crate::Backend;
+use crate::backend::on_path;
 
 /// The paths of this kernel, best first.
 pub const BACKENDS: &[Backend] = &[Backend::Avx512, Backend::Avx2, Backend::Portable];
@@ -53,24 +54,7 @@ pub fn select_with(
     sums: &mut [[u8; 16]],
 ) -> Backend {
     assert!(starts.len() == bits.len() && bits.len() == sums.len(), "select: as many starts, rows and sums");
-    match backend {
-        #[cfg(target_arch = "x86_64")]
-        Backend::Avx512 if backend.is_available() => {
-            // SAFETY: is_available has just confirmed that the processor supports this path.
-            unsafe { x86::wide::select(starts, bits, vector, sums) };
-            backend
-        }
-        #[cfg(target_arch = "x86_64")]
-        Backend::Avx2 if backend.is_available() => {
-            // SAFETY: is_available has just confirmed that the processor supports this path.
-            unsafe { x86::narrow::select(starts, bits, vector, sums) };
-            backend
-        }
-        _ => {
-            portable::select(starts, bits, vector, sums);
-            Backend::Portable
-        }
-    }
+    on_path!(backend, select(starts, bits, vector, sums), { Avx512 => wide, Avx2 => narrow }).0
 }
 
 /// [`substitute`] on the requested path; returns the path that ran.
@@ -80,24 +64,7 @@ pub fn select_with(
 /// Panics as [`substitute`] does.
 pub fn substitute_with(backend: Backend, bits: &[u128], vector: &mut [[u8; 16]]) -> Backend {
     assert_eq!(vector.len(), bits.len() + WIDTH - 1, "substitute: 127 elements behind the last row");
-    match backend {
-        #[cfg(target_arch = "x86_64")]
-        Backend::Avx512 if backend.is_available() => {
-            // SAFETY: is_available has just confirmed that the processor supports this path.
-            unsafe { x86::wide::substitute(bits, vector) };
-            backend
-        }
-        #[cfg(target_arch = "x86_64")]
-        Backend::Avx2 if backend.is_available() => {
-            // SAFETY: is_available has just confirmed that the processor supports this path.
-            unsafe { x86::narrow::substitute(bits, vector) };
-            backend
-        }
-        _ => {
-            portable::substitute(bits, vector);
-            Backend::Portable
-        }
-    }
+    on_path!(backend, substitute(bits, vector), { Avx512 => wide, Avx2 => narrow }).0
 }
 
 /// The elements of the row that starts at `start`.

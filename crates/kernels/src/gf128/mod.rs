@@ -11,6 +11,7 @@ mod x86;
 mod tests;
 
 use crate::Backend;
+use crate::backend::on_path;
 
 /// The paths of this kernel, best first.
 pub const BACKENDS: &[Backend] = &[Backend::Clmul512, Backend::Clmul256, Backend::Clmul, Backend::Portable];
@@ -50,30 +51,7 @@ pub fn add_multiple_with(
     sums: &mut [[u8; 16]],
 ) -> Backend {
     assert_eq!(x.len(), sums.len(), "add_multiple: as many sums as elements");
-    match backend {
-        #[cfg(target_arch = "x86_64")]
-        Backend::Clmul512 if backend.is_available() => {
-            // SAFETY: is_available has just confirmed that the processor supports this path.
-            unsafe { x86::four::add_multiple(factor, x, sums) };
-            backend
-        }
-        #[cfg(target_arch = "x86_64")]
-        Backend::Clmul256 if backend.is_available() => {
-            // SAFETY: is_available has just confirmed that the processor supports this path.
-            unsafe { x86::two::add_multiple(factor, x, sums) };
-            backend
-        }
-        #[cfg(target_arch = "x86_64")]
-        Backend::Clmul if backend.is_available() => {
-            // SAFETY: is_available has just confirmed that the processor supports this path.
-            unsafe { x86::one::add_multiple(factor, x, sums) };
-            backend
-        }
-        _ => {
-            portable::add_multiple(factor, x, sums);
-            Backend::Portable
-        }
-    }
+    on_path!(backend, add_multiple(factor, x, sums), { Clmul512 => four, Clmul256 => two, Clmul => one }).0
 }
 
 /// [`sum_of_products`] on the requested path; returns the path that ran, and the sum.
@@ -83,22 +61,5 @@ pub fn add_multiple_with(
 /// Panics as [`sum_of_products`] does.
 pub fn sum_of_products_with(backend: Backend, a: &[[u8; 16]], b: &[[u8; 16]]) -> (Backend, [u8; 16]) {
     assert_eq!(a.len(), b.len(), "sum_of_products: as many of both factors");
-    match backend {
-        #[cfg(target_arch = "x86_64")]
-        Backend::Clmul512 if backend.is_available() => {
-            // SAFETY: is_available has just confirmed that the processor supports this path.
-            (backend, unsafe { x86::four::sum_of_products(a, b) })
-        }
-        #[cfg(target_arch = "x86_64")]
-        Backend::Clmul256 if backend.is_available() => {
-            // SAFETY: is_available has just confirmed that the processor supports this path.
-            (backend, unsafe { x86::two::sum_of_products(a, b) })
-        }
-        #[cfg(target_arch = "x86_64")]
-        Backend::Clmul if backend.is_available() => {
-            // SAFETY: is_available has just confirmed that the processor supports this path.
-            (backend, unsafe { x86::one::sum_of_products(a, b) })
-        }
-        _ => (Backend::Portable, portable::sum_of_products(a, b)),
-    }
+    on_path!(backend, sum_of_products(a, b), { Clmul512 => four, Clmul256 => two, Clmul => one })
 }

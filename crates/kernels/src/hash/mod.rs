@@ -11,6 +11,7 @@ mod x86;
 mod tests;
 
 use crate::Backend;
+use crate::backend::on_path;
 
 /// The paths of this kernel, best first.
 pub const BACKENDS: &[Backend] = &[Backend::Avx512, Backend::Avx2, Backend::Portable];
@@ -44,22 +45,5 @@ pub fn keyed_hash_with(
     assert!(fits, "keyed_hash: a message fits into a block");
     let same = messages.len() == out.len() && messages.len() == lengths.len();
     assert!(same, "keyed_hash: as many hashes as messages and lengths");
-    match backend {
-        #[cfg(target_arch = "x86_64")]
-        Backend::Avx512 if backend.is_available() => {
-            // SAFETY: is_available has just confirmed that the processor supports this path.
-            unsafe { x86::wide::keyed_hash(key, lengths, messages, out) };
-            backend
-        }
-        #[cfg(target_arch = "x86_64")]
-        Backend::Avx2 if backend.is_available() => {
-            // SAFETY: is_available has just confirmed that the processor supports this path.
-            unsafe { x86::narrow::keyed_hash(key, lengths, messages, out) };
-            backend
-        }
-        _ => {
-            portable::keyed_hash(key, lengths, messages, out);
-            Backend::Portable
-        }
-    }
+    on_path!(backend, keyed_hash(key, lengths, messages, out), { Avx512 => wide, Avx2 => narrow }).0
 }
