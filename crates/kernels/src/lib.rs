@@ -42,6 +42,8 @@ pub mod aes;
 mod backend;
 pub mod band;
 pub mod bytes;
+#[cfg(target_arch = "x86_64")]
+mod clmul;
 pub mod curve25519;
 mod field;
 pub mod gf128;

@@ -4,48 +4,22 @@
 //! With a = a0 + a1 x^64 and b = b0 + b1 x^64, a b = a0 b0 + (a0 b1 + a1 b0) x^64 + a1 b1 x^128. The three parts are
 //! summed over all products before they are combined and reduced.
 
+use crate::clmul::loops;
+
 macro_rules! path {
     (
         $path:ident, $features:literal, $register:ident, $lanes:literal, $zero:ident, $load:ident, $store:ident,
         $xor:ident, $clmul:ident, $left:ident, $right:ident, $broadcast:expr
     ) => {
         pub(super) mod $path {
+            use self::load as spread;
+            use super::loops;
             use std::arch::x86_64::*;
 
             /// Number of elements in a register.
             const LANES: usize = $lanes;
 
-            #[target_feature(enable = $features)]
-            pub(in super::super) fn add_multiple(factor: &[u8; 16], x: &[[u8; 16]], sums: &mut [[u8; 16]]) {
-                let factor = broadcast(factor);
-                let (x, last) = x.as_chunks::<LANES>();
-                let (sums, last_sums) = sums.as_chunks_mut::<LANES>();
-                for (x, sums) in x.iter().zip(sums) {
-                    let product = reduce(multiply([$zero(); 3], factor, load(x)));
-                    store(sums, $xor(load(sums), product));
-                }
-                if !last.is_empty() {
-                    let mut product = [[0; 16]; LANES];
-                    store(&mut product, reduce(multiply([$zero(); 3], factor, load(&padded(last)))));
-                    for (sum, product) in last_sums.iter_mut().zip(product) {
-                        *sum = (u128::from_le_bytes(*sum) ^ u128::from_le_bytes(product)).to_le_bytes();
-                    }
-                }
-            }
-
-            #[target_feature(enable = $features)]
-            pub(in super::super) fn sum_of_products(a: &[[u8; 16]], b: &[[u8; 16]]) -> [u8; 16] {
-                let mut parts = [$zero(); 3];
-                let (a, last_a) = a.as_chunks::<LANES>();
-                let (b, last_b) = b.as_chunks::<LANES>();
-                for (a, b) in a.iter().zip(b) {
-                    parts = multiply(parts, load(a), load(b));
-                }
-                parts = multiply(parts, load(&padded(last_a)), load(&padded(last_b)));
-                let mut sums = [[0; 16]; LANES];
-                store(&mut sums, reduce(parts));
-                sums.iter().fold(0, |sum, lane| sum ^ u128::from_le_bytes(*lane)).to_le_bytes()
-            }
+            loops!($features, $register, [u8; 16], 3, $zero, $load, $store, $xor);
 
             /// Adds the parts of the product: the coefficients of x^0, x^64 and x^128.
             #[inline]
@@ -78,28 +52,6 @@ macro_rules! path {
                 // SAFETY: 16 bytes are read from an array of 16; the load requires no alignment.
                 let element = unsafe { _mm_loadu_si128(element.as_ptr().cast()) };
                 $broadcast(element)
-            }
-
-            #[inline]
-            #[target_feature(enable = $features)]
-            fn load(elements: &[[u8; 16]; LANES]) -> $register {
-                // SAFETY: a register is read from an array of its size; the load requires no alignment.
-                unsafe { $load(elements.as_ptr().cast()) }
-            }
-
-            #[inline]
-            #[target_feature(enable = $features)]
-            fn store(elements: &mut [[u8; 16]; LANES], register: $register) {
-                // SAFETY: a register is written to an array of its size; the store requires no alignment.
-                unsafe { $store(elements.as_mut_ptr().cast(), register) }
-            }
-
-            /// Pads fewer elements than fit into a register with zeros.
-            #[inline]
-            fn padded(elements: &[[u8; 16]]) -> [[u8; 16]; LANES] {
-                let mut all = [[0; 16]; LANES];
-                all[..elements.len()].copy_from_slice(elements);
-                all
             }
         }
     };

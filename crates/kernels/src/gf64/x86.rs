@@ -3,6 +3,8 @@
 //!
 //! The low and the high words of both products of a pair are combined, and reduced together with shifts.
 
+use crate::clmul::loops;
+
 macro_rules! path {
     (
         $path:ident, $features:literal, $register:ident, $lanes:literal, $zero:ident, $load:ident, $store:ident,
@@ -10,43 +12,13 @@ macro_rules! path {
         $spread:expr
     ) => {
         pub(super) mod $path {
+            use super::loops;
             use std::arch::x86_64::*;
 
             /// Number of pairs in a register.
             const LANES: usize = $lanes;
 
-            #[target_feature(enable = $features)]
-            pub(in super::super) fn add_multiple(factor: &[u8; 16], x: &[[u8; 8]], sums: &mut [[u8; 16]]) {
-                // SAFETY: 16 bytes are read from an array of 16; the load requires no alignment.
-                let factor = $broadcast(unsafe { _mm_loadu_si128(factor.as_ptr().cast()) });
-                let (x, last) = x.as_chunks::<LANES>();
-                let (sums, last_sums) = sums.as_chunks_mut::<LANES>();
-                for (x, sums) in x.iter().zip(sums) {
-                    let product = reduce(multiply([$zero(); 2], spread(x), factor));
-                    store(sums, $xor(load(sums), product));
-                }
-                if !last.is_empty() {
-                    let mut product = [[0; 16]; LANES];
-                    store(&mut product, reduce(multiply([$zero(); 2], spread(&padded(last)), factor)));
-                    for (sum, product) in last_sums.iter_mut().zip(product) {
-                        *sum = (u128::from_le_bytes(*sum) ^ u128::from_le_bytes(product)).to_le_bytes();
-                    }
-                }
-            }
-
-            #[target_feature(enable = $features)]
-            pub(in super::super) fn sum_of_products(a: &[[u8; 8]], b: &[[u8; 16]]) -> [u8; 16] {
-                let mut products = [$zero(); 2];
-                let (a, last_a) = a.as_chunks::<LANES>();
-                let (b, last_b) = b.as_chunks::<LANES>();
-                for (a, b) in a.iter().zip(b) {
-                    products = multiply(products, spread(a), load(b));
-                }
-                products = multiply(products, spread(&padded(last_a)), load(&padded(last_b)));
-                let mut sums = [[0; 16]; LANES];
-                store(&mut sums, reduce(products));
-                sums.iter().fold(0, |sum, lane| sum ^ u128::from_le_bytes(*lane)).to_le_bytes()
-            }
+            loops!($features, $register, [u8; 8], 2, $zero, $load, $store, $xor);
 
             /// Adds the products of an element and both elements of a pair.
             #[inline]
@@ -69,24 +41,9 @@ macro_rules! path {
 
             #[inline]
             #[target_feature(enable = $features)]
-            fn load(pairs: &[[u8; 16]; LANES]) -> $register {
-                // SAFETY: a register is read from an array of its size; the load requires no alignment.
-                unsafe { $load(pairs.as_ptr().cast()) }
-            }
-
-            #[inline]
-            #[target_feature(enable = $features)]
-            fn store(pairs: &mut [[u8; 16]; LANES], register: $register) {
-                // SAFETY: a register is written to an array of its size; the store requires no alignment.
-                unsafe { $store(pairs.as_mut_ptr().cast(), register) }
-            }
-
-            /// Pads fewer elements than fit into a register with zeros.
-            #[inline]
-            fn padded<const N: usize>(few: &[[u8; N]]) -> [[u8; N]; LANES] {
-                let mut all = [[0; N]; LANES];
-                all[..few.len()].copy_from_slice(few);
-                all
+            fn broadcast(pair: &[u8; 16]) -> $register {
+                // SAFETY: 16 bytes are read from an array of 16; the load requires no alignment.
+                $broadcast(unsafe { _mm_loadu_si128(pair.as_ptr().cast()) })
             }
 
             /// Places each element in the lower half of a lane.
