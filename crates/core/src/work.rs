@@ -5,105 +5,73 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
-/// A primitive, with the operations that accompany it in protocols: hashing, copying, wiping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Primitive {
+/// Defines the primitives, each with its name.
+macro_rules! primitives {
+    ($($(#[doc = $doc:literal])+ $primitive:ident = $name:literal,)+) => {
+        /// A primitive, with the operations that accompany it in protocols: hashing, copying, wiping.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Primitive {
+            $($(#[doc = $doc])+ $primitive,)+
+        }
+
+        impl Primitive {
+            /// All primitives, in the order in which speeds are sent.
+            pub const ALL: [Primitive; [$($name),+].len()] = [$(Primitive::$primitive),+];
+
+            /// Returns its name in files and reports, stable across versions.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Primitive::$primitive => $name,)+
+                }
+            }
+        }
+    };
+}
+
+primitives! {
     /// The hash of an item.
-    Item,
+    Item = "hashed item",
     /// A multiplication of a point of Curve25519, given by its abscissa.
-    Curve25519,
+    Curve25519 = "multiplication in curve25519",
     /// A multiplication of a point of P-256.
-    P256,
+    P256 = "multiplication in p256",
     /// A multiplication of a point of P-256, sent as its abscissa.
-    P256Compressed,
+    P256Compressed = "multiplication in p256-compressed",
     /// A multiplication of an element of ristretto255.
-    Ristretto255,
+    Ristretto255 = "multiplication in ristretto255",
     /// A base OT, computed by either party.
-    BaseOt,
+    BaseOt = "base OT",
     /// An OT from OT extension, with its row.
-    Ot,
+    Ot = "OT of a row",
     /// A correlated OT from OT extension, whose messages differ by Delta, for a VOLE.
-    CorrelatedOt,
+    CorrelatedOt = "correlated OT",
     /// An element made with the code of a VOLE, with its leaves of the trees.
-    VoleElement,
+    VoleElement = "VOLE element",
     /// The solution of an equation of a key-value store.
-    StoreRow,
+    StoreRow = "row of a key-value store",
     /// An evaluation of a key-value store, or of an OPRF from VOLE that reads a store.
-    StoreValue,
+    StoreValue = "value of a key-value store",
     /// A tag that is computed, sorted and looked up.
-    Tag,
+    Tag = "tag",
     /// A bit of CM20's matrix.
-    MatrixBit,
+    MatrixBit = "bit of a matrix",
     /// A slot of a bin of KRTW19 that is programmed by interpolating its polynomial.
-    Programmed,
+    Programmed = "programmed slot",
     /// A test of a slot of a bin of KRTW19.
-    Tested,
+    Tested = "tested slot",
     /// A switch of a permutation network, with its OT.
-    Switch,
+    Switch = "switch",
     /// A comparison of two strings whose result is shared by the parties.
-    Compared,
+    Compared = "comparison with shared outcome",
     /// An encryption or multiplication of a BFV ciphertext.
-    Bfv,
+    Bfv = "BFV ciphertext",
     /// An encryption of a bit with Paillier's scheme and a modulus of 2048 bits.
-    Paillier,
+    Paillier = "bit under Paillier",
     /// A kilobyte that is sent or received over TLS.
-    Kilobyte,
+    Kilobyte = "kilobyte under TLS",
 }
 
 impl Primitive {
-    /// All primitives, in the order in which speeds are sent.
-    pub const ALL: [Primitive; 20] = {
-        use Primitive::*;
-        [
-            Item,
-            Curve25519,
-            P256,
-            P256Compressed,
-            Ristretto255,
-            BaseOt,
-            Ot,
-            CorrelatedOt,
-            VoleElement,
-            StoreRow,
-            StoreValue,
-            Tag,
-            MatrixBit,
-            Programmed,
-            Tested,
-            Switch,
-            Compared,
-            Bfv,
-            Paillier,
-            Kilobyte,
-        ]
-    };
-
-    /// Returns its name in files and reports, stable across versions.
-    pub fn name(self) -> &'static str {
-        match self {
-            Primitive::Item => "hashed item",
-            Primitive::Curve25519 => "multiplication in curve25519",
-            Primitive::P256 => "multiplication in p256",
-            Primitive::P256Compressed => "multiplication in p256-compressed",
-            Primitive::Ristretto255 => "multiplication in ristretto255",
-            Primitive::BaseOt => "base OT",
-            Primitive::Ot => "OT of a row",
-            Primitive::CorrelatedOt => "correlated OT",
-            Primitive::VoleElement => "VOLE element",
-            Primitive::StoreRow => "row of a key-value store",
-            Primitive::StoreValue => "value of a key-value store",
-            Primitive::Tag => "tag",
-            Primitive::MatrixBit => "bit of a matrix",
-            Primitive::Programmed => "programmed slot",
-            Primitive::Tested => "tested slot",
-            Primitive::Switch => "switch",
-            Primitive::Compared => "comparison with shared outcome",
-            Primitive::Bfv => "BFV ciphertext",
-            Primitive::Paillier => "bit under Paillier",
-            Primitive::Kilobyte => "kilobyte under TLS",
-        }
-    }
-
     /// Returns whether more threads do not help, because the operations are sequential or too few.
     pub fn is_serial(self) -> bool {
         matches!(self, Primitive::StoreRow | Primitive::BaseOt)
