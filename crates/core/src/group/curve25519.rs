@@ -12,7 +12,6 @@
 //! consequence for equal tags see [`crate::params::tag_bits`].
 
 use super::{Group, Unfit};
-use crate::channel::Wire;
 use crate::hash::ItemHash;
 use crate::rng::Prng;
 use crate::secret::Secret;
@@ -58,25 +57,10 @@ impl Point {
     }
 }
 
-impl AsRef<[u8]> for Point {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
+encoded!(Point, 32);
 
-impl super::Point for Point {
-    fn of_ours(bytes: &[u8]) -> Option<Point> {
-        bytes.try_into().ok().map(Point)
-    }
-}
-
-impl Wire for Point {
-    const SIZE: usize = 32;
-    fn put(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0);
-    }
-    fn get(bytes: &[u8]) -> Result<Self, &'static str> {
-        let bytes = bytes.try_into().map_err(|_| "of the wrong size")?;
+impl Point {
+    fn received(bytes: [u8; 32]) -> Result<Point, &'static str> {
         if !kernel::is_canonical(&bytes) {
             return Err("not a canonical abscissa");
         }
@@ -193,6 +177,7 @@ fn raise_bytes(mut points: Vec<[u8; 32]>, key: &Key) -> Result<Vec<Point>, Unfit
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::channel::Wire;
     use crate::testing::every_bit_is_random;
     use curve25519_dalek::montgomery::MontgomeryPoint;
 

@@ -1,5 +1,31 @@
 //! The groups of the protocols: this file defines their interface, the others implement it.
 
+/// Implements [`Point`] for an array of this many bytes. The type's `received` checks what a peer sends.
+macro_rules! encoded {
+    ($point:ident, $size:literal) => {
+        impl AsRef<[u8]> for $point {
+            fn as_ref(&self) -> &[u8] {
+                &self.0
+            }
+        }
+
+        impl $crate::group::Point for $point {
+            fn of_ours(bytes: &[u8]) -> Option<$point> {
+                bytes.try_into().ok().map($point)
+            }
+        }
+
+        impl $crate::channel::Wire for $point {
+            const SIZE: usize = $size;
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.0);
+            }
+            fn get(bytes: &[u8]) -> Result<Self, &'static str> {
+                $point::received(bytes.try_into().map_err(|_| "of the wrong size")?)
+            }
+        }
+    };
+}
 pub mod curve25519;
 pub mod encoding;
 #[cfg(feature = "p256")]

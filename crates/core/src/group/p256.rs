@@ -17,7 +17,6 @@
 //! curve but of its twist, and are refused. The check takes a square root, about an eighth of a multiplication.
 
 use super::{Group, Unfit};
-use crate::channel::Wire;
 use crate::hash::{Domain, ItemHash};
 use crate::rng::Prng;
 use crate::secret::Secret;
@@ -187,37 +186,10 @@ fn multiplied<F: Form>(mut points: Zeroizing<Vec<kernel::Point>>, key: &Key) -> 
     Ok(points.iter().map(F::of).collect())
 }
 
-impl AsRef<[u8]> for Point {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
+encoded!(Point, 64);
 
-impl AsRef<[u8]> for Abscissa {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl super::Point for Point {
-    fn of_ours(bytes: &[u8]) -> Option<Point> {
-        bytes.try_into().ok().map(Point)
-    }
-}
-
-impl super::Point for Abscissa {
-    fn of_ours(bytes: &[u8]) -> Option<Abscissa> {
-        bytes.try_into().ok().map(Abscissa)
-    }
-}
-
-impl Wire for Point {
-    const SIZE: usize = 64;
-    fn put(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0);
-    }
-    fn get(bytes: &[u8]) -> Result<Self, &'static str> {
-        let bytes = bytes.try_into().map_err(|_| "of the wrong size")?;
+impl Point {
+    fn received(bytes: [u8; 64]) -> Result<Point, &'static str> {
         match halves(&bytes).into_iter().all(kernel::is_canonical) {
             true => Ok(Point(bytes)),
             false => Err("a point with a coordinate that is not canonical"),
@@ -225,13 +197,10 @@ impl Wire for Point {
     }
 }
 
-impl Wire for Abscissa {
-    const SIZE: usize = 32;
-    fn put(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0);
-    }
-    fn get(bytes: &[u8]) -> Result<Self, &'static str> {
-        let bytes = bytes.try_into().map_err(|_| "of the wrong size")?;
+encoded!(Abscissa, 32);
+
+impl Abscissa {
+    fn received(bytes: [u8; 32]) -> Result<Abscissa, &'static str> {
         match kernel::is_canonical(&bytes) {
             true => Ok(Abscissa(bytes)),
             false => Err("not a canonical abscissa"),
@@ -243,6 +212,7 @@ impl Wire for Abscissa {
 mod tests {
     use super::super::Key as _;
     use super::*;
+    use crate::channel::Wire;
     use crate::testing::every_bit_is_random;
 
     fn hashes(n: u32) -> Vec<ItemHash> {

@@ -3,7 +3,6 @@
 //! Security: DDH. Elements from a peer must be canonical encodings, and not the identity.
 
 use super::{Group, Unfit};
-use crate::channel::Wire;
 use crate::hash::{Domain, ItemHash};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
@@ -244,25 +243,11 @@ fn raised(mut elements: Secrets<Element>, key: &Key) -> Result<Vec<Point>, Unfit
     }
 }
 
-impl AsRef<[u8]> for Point {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
+encoded!(Point, 32);
 
-impl super::Point for Point {
-    fn of_ours(bytes: &[u8]) -> Option<Point> {
-        bytes.try_into().ok().map(Point)
-    }
-}
-
-impl Wire for Point {
-    const SIZE: usize = 32;
-    fn put(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0);
-    }
-    fn get(bytes: &[u8]) -> Result<Self, &'static str> {
-        bytes.try_into().map(Point).map_err(|_| "of the wrong size")
+impl Point {
+    fn received(bytes: [u8; 32]) -> Result<Point, &'static str> {
+        Ok(Point(bytes))
     }
 }
 
