@@ -56,6 +56,8 @@ pub mod p256;
 #[cfg(feature = "paillier")]
 pub mod paillier;
 pub mod polynomial;
+#[cfg(target_arch = "x86_64")]
+mod registers;
 pub mod ristretto255;
 pub mod transpose;
 

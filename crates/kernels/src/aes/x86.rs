@@ -42,7 +42,7 @@ impl Drop for RoundKeys {
 pub(super) fn expand(key: &[u8; 16]) -> RoundKeys {
     let mut keys = RoundKeys([[0; 16]; 11]);
     keys.0[0] = *key;
-    let mut last = load128(key);
+    let mut last = ops128::load(key);
     macro_rules! round {
         ($i:literal, $rcon:literal) => {
             // The last word of the key, rotated, substituted and with the round constant, in all words.
@@ -51,7 +51,7 @@ pub(super) fn expand(key: &[u8; 16]) -> RoundKeys {
             last = _mm_xor_si128(last, _mm_slli_si128::<4>(last));
             last = _mm_xor_si128(last, _mm_slli_si128::<8>(last));
             last = _mm_xor_si128(last, word);
-            store128(&mut keys.0[$i], last);
+            ops128::store(&mut keys.0[$i], last);
         };
     }
     round!(1, 0x01);
@@ -241,14 +241,9 @@ path!(
 );
 
 mod ops512 {
-    use super::{RoundKeys, WIDTH, load128};
+    use super::{RoundKeys, WIDTH, ops128};
+    pub(super) use crate::registers::bits512::{load, store, zero};
     use std::arch::x86_64::*;
-
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn zero() -> __m512i {
-        _mm512_setzero_si512()
-    }
 
     /// One step of the key schedule of FIPS 197, section 5.2, on four keys.
     #[inline]
@@ -290,35 +285,16 @@ mod ops512 {
     pub(super) fn spread(keys: &RoundKeys) -> [__m512i; 11] {
         let mut out = [_mm512_setzero_si512(); 11];
         for (out, key) in out.iter_mut().zip(&keys.0) {
-            *out = _mm512_broadcast_i32x4(load128(key));
+            *out = _mm512_broadcast_i32x4(ops128::load(key));
         }
         out
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn load(bytes: &[u8; 64]) -> __m512i {
-        // SAFETY: 64 bytes are read from an array of 64; the load requires no alignment.
-        unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn store(bytes: &mut [u8; 64], value: __m512i) {
-        // SAFETY: 64 bytes are written to an array of 64; the store requires no alignment.
-        unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), value) };
     }
 }
 
 mod ops256 {
     use super::{RoundKeys, WIDTH, ops128, words};
+    pub(super) use crate::registers::bits256::{load, store, zero};
     use std::arch::x86_64::*;
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    pub(super) fn zero() -> __m256i {
-        _mm256_setzero_si256()
-    }
 
     /// One step of [`super::ops512::next_round_key`] on two keys.
     #[inline]
@@ -355,32 +331,12 @@ mod ops256 {
         }
         out
     }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    pub(super) fn load(bytes: &[u8; 32]) -> __m256i {
-        // SAFETY: 32 bytes are read from an array of 32; the load requires no alignment.
-        unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    pub(super) fn store(bytes: &mut [u8; 32], value: __m256i) {
-        // SAFETY: 32 bytes are written to an array of 32; the store requires no alignment.
-        unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), value) };
-    }
 }
 
 mod ops128 {
     use super::{RoundKeys, WIDTH, words};
-    pub(super) use super::{load128 as load, store128 as store};
+    pub(super) use crate::registers::bits128::{load, store, zero};
     use std::arch::x86_64::*;
-
-    #[inline]
-    #[target_feature(enable = "sse2")]
-    pub(super) fn zero() -> __m128i {
-        _mm_setzero_si128()
-    }
 
     /// One step of [`super::ops512::next_round_key`] on one key.
     #[inline]
@@ -423,18 +379,4 @@ mod ops128 {
 #[allow(clippy::cast_possible_truncation)] // Intended.
 fn words(number: u128) -> [i64; 2] {
     [number as i64, (number >> 64) as i64]
-}
-
-#[inline]
-#[target_feature(enable = "sse2")]
-fn load128(block: &[u8; 16]) -> __m128i {
-    // SAFETY: 16 bytes are read from an array of 16; the load requires no alignment.
-    unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "sse2")]
-fn store128(block: &mut [u8; 16], value: __m128i) {
-    // SAFETY: 16 bytes are written to an array of 16; the store requires no alignment.
-    unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), value) }
 }

@@ -7,6 +7,7 @@
 //! overlaps in part have left the store buffer. So [`ROWS`] rows are processed at a time: they read after the block,
 //! and write, whole registers at the same places.
 
+use crate::registers::bits128::{load as read_one, store as write_one};
 use std::arch::x86_64::*;
 
 use super::WIDTH;
@@ -132,20 +133,6 @@ fn add_signed(sum: __m256i, elements: &[[u8; 16]; 2], signs: __m256i) -> __m256i
 fn masked(bits: u128, element: __m128i) -> __m128i {
     #[allow(clippy::cast_possible_truncation)] // Intended: the lowest bit.
     _mm_and_si128(element, _mm_set1_epi64x(-(bits as i64 & 1)))
-}
-
-#[inline]
-#[target_feature(enable = "sse2")]
-fn read_one(element: &[u8; 16]) -> __m128i {
-    // SAFETY: 16 bytes are read from an array of 16; the load requires no alignment.
-    unsafe { _mm_loadu_si128(element.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "sse2")]
-fn write_one(element: &mut [u8; 16], value: __m128i) {
-    // SAFETY: 16 bytes are written to an array of 16; the store requires no alignment.
-    unsafe { _mm_storeu_si128(element.as_mut_ptr().cast(), value) };
 }
 
 #[inline]
