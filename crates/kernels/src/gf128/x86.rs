@@ -4,8 +4,6 @@
 //! With a = a0 + a1 x^64 and b = b0 + b1 x^64, a b = a0 b0 + (a0 b1 + a1 b0) x^64 + a1 b1 x^128. The three parts are
 //! summed over all products before they are combined and reduced.
 
-use crate::clmul::loops;
-
 macro_rules! path {
     (
         $path:ident, $features:literal, $register:ident, $lanes:literal, $zero:ident, $load:ident, $store:ident,
@@ -13,13 +11,12 @@ macro_rules! path {
     ) => {
         pub(super) mod $path {
             use self::load as spread;
-            use super::loops;
             use std::arch::x86_64::*;
 
             /// Number of elements in a register.
             const LANES: usize = $lanes;
 
-            loops!($features, $register, [u8; 16], 3, $zero, $load, $store, $xor);
+            crate::clmul::loops!($features, $register, [u8; 16], 3, $zero, $load, $store, $xor);
 
             /// Adds the parts of the product: the coefficients of x^0, x^64 and x^128.
             #[inline]

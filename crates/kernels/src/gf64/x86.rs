@@ -3,8 +3,6 @@
 //!
 //! The low and the high words of both products of a pair are combined, and reduced together with shifts.
 
-use crate::clmul::loops;
-
 macro_rules! path {
     (
         $path:ident, $features:literal, $register:ident, $lanes:literal, $zero:ident, $load:ident, $store:ident,
@@ -12,13 +10,12 @@ macro_rules! path {
         $spread:expr
     ) => {
         pub(super) mod $path {
-            use super::loops;
             use std::arch::x86_64::*;
 
             /// Number of pairs in a register.
             const LANES: usize = $lanes;
 
-            loops!($features, $register, [u8; 8], 2, $zero, $load, $store, $xor);
+            crate::clmul::loops!($features, $register, [u8; 8], 2, $zero, $load, $store, $xor);
 
             /// Adds the products of an element and both elements of a pair.
             #[inline]
