@@ -17,7 +17,7 @@ fn a_party_that_does_not_say_its_list_delays_no_end_and_is_named() {
             let party = scope.spawn(|| {
                 let cancelled = || stopped.load(Ordering::Relaxed);
                 // The greeting itself would wait for longer than its other end listens.
-                let [connect, idle] = [if cancels { 60 } else { 2 }, 50].map(Duration::from_secs);
+                let [connect, idle] = [if cancels { 60 } else { 2 }, 100].map(Duration::from_secs);
                 let timeouts = Timeouts { connect, idle };
                 error(cast.play_with(0, timeouts, None, &cancelled, &Notices::default()))
             });

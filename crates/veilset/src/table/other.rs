@@ -272,9 +272,9 @@ fn is_ebcdic(byte: u8) -> bool {
 pub(super) fn may_look_other(cell: &[u8], delimiter: u8) -> bool {
     let begins = |magic: &[u8]| match magic.split_at_checked(cell.len()) {
         Some((start, [next, ..])) => {
-            // The line may end after the cell.
-            start.eq_ignore_ascii_case(cell)
-                && [delimiter, b'\n'].iter().any(|at| next.eq_ignore_ascii_case(at))
+            // After a cell that is no ordinary name, the line may end.
+            let at_end = cell.len() >= 4 && *next == b'\n';
+            start.eq_ignore_ascii_case(cell) && (at_end || next.eq_ignore_ascii_case(&delimiter))
         }
         _ => cell.get(..magic.len()).is_some_and(|start| start.eq_ignore_ascii_case(magic)),
     };
