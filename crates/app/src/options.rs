@@ -384,12 +384,6 @@ pub struct CommonArgs {
     /// The assumptions that are acceptable, of ddh, lpn, rlwe and dcr [default: all]
     #[arg(long, value_name = "A,..", value_delimiter = ',')]
     pub assume: Vec<Assumption>,
-    /// The group that the protocol works in; the same on both sides [default: the protocol's first]
-    #[arg(long, value_parser = group(groups::ALL.iter().copied()), long_help = group_help())]
-    pub group: Option<&'static str>,
-    /// Number of computing threads [default: one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub threads: Option<u16>,
     /// Replace existing files
     #[arg(long)]
     pub force: bool,
@@ -401,17 +395,10 @@ pub struct CommonArgs {
     /// Print nothing but errors
     #[arg(long)]
     pub quiet: bool,
-    /// How long to wait for the peer, or to keep trying to reach it, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
-    pub connect_timeout: Duration,
     /// How long the connection may be silent, in seconds. A peer that shows it is alive but does not advance the
     /// run is given up after ten times as long
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub idle_timeout: Duration,
-    /// The largest set of another party to accept: each of its keys costs time and about 100 bytes of memory, and in
-    /// union up to twice --max-row in addition
-    #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = items)]
-    pub max_peer_items: usize,
     /// Accept a peer with fewer than 10 keys
     ///
     /// Where another party learns something of ours, a set of so few keys asks about each of them, and is refused without this
@@ -437,12 +424,33 @@ pub struct CommonArgs {
     /// No encryption, no authentication; refused unless the address is a loopback address
     #[arg(long, conflicts_with = "peer")]
     pub insecure_plaintext: bool,
+    /// How it is computed, here and with workers
+    #[command(flatten)]
+    pub computed: ComputedArgs,
     /// Files of our side, apart from the data
     #[command(flatten)]
     pub own: OwnArgs,
     /// The run file that the options come from.
     #[arg(skip)]
     pub run_file: Option<PathBuf>,
+}
+
+/// How an operation is computed, by one process or by workers.
+#[derive(Debug, Args)]
+pub struct ComputedArgs {
+    /// The group that the protocol works in; the same on both sides [default: the protocol's first]
+    #[arg(long, value_parser = group(groups::ALL.iter().copied()), long_help = group_help())]
+    pub group: Option<&'static str>,
+    /// Number of computing threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// How long to wait for the peer, or to keep trying to reach it, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    pub connect_timeout: Duration,
+    /// The largest set of another party to accept: each of its keys costs time and about 100 bytes of memory, and in
+    /// union up to twice --max-row in addition
+    #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = items)]
+    pub max_peer_items: usize,
 }
 
 /// Files of our side, apart from the data.

@@ -246,21 +246,24 @@ impl WorkerPlan {
         }
         spec.terms.both = both.is_some_and(|a| a.both);
         spec.terms.shards = a.shards.unwrap_or(0);
-        spec.max_peer_items = a.max_peer_items;
+        spec.max_peer_items = a.computed.max_peer_items;
         // Its rows come from the engine, and go back there.
         spec.in_memory = true;
         // The ticket has the agreed protocol; this one merely supports the operation.
         let terms = Terms { payload: !spec.sent_columns.is_empty(), ..spec.terms };
-        let able = planner::acceptable(operation, &terms, a.group, None);
+        let able = planner::acceptable(operation, &terms, a.computed.group, None);
         spec.protocol = a
             .protocol
             .and_then(Wish::named)
             .or(able.first().map(|choice| choice.protocol))
             .unwrap_or(spec.protocol);
-        spec.group = a.group;
+        spec.group = a.computed.group;
         spec.check()?;
-        spec.threads = start_threads(threads(a.threads))?;
-        Ok(WorkerPlan { spec, timeouts: Timeouts { connect: a.connect_timeout, ..Timeouts::default() } })
+        spec.threads = start_threads(threads(a.computed.threads))?;
+        Ok(WorkerPlan {
+            spec,
+            timeouts: Timeouts { connect: a.computed.connect_timeout, ..Timeouts::default() },
+        })
     }
 }
 
@@ -348,7 +351,7 @@ fn common(
     let mut spec = PartySpec::new(operation, role, source(a.input, has_values)?);
     spec.parties = me.clone();
     spec.protocol = protocol;
-    spec.group = a.group.or(a.cipher);
+    spec.group = a.computed.group.or(a.cipher);
     spec.terms.malicious_sender = terms.malicious_sender;
     spec.terms.reveal_count = terms.reveal_count;
     spec.terms.both = terms.both;
@@ -423,7 +426,7 @@ fn common(
         .with(AUDIT_LOG.marked(), Use::Written, audit_log.as_deref());
     spec.prepared = a.prepared.zip(ledger);
     spec.filter = a.filter;
-    spec.max_peer_items = a.max_peer_items;
+    spec.max_peer_items = a.computed.max_peer_items;
     spec.output = Some(result).filter(|path| path.as_os_str() != "-");
     spec.output_format = output.output_format;
     spec.for_spreadsheets = output.for_spreadsheets;
@@ -432,9 +435,9 @@ fn common(
         spec,
         report: a.report,
         quiet: a.quiet,
-        threads: threads(a.threads),
+        threads: threads(a.computed.threads),
         others,
-        timeouts: Timeouts { connect: a.connect_timeout, idle: a.idle_timeout },
+        timeouts: Timeouts { connect: a.computed.connect_timeout, idle: a.idle_timeout },
         policy,
         allow_small: a.allow_small,
         checked: a.checked.map(|path| file(path, CHECKED.marked())).transpose()?,

@@ -1,12 +1,10 @@
 //! The options of a worker, which has a piece of a table and a ticket: only those that define the computation. The options that
 //! name people, files and connections are for the side that agrees.
 
-use super::{BothArgs, ComparedArgs, RowArgs, Wish, group, items, role, seconds, values::protocol_or_auto};
+use super::{BothArgs, ComparedArgs, ComputedArgs, RowArgs, Wish, items, role, values::protocol_or_auto};
 use clap::{Args, FromArgMatches};
 use std::ffi::OsString;
-use std::time::Duration;
 use veilset::operations::{Operation, Role, Rows};
-use veilset::protocols::groups;
 
 /// The options of a worker's computation.
 #[derive(Debug)]
@@ -36,21 +34,12 @@ pub struct CommonWorkerArgs {
     /// The protocol; the ticket has the one that was agreed on
     #[arg(long, value_parser = protocol_or_auto())]
     pub protocol: Option<Wish>,
-    /// The group that the protocol works in
-    #[arg(long, value_parser = group(groups::ALL.iter().copied()))]
-    pub group: Option<&'static str>,
     /// The number of shards of the whole run
     #[arg(long)]
     pub shards: Option<u32>,
-    /// The largest set of the other side to accept
-    #[arg(long, default_value_t = 100_000_000, value_parser = items)]
-    pub max_peer_items: usize,
-    /// Number of computing threads
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub threads: Option<u16>,
-    /// How long to wait for the worker of the other side, in seconds
-    #[arg(long, default_value = "600", value_parser = seconds)]
-    pub connect_timeout: Duration,
+    /// How it is computed
+    #[command(flatten)]
+    pub computed: ComputedArgs,
 }
 
 impl WorkerArgs {
