@@ -376,25 +376,3 @@ fn a_demo_of_several_parties_shows_what_the_leader_learns() {
     }
     run(veilset().args(["demo", "--parties", "9"])).bad(2, &["--parties", "2..=8"]);
 }
-
-#[test]
-fn a_benchmark_has_figures_for_each_party() {
-    for operation in ["union", "intersect", "count"] {
-        let words = format!("bench --op {operation} --parties 3 --n 30 --overlap 0.3 --threads 1 --json");
-        let text = run(veilset().args(words.split(' '))).good();
-        let figures: Value = serde_json::from_str(&text).unwrap();
-        let parties = figures["parties"].as_array().unwrap();
-        assert_eq!((parties.len(), &figures["op"]), (3, &operation.into()), "{text}");
-        let mut most: f64 = 0.0;
-        for (party, number) in parties.iter().zip(1..) {
-            assert_eq!(party["number"], number);
-            for name in ["seconds", "cpu_seconds", "sent", "received", "peak_rss_mb"] {
-                assert!(party[name].as_f64().unwrap() > 0.0, "{name} in {text}");
-            }
-            most = most.max(party["seconds"].as_f64().unwrap());
-        }
-        assert_eq!(figures["seconds"], most);
-    }
-    let text = run(veilset().args("bench --op count --parties 2 --n 0".split(' '))).good();
-    assert_eq!(text.lines().filter(|line| line.starts_with("parties ")).count(), 2, "{text}");
-}

@@ -1,6 +1,6 @@
 //! Runs of several that one party refuses before it contacts the others.
 
-use crate::common::{Words, World, run, veilset};
+use crate::common::{Words, World, run};
 use crate::several::{NAMES, Several};
 use std::net::TcpListener;
 
@@ -141,23 +141,6 @@ fn lists_that_are_wrong_are_refused_before_anything_is_read() {
     let mut other = several.party(SOUTH, "count", &input, &more);
     run(&mut other).bad(2, &["\"south\" has the fingerprint", "that of \"east\"", NAMES[SOUTH]]);
     assert!(listener.accept().is_err(), "a party was contacted");
-}
-
-#[test]
-fn benchmarks_of_several_parties_refuse_what_is_for_two() {
-    for (more, words) in [
-        ("--op union --parties 3 --one-sided", &["--one-sided does not go with --parties", "Omit"][..]),
-        ("--op union --parties 3 --n-sender 3", &["--n-sender", "--n says"]),
-        ("--op union --parties 3 --group p256", &["--group", "one group"]),
-        ("--op intersect --parties 3 --malicious-sender", &["--malicious-sender", "withstands"]),
-        ("--op union --parties 3 --protocol dh", &["--protocol dh is for two parties", "mpsu"]),
-        ("--op sum --parties 3", &["sum is for two parties"]),
-        ("--op union --parties 1", &["--parties", "2..=32"]),
-        ("--op union --protocol mpsu", &["--protocol mpsu", "--parties is missing"]),
-    ] {
-        let words: Vec<&str> = words.to_vec();
-        run(veilset().arg("bench").args(more.split(' ')).args(["--n", "10"])).bad(2, &words);
-    }
 }
 
 /// A parser puts its findings and its known names in backquotes, and so may a column of a file.

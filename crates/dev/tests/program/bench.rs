@@ -255,3 +255,42 @@ fn a_party_that_dies_or_an_interrupt_ends_everything() {
         }
     }
 }
+
+#[test]
+fn a_benchmark_has_figures_for_each_party() {
+    for operation in ["union", "intersect", "count"] {
+        let words = format!("bench --op {operation} --parties 3 --n 30 --overlap 0.3 --threads 1 --json");
+        let text = run(veilset_dev().args(words.split(' '))).good();
+        let figures: Value = serde_json::from_str(&text).unwrap();
+        let parties = figures["parties"].as_array().unwrap();
+        assert_eq!((parties.len(), &figures["op"]), (3, &operation.into()), "{text}");
+        let mut most: f64 = 0.0;
+        for (party, number) in parties.iter().zip(1..) {
+            assert_eq!(party["number"], number);
+            for name in ["seconds", "cpu_seconds", "sent", "received", "peak_rss_mb"] {
+                assert!(party[name].as_f64().unwrap() > 0.0, "{name} in {text}");
+            }
+            most = most.max(party["seconds"].as_f64().unwrap());
+        }
+        assert_eq!(figures["seconds"], most);
+    }
+    let text = run(veilset_dev().args("bench --op count --parties 2 --n 0".split(' '))).good();
+    assert_eq!(text.lines().filter(|line| line.starts_with("parties ")).count(), 2, "{text}");
+}
+
+#[test]
+fn benchmarks_of_several_parties_refuse_what_is_for_two() {
+    for (more, words) in [
+        ("--op union --parties 3 --one-sided", &["--one-sided does not go with --parties", "Omit"][..]),
+        ("--op union --parties 3 --n-sender 3", &["--n-sender", "--n says"]),
+        ("--op union --parties 3 --group p256", &["--group", "one group"]),
+        ("--op intersect --parties 3 --malicious-sender", &["--malicious-sender", "withstands"]),
+        ("--op union --parties 3 --protocol dh", &["--protocol dh is for two parties", "mpsu"]),
+        ("--op sum --parties 3", &["sum is for two parties"]),
+        ("--op union --parties 1", &["--parties", "2..=32"]),
+        ("--op union --protocol mpsu", &["--protocol mpsu", "--parties is missing"]),
+    ] {
+        let words: Vec<&str> = words.to_vec();
+        run(veilset_dev().arg("bench").args(more.split(' ')).args(["--n", "10"])).bad(2, &words);
+    }
+}
