@@ -21,7 +21,7 @@ impl Prng {
         Ok(Self::from_seed(&*system_seed()?))
     }
 
-    /// Returns a generator with a fixed seed, for forks and tests; see [`crate::hazmat::seeded`].
+    /// Returns a generator with a fixed seed, for forks and tests; see `hazmat::seeded`.
     pub fn from_seed(seed: &[u8; 32]) -> Self {
         let derive = |what: &str| blake3::derive_key(what, seed);
         let stream = Zeroizing::new(derive("veilset 2026-11 Prng stream"));
