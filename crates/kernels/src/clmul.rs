@@ -1,8 +1,8 @@
 //! The loops over slices that are the same in all fields of characteristic 2 with carry-less multiplication.
 
-/// Defines `add_multiple` and `sum_of_products` of a path, in a module that has the field's functions on registers:
-/// `spread` places `LANES` elements of this type in a register, one in each lane, and `broadcast` the factor in each lane;
-/// `multiply` adds the parts of a product, of this number, which `reduce` combines.
+/// Defines `add_multiple` and `sum_of_products` of a path, in a module that has the field's functions on registers.
+/// `spread` places `LANES` elements in a register, one in each lane; `broadcast` places the factor in each lane. `multiply`
+/// adds the `$parts` parts of a product, and `reduce` combines them.
 macro_rules! loops {
     (
         $features:literal, $register:ident, $element:ty, $parts:literal, $zero:ident, $load:ident, $store:ident,

@@ -11,7 +11,7 @@
 //! | [`keep`] | keeps the results of a party's shards in a folder |
 //! | [`on_disk`], [`elsewhere`] | a party's table whose set is on disk, or with workers |
 //!
-//! Modules stand on the floors of their callers, so each names the others by its whole path.
+//! Each module is on the floor of its callers (`tests/suite/layers.rs`), so modules name each other by full paths.
 
 pub mod disk;
 pub mod elsewhere;

@@ -323,3 +323,11 @@ fn texts_that_begin_like_other_files_are_read() {
         }
     }
 }
+
+/// The first line of a magic number can be a whole cell. Ordinary names are not quoted for that.
+#[test]
+fn a_cell_that_a_magic_number_goes_on_after_is_quoted() {
+    for (cell, quoted) in [("RDX2", true), ("rdx3", true), ("x", false), ("RDX", false), ("RDX4", false)] {
+        assert_eq!(may_look_other(cell.as_bytes(), b','), quoted, "{cell}");
+    }
+}
