@@ -61,8 +61,8 @@ fn sender<'a, C: Cipher, const N: usize>(
     cx: &mut Context,
     n: usize,
 ) -> Result<Sealed<'a, Learned>> {
-    let Task { set, ref terms, .. } = *task;
-    check_rows(parts, terms)?;
+    let Task { set, payloads, ref terms, .. } = *task;
+    check_rows(set, payloads, terms)?;
     let (n_x, layout, mut sums) = (set.len(), Layout::<N>::of(terms), None);
     if n_x > 0 {
         let sums = sums.insert(super::sums::<C>(task, cx, n)?);

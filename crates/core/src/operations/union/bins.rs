@@ -55,10 +55,7 @@ pub(crate) fn receiver<'a>(
         }
     };
     // 6(b). One-sided OTs of the rows. R wants those where the bit is 0.
-    match terms.payload {
-        true => new_rows::<2>(cx, PURPOSE, (y, n_x), e, verdict, terms),
-        false => new_rows::<1>(cx, PURPOSE, (y, n_x), e, verdict, terms),
-    }
+    new_rows(cx, PURPOSE, (y, n_x), e, verdict, terms)
 }
 
 /// Runs the sender with set `x` and, if agreed, a payload per item; item and payload together fit into a row.
@@ -71,29 +68,16 @@ pub(crate) fn sender<'a>(
     n_y: usize,
     terms: &Terms,
 ) -> Result<Option<Sealed<'a, Items>>> {
-    match terms.payload {
-        true => send(tests, cx, [x.items(), payloads], x, terms)?,
-        false => send(tests, cx, [x.items()], x, terms)?,
-    }
-    match terms.both {
-        true => Ok(Some(both::recv_union(cx.ch, x.items(), n_y + x.len(), terms)?)),
-        false => Ok(None),
-    }
-}
-
-fn send<const N: usize>(
-    tests: &impl InBins,
-    cx: &mut Context,
-    parts: [&Items; N],
-    x: &HashedSet,
-    terms: &Terms,
-) -> Result<()> {
-    check_rows(parts, terms)?;
+    check_rows(x, payloads, terms)?;
     // 1. to 6(a). The contents of the slots. Rows of the bottom item and of dummies are empty; R cannot tell
     //    them apart.
     let order = tests.sender(cx, x.own(), x.items().len())?;
     // 6(b). One-sided OTs of (x_j, -).
-    offer_rows(cx, PURPOSE, parts, &order, terms)
+    offer_rows(cx, PURPOSE, (x, payloads), &order, terms)?;
+    match terms.both {
+        true => Ok(Some(both::recv_union(cx.ch, x.items(), n_y + x.len(), terms)?)),
+        false => Ok(None),
+    }
 }
 
 #[cfg(test)]
@@ -125,7 +109,7 @@ mod tests {
                 },
                 |cx| {
                     let order = plan.sender(cx, x.own(), 300)?;
-                    offer_rows(cx, PURPOSE, [x.items()], &order, &terms)
+                    offer_rows(cx, PURPOSE, (&x, &Items::new()), &order, &terms)
                 },
             );
             match (result, verdict) {

@@ -43,11 +43,7 @@ pub(super) fn receive<'a>(
     // 2. P1 holding e_i and P2 holding (x_i, -) run one-sided OTs: P1 learns x_i where e_i = 0.
     let (n_y, n_x) = (y.len(), e.len());
     let verdict = move |e: &[bool]| matches(e, n_y).map(|_| ());
-    // Rows have one or two parts: the item and, if agreed, its payload.
-    match terms.payload {
-        true => new_rows::<2>(cx, purpose, (y, n_x), e, verdict, terms),
-        false => new_rows::<1>(cx, purpose, (y, n_x), e, verdict, terms),
-    }
+    new_rows(cx, purpose, (y, n_x), e, verdict, terms)
 }
 
 /// Runs the sender with set `x` and, if agreed, a payload per item; item and payload together fit into a row.
@@ -60,36 +56,14 @@ pub(crate) fn sender<'a>(
     n_y: usize,
     terms: &Terms,
 ) -> Result<Option<Sealed<'a, Items>>> {
-    check(x, payloads, terms)?;
+    check_rows(x, payloads, terms)?;
     // 0. and 1. X in random order; P2 obtains nothing.
     let order = protocol.client(cx, x, n_y)?;
-    send(cx, PURPOSE, (x, payloads), &order, terms)?;
+    // 2. One-sided OTs of (x_i, -).
+    offer_rows(cx, PURPOSE, (x, payloads), &order, terms)?;
     match terms.both {
         true => Ok(Some(both::recv_union(cx.ch, x.items(), most(x, n_y), terms)?)),
         false => Ok(None),
-    }
-}
-
-/// Rejects rows that are too long.
-pub(super) fn check(x: &HashedSet, payloads: &Items, terms: &Terms) -> Result<()> {
-    match terms.payload {
-        true => check_rows([x.items(), payloads], terms),
-        false => check_rows([x.items()], terms),
-    }
-}
-
-/// Continues the sender after it has made its queries in this order.
-pub(super) fn send(
-    cx: &mut Context,
-    purpose: &'static str,
-    (x, payloads): (&HashedSet, &Items),
-    order: &[u32],
-    terms: &Terms,
-) -> Result<()> {
-    // 2. One-sided OTs of (x_i, -).
-    match terms.payload {
-        true => offer_rows(cx, purpose, [x.items(), payloads], order, terms),
-        false => offer_rows(cx, purpose, [x.items()], order, terms),
     }
 }
 

@@ -26,7 +26,22 @@ pub struct New {
 
 /// Runs the OTs of the rows, of which those with bit 1 are unwanted, and sends the union on if both get it. The checks of the
 /// rows are sealed. `n_x` is the size of the sender's set; `verdict` checks whether this many bits are possible.
-pub(super) fn new_rows<'a, const N: usize>(
+pub(super) fn new_rows<'a>(
+    cx: &mut Context,
+    purpose: &'static str,
+    of: (&'a HashedSet<'a>, usize),
+    e: Secrets<bool>,
+    verdict: impl FnOnce(&[bool]) -> Result<()> + Send + 'a,
+    terms: &Terms,
+) -> Result<Sealed<'a, New>> {
+    // Rows have one or two parts: the item and, if agreed, its payload.
+    match terms.payload {
+        true => receive::<2>(cx, purpose, of, e, verdict, terms),
+        false => receive::<1>(cx, purpose, of, e, verdict, terms),
+    }
+}
+
+fn receive<'a, const N: usize>(
     cx: &mut Context,
     purpose: &'static str,
     (y, n_x): (&'a HashedSet<'a>, usize),
@@ -103,14 +118,33 @@ pub(crate) fn width(terms: &Terms) -> usize {
     if terms.payload { Layout::<2>::of(terms).width() } else { Layout::<1>::of(terms).width() }
 }
 
-/// Rejects rows that are too long.
-pub(crate) fn check_rows<const N: usize>(parts: [&Items; N], terms: &Terms) -> Result<()> {
-    let layout = Layout::<N>::of(terms);
-    layout.check((0..parts[0].len()).map(|i| parts.map(|part| part.get(i).len())))
+/// Rejects rows of these items and, if agreed, payloads that are too long.
+pub(crate) fn check_rows(x: &HashedSet, payloads: &Items, terms: &Terms) -> Result<()> {
+    let items = x.items().iter().map(<[u8]>::len);
+    match terms.payload {
+        true => {
+            Layout::<2>::of(terms).check(items.enumerate().map(|(i, item)| [item, payloads.get(i).len()]))
+        }
+        false => Layout::<1>::of(terms).check(items.map(|item| [item])),
+    }
 }
 
-/// Sends the rows at these positions by OT; the receiver does not want the rows with bit 1.
-pub(super) fn offer_rows<const N: usize>(
+/// Sends the rows of the items at these positions and, if agreed, of their payloads by OT; the receiver does not want the rows
+/// with bit 1.
+pub(super) fn offer_rows(
+    cx: &mut Context,
+    purpose: &'static str,
+    (x, payloads): (&HashedSet, &Items),
+    order: &[u32],
+    terms: &Terms,
+) -> Result<()> {
+    match terms.payload {
+        true => send(cx, purpose, [x.items(), payloads], order, terms),
+        false => send(cx, purpose, [x.items()], order, terms),
+    }
+}
+
+fn send<const N: usize>(
     cx: &mut Context,
     purpose: &'static str,
     parts: [&Items; N],

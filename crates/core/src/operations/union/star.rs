@@ -8,8 +8,8 @@
 //! The sender's dummies match, because the receiver inserts them. The sender subtracts its own from the number of
 //! matches. The receiver's dummies match nothing.
 
-use super::mqrpmt::{check, receive, send, without_inserted};
-use super::rows::New;
+use super::mqrpmt::{receive, without_inserted};
+use super::rows::{New, check_rows, offer_rows};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hashed::HashedSet;
@@ -43,11 +43,11 @@ pub(crate) fn sender<'a>(
     n_y: usize,
     terms: &Terms,
 ) -> Result<Sealed<'a, u64>> {
-    check(x, payloads, terms)?;
+    check_rows(x, payloads, terms)?;
     // 0. and 1. X in random order; P2 obtains the number of matches.
     let (order, matches) = protocol.client(cx, x, n_y)?;
     // 2. One-sided OTs.
-    send(cx, PURPOSE, (x, payloads), &order, terms)?;
+    offer_rows(cx, PURPOSE, (x, payloads), &order, terms)?;
     let dummies = x.len() - x.items().len();
     let most = without_inserted(x, n_y);
     // No verdict yet: it depends on which of our items match.
