@@ -21,7 +21,7 @@ use veilset::many::seat;
 use veilset::net::{Connected, Connection, Fingerprint, Listed, ListedParty, Me, Roster, in_memory};
 use veilset::operations::sum::Modulus;
 use veilset::operations::{Learned, Operation, Role, Rows, Terms};
-use veilset::protocols::{self, Protocol};
+use veilset::protocols::{self, Choice, Protocol};
 use veilset::session::run::{Request, run};
 use veilset::sharded::set::Set;
 use veilset_core::hazmat;
@@ -230,22 +230,21 @@ impl Data {
                 ..Terms::default()
             },
         };
-        let mut request = Request {
-            protocol,
-            max_peer_items: 50,
-            pad_to: all.then_some(6),
-            terms,
-            ..Request::new(operation, role, &self.sets[usize::from(sender)])
-        };
+        let mut request = Request::new(operation, role, &self.sets[usize::from(sender)]).with(|r| {
+            r.spec.candidates = Choice::of(protocol).into();
+            r.local.max_peer_items = 50;
+            r.input.pad_to = all.then_some(6);
+            r.spec.terms = terms;
+        });
         if columns {
-            request.sent_columns = &self.columns;
+            request.spec.sent_columns = self.columns.to_vec();
         }
         if columns && sender {
-            request.payloads = &self.payloads;
+            request.input.payloads = &self.payloads;
         }
-        request.terms.shared_values = all && operation.uses.shares && sender;
-        if (sum || request.terms.shared_values) && sender {
-            request.values = &self.values;
+        request.spec.terms.shared_values = all && operation.uses.shares && sender;
+        if (sum || request.spec.terms.shared_values) && sender {
+            request.input.values = &self.values;
         }
         request
     }
@@ -254,14 +253,13 @@ impl Data {
     fn request_of_several(&self, scenario: Scenario, us: usize) -> Request<'_> {
         let Scenario { operation, protocol, all } = scenario;
         let role = if us == 0 { Role::Receiver } else { Role::Sender };
-        Request {
-            protocol,
-            parties: Some(&self.mes[us]),
-            max_peer_items: 50,
-            pad_to: all.then_some(6),
-            terms: Terms { max_row: if all { 40 } else { 10 }, ..Terms::default() },
-            ..Request::new(operation, role, &self.sets[us])
-        }
+        Request::new(operation, role, &self.sets[us]).with(|r| {
+            r.spec.candidates = Choice::of(protocol).into();
+            r.spec.parties = Some(self.mes[us].clone());
+            r.local.max_peer_items = 50;
+            r.input.pad_to = all.then_some(6);
+            r.spec.terms = Terms { max_row: if all { 40 } else { 10 }, ..Terms::default() };
+        })
     }
 
     /// Runs one of several parties under a fixed seed.
@@ -343,7 +341,7 @@ impl Data {
             Learned::Matching(found) => {
                 let (rows, payloads) = (&found.positions, found.payloads.len());
                 assert!(rows.windows(2).all(|w| w[0] < w[1]));
-                assert!(rows.iter().all(|&row| (row as usize) < ours.set.len()));
+                assert!(rows.iter().all(|&row| (row as usize) < ours.input.set.len()));
                 assert!(payloads == 0 || payloads == rows.len());
             }
             Learned::New(new) => {
@@ -351,15 +349,15 @@ impl Data {
                 let distinct: ItemSet = items.iter().collect();
                 assert!(distinct.len() == items.len() && items.len() <= most);
                 assert!(payloads == 0 || payloads == items.len());
-                assert!(items.iter().all(|item| item.len() <= ours.terms.max_row));
-                let Set::Memory(set) = ours.set else { panic!("a set on disk") };
+                assert!(items.iter().all(|item| item.len() <= ours.spec.terms.max_row));
+                let Set::Memory(set) = ours.input.set else { panic!("a set on disk") };
                 assert!(items.iter().all(|item| set.iter().all(|own| own != item)));
             }
             Learned::Union(items) => assert!(items.iter().zip(items.iter().skip(1)).all(|(a, b)| a < b)),
-            Learned::Matches(matches) => assert!(matches <= ours.set.len() as u64),
+            Learned::Matches(matches) => assert!(matches <= ours.input.set.len() as u64),
             Learned::Shares(shares) => assert!(shares.shares.len() % shares.width == 0),
             Learned::Identifiers(ids) => {
-                assert!(ids.own.len() == ours.set.len() && ids.all.is_sorted());
+                assert!(ids.own.len() == ours.input.set.len() && ids.all.is_sorted());
                 assert!(ids.own.iter().all(|id| ids.all.binary_search(id).is_ok()));
             }
             Learned::Sum(sum) => {

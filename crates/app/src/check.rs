@@ -21,7 +21,7 @@ const FIXED_FOR_SEVERAL: [&str; 4] = ["output", "sent_columns", "malicious_sende
 
 /// Returns the agreement in words.
 pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String {
-    let me = plan.spec.parties.as_ref();
+    let me = plan.party.spec.parties.as_ref();
     let Checked { proposal, their_milliseconds, .. } = checked;
     let Estimate { sent, received, rounds, memory, work, .. } = *estimate;
     let our_milliseconds = work.as_millis() as u64;
@@ -49,7 +49,7 @@ pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String 
             proposal.choice,
             held(plan)
         ),
-        None if proposal.hello.candidates.len() == 1 => {
+        None if proposal.hello.spec.candidates.others.is_empty() => {
             writeln!(text, "  {} is fixed: our side allows nothing else", proposal.choice)
         }
         None => writeln!(
@@ -60,7 +60,7 @@ pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String 
         ),
     };
     let Proposal { hello, choice, .. } = proposal;
-    let rests = choice.rests_on(hello.operation);
+    let rests = choice.rests_on(hello.spec.operation);
     let _ = writeln!(
         text,
         "  {choice} rests on {}",
@@ -69,11 +69,11 @@ pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String 
     // How the others could deviate.
     let roles: &[Role] = match me {
         Some(me) if !me.leads() => &Role::ALL,
-        _ => &[hello.role.other()],
+        _ => &[hello.spec.role.other()],
     };
     for role in roles {
-        if let Some(offer) = choice.protocol.offer(hello.operation) {
-            let _ = writeln!(text, "  {}", offer.deviating(&hello.terms, *role));
+        if let Some(offer) = choice.protocol.offer(hello.spec.operation) {
+            let _ = writeln!(text, "  {}", offer.deviating(&hello.spec.terms, *role));
         }
     }
     if let Some(learner) = learner(proposal) {
@@ -133,8 +133,8 @@ fn with_peer(proposal: &Proposal) -> String {
     format!(
         "check: both sides ask for the same thing and allow it; nothing was computed\n  {} as {} with {who}\n  \
          {} items here{}, {} on the peer's side{}\n",
-        hello.operation,
-        hello.role,
+        hello.spec.operation,
+        hello.spec.role,
         ours.size,
         padded(*ours),
         theirs.size,
@@ -150,7 +150,7 @@ fn with_parties(proposal: &Proposal, me: &Me) -> String {
         "check: all {} parties ask for the same thing and allow it; nothing was computed\n  {}, with {} as the \
          leader\n",
         members.len(),
-        hello.operation,
+        hello.spec.operation,
         members.first().map(Member::to_string).unwrap_or_default()
     );
     for member in members {

@@ -4,7 +4,7 @@ use crate::plan::{NamedProtection, Others, PartyPlan};
 use crate::report;
 use crate::speeds::speeds;
 use crate::words::{tell, tell_unread};
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -15,12 +15,11 @@ use veilset::governance::review::Review;
 use veilset::net::{Connected, Identity, Protection, assemble, establish};
 use veilset::operations::{Role, Shape};
 use veilset::party::{self, Data, InFolder, PartySpec, Phase, Ran, Watch};
-use veilset::protocols::Choice;
 use veilset::rng::Prng;
-use veilset::session::Proposal;
 use veilset::session::estimate::Estimate;
 use veilset::session::report::{Report, wrong_clock};
 use veilset::session::run::{self, Checked, Prepared};
+use veilset::session::{Proposal, Spec};
 use veilset::speed::Speeds;
 use veilset::spelling::{CHECKED, RESUME, THREADS};
 use veilset::table::{Destination, Duplicates};
@@ -86,8 +85,8 @@ impl PartyPlan {
     /// # Errors
     /// [`Error::Usage`], [`Error::Output`] and [`Error::Refused`].
     pub fn begin(&mut self, purpose: Purpose) -> Result<()> {
-        self.spec.threads = start_threads(self.threads)?;
-        self.spec.check_output()?;
+        self.party.local.threads = start_threads(self.threads)?;
+        self.party.check_output()?;
         match (purpose, &self.checked) {
             // A check may have been reviewed, so it is not replaced, even with `--force`.
             (Purpose::Check, Some(path)) if path.symlink_metadata().is_ok() => {
@@ -101,12 +100,8 @@ impl PartyPlan {
                 let review = Review::load(path)?;
                 self.warnings.extend(review.warning().map(String::from));
                 let checked = review.choice()?;
-                review.permits_columns(path, &self.spec.reviewed_columns())?;
-                // A filter determines its group; the gate compares it.
-                let of_filter = self.spec.filter.is_some() && self.spec.group.is_none();
-                let same =
-                    |choice: Choice| choice == checked || of_filter && choice.protocol == checked.protocol;
-                self.spec.restrict(&|choice| match same(choice) {
+                review.permits_columns(path, &self.party.reviewed_columns())?;
+                self.party.spec.restrict(|choice| match choice == checked {
                     true => Ok(()),
                     false => Err(Error::refused(format!(
                         "the run was checked by {checked} ({CHECKED}, {}), which its options or the policy do not allow now. \
@@ -119,22 +114,21 @@ impl PartyPlan {
             (Purpose::Run, None) => {}
         }
         self.spare_filters()?;
-        Destination::check(self.report.as_deref(), self.spec.force)
+        Destination::check(self.report.as_deref(), self.party.force)
     }
 
     /// Excludes the protocols with which we would answer the peer's filter more often than the policy allows, if there is
     /// another one.
     fn spare_filters(&mut self) -> Result<()> {
-        let PartyPlan { spec, policy, audit_log, others, notes, .. } = self;
-        let operation = spec.operation;
-        let answers = spec.parties.is_none() && (spec.role == Role::Sender || spec.terms.both);
-        if !answers || spec.candidates().len() == 1 {
+        let PartyPlan { party, policy, audit_log, others, notes, .. } = self;
+        let Spec { operation, role, ref terms, ref parties, ref candidates, .. } = party.spec;
+        let answers = parties.is_none() && (role == Role::Sender || terms.both);
+        if !answers || candidates.others.is_empty() {
             return Ok(());
         }
-        let left_out = RefCell::new(notes);
-        spec.restrict(&|choice| match choice.protocol.offer(operation) {
+        party.spec.restrict(|choice| match choice.protocol.offer(operation) {
             Some(offer) if offer.filters => permits_filter(policy, audit_log.as_deref(), others.peer())
-                .inspect_err(|why| left_out.borrow_mut().push(format!("{choice} is left out: {why}"))),
+                .inspect_err(|why| notes.push(format!("{choice} is left out: {why}"))),
             _ => Ok(()),
         })
     }
@@ -188,7 +182,7 @@ pub fn ready<T>(
     front: &dyn Front,
     then: impl FnOnce(Ready<'_>) -> Result<T>,
 ) -> Result<T> {
-    let spec = &plan.spec;
+    let party = &plan.party;
     plan.warnings.iter().for_each(|warning| front.warn(warning));
     plan.notes.iter().for_each(|note| front.say(note));
     if let Some(wrong) = wrong_clock(SystemTime::now()) {
@@ -211,7 +205,7 @@ pub fn ready<T>(
         go_on(&*stop)
     };
     let watch = Watch { read: &read, begins: &|phase| front.phase(Some(phase)) };
-    let data = load(spec, &watch)?;
+    let data = load(party, &watch)?;
     let mut rng = Prng::from_os()?;
     let prepared = data.prepare(identity.as_deref(), &watch, &mut rng)?;
     let kept = data.keep(identity.as_deref(), plan.others.peer(), &mut rng)?;
@@ -220,7 +214,7 @@ pub fn ready<T>(
         None => prepared,
     };
     front.phase(None);
-    let repeated = match (spec.shape(), spec.source.duplicates(spec.has_values())) {
+    let repeated = match (party.shape(), party.source.duplicates(party.has_values())) {
         (Shape::Identifiers, _) => "with the identifier of the first",
         (_, Duplicates::Add) => "added to the first",
         (_, Duplicates::All) => "kept with it",
@@ -236,7 +230,7 @@ pub fn ready<T>(
         policy: &plan.policy,
         audit_log: plan.audit_log.as_deref(),
         identity: identity.as_deref(),
-        prepared: spec.prepared.is_some(),
+        prepared: party.prepared.is_some(),
         allow_small: plan.allow_small,
         checked: plan.review.as_ref().zip(plan.checked.as_deref()),
         warn: &warn,
@@ -260,18 +254,18 @@ impl Ready<'_> {
     /// # Errors
     /// [`Error::Output`].
     pub fn files(&self) -> Result<Files> {
-        let spec = &self.plan.spec;
+        let party = &self.plan.party;
         let watched = |output: Destination| {
             let stop = self.front.stop();
             output.watched(move || go_on(&*stop))
         };
         // The report is not watched: once the result exists, a request to stop must not make the run look stopped.
-        let report = |path| Destination::create("report", Some(path), spec.force);
-        let output = if spec.in_memory { None } else { spec.create_output()? };
+        let report = |path| Destination::create("report", Some(path), party.force);
+        let output = if party.in_memory { None } else { party.create_output()? };
         Ok(Files {
             output: output.map(watched),
-            ids: spec.create_ids()?.map(watched),
-            map: spec.create_map()?.map(watched),
+            ids: party.create_ids()?.map(watched),
+            map: party.create_map()?.map(watched),
             report: self.plan.report.as_deref().map(report).transpose()?,
         })
     }
@@ -282,14 +276,14 @@ impl Ready<'_> {
     /// The errors of the connection, and of [`party::run`].
     pub fn run(mut self) -> Result<Ran> {
         let mut connected = self.connect().map_err(|error| going_on(self.kept, error))?;
-        let (spec, front) = (&self.plan.spec, self.front);
+        let (party, front) = (&self.plan.party, self.front);
         front.begins(connected.canceller());
         if let Connected::Peer(connection) = &mut connected
             && let Some(observer) = front.observer()
         {
             connection.channel.observe(observer);
         }
-        if let Some(me) = &spec.parties {
+        if let Some(me) = &party.spec.parties {
             front.together(me.others().count());
         }
         let ran = party::run(connected, self.prepared, Some(&mut self.gate), &mut self.rng);
@@ -313,7 +307,7 @@ impl Ready<'_> {
         let file = path.map(|path| Destination::create("check", Some(path), false)).transpose()?;
         let connected = self.connect()?;
         self.front.begins(connected.canceller());
-        let half = self.plan.spec.prepared.is_some();
+        let half = self.plan.party.prepared.is_some();
         let (speeds, ours) = (self.speeds(), OnceCell::new());
         let milliseconds = |proposal: &Proposal| {
             let estimate = Estimate::of(proposal, half, &speeds)?;
@@ -323,7 +317,7 @@ impl Ready<'_> {
         let ours = ours.into_inner().ok_or_else(|| Error::Bug("a check without an estimate".into()))?;
         if let Some(mut file) = file {
             let our = self.identity.as_ref().map(|identity| identity.fingerprint());
-            let line = Review::of(our, self.plan.spec.reviewed_columns(), &checked.proposal).to_line()?;
+            let line = Review::of(our, self.plan.party.reviewed_columns(), &checked.proposal).to_line()?;
             writeln!(file.writer(), "{line}").map_err(|e| file.unwritable(&e))?;
             file.commit()?;
         }
@@ -332,7 +326,7 @@ impl Ready<'_> {
 
     /// Returns the speeds of this machine.
     fn speeds(&self) -> Speeds {
-        speeds(None, self.prepared.request().threads.count(), &mut |line| self.front.say(line))
+        speeds(None, self.prepared.request().local.threads.count(), &mut |line| self.front.say(line))
     }
 
     /// Connects to all other parties.

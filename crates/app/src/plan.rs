@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use veilset::artefact::Ledger;
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result, Seat};
-use veilset::governance::policy::{Intent, Policy};
+use veilset::governance::policy::Policy;
 use veilset::governance::review::Review;
 use veilset::net::{Endpoint, Fingerprint, Identity, Me};
 use veilset::operations::sum::Modulus;
@@ -40,7 +40,7 @@ use veilset::trusted::{self, Whose};
 #[derive(Debug)]
 pub struct PartyPlan {
     /// The computation.
-    pub spec: PartySpec,
+    pub party: PartySpec,
     /// The file of the report, if one is wanted.
     pub report: Option<PathBuf>,
     /// Whether only errors are printed.
@@ -76,19 +76,11 @@ impl PartyPlan {
     pub fn of(wanted: Wanted, in_memory: bool) -> Result<PartyPlan> {
         let Wanted::Operation(a) = wanted else { return Err(no_operation()) };
         let mut plan = operation(*a)?;
-        plan.spec.in_memory = in_memory && plan.spec.output.is_none();
-        let spec = &plan.spec;
-        spec.check()?;
-        spec.paths()?.and(std::mem::take(&mut plan.own)).check()?;
-        plan.policy.permits(&Intent {
-            operation: spec.operation,
-            role: spec.role,
-            min_count: spec.terms.min_count,
-            send_columns: if spec.role == Role::Sender { &spec.sent_columns } else { &[] },
-            both: spec.terms.both,
-            reveal_count: spec.terms.reveal_count,
-            malicious_sender: spec.terms.malicious_sender,
-        })?;
+        plan.party.in_memory = in_memory && plan.party.output.is_none();
+        let party = &plan.party;
+        party.check()?;
+        party.paths()?.and(std::mem::take(&mut plan.own)).check()?;
+        plan.policy.permits(&party.spec)?;
         Ok(plan)
     }
 }
@@ -159,29 +151,29 @@ fn operation(a: OperationArgs) -> Result<PartyPlan> {
     plan.warnings.append(&mut warnings);
     if let Some(a) = a.ids {
         a.ids.as_deref().map_or(Ok(()), check_output_name)?;
-        (plan.spec.ids, plan.spec.id_column) = (a.ids, a.id_column);
+        (plan.party.ids, plan.party.id_column) = (a.ids, a.id_column);
     }
     if let Some(a) = a.shares {
         a.map.as_deref().map_or(Ok(()), check_output_name)?;
-        shares(&mut plan.spec, a);
+        shares(&mut plan.party, a);
     }
     if let Some(a) = a.rows {
-        rows(&mut plan.spec, a)?;
+        rows(&mut plan.party, a)?;
     }
     if let Some(a) = a.values {
         values(&mut plan, a);
     }
     if let Some(a) = a.job {
-        plan.spec.terms.shards = a.shards.unwrap_or(0);
-        (plan.spec.folder, plan.spec.resume) = (a.job, a.resume);
+        plan.party.spec.terms.shards = a.shards.unwrap_or(0);
+        (plan.party.folder, plan.party.resume) = (a.job, a.resume);
     }
     accept(&mut plan, &accepted)?;
     Ok(plan)
 }
 
-fn rows(spec: &mut PartySpec, a: RowArgs) -> Result<()> {
+fn rows(party: &mut PartySpec, a: RowArgs) -> Result<()> {
     let wrong = |what: String| Err(Error::usage(what));
-    match spec.role {
+    match party.spec.role {
         Role::Receiver if !a.send_columns.is_empty() => {
             return wrong(format!(
                 "{SEND_COLUMNS} is for the sender. The receiver names the columns that it gets, by the \
@@ -194,29 +186,30 @@ fn rows(spec: &mut PartySpec, a: RowArgs) -> Result<()> {
             ));
         }
         Role::Sender => {
-            spec.sent_columns = a.send_columns.into_iter().flat_map(|columns| columns.0).collect()
+            party.spec.sent_columns = a.send_columns.into_iter().flat_map(|columns| columns.0).collect()
         }
         Role::Receiver => {
             let received = a.receive_columns.into_iter().flat_map(|columns| columns.0);
-            (spec.sent_columns, spec.received_as) = received.unzip();
+            (party.spec.sent_columns, party.received_as) = received.unzip();
         }
     }
-    spec.terms.max_row = a.max_row as usize;
+    party.spec.terms.max_row = a.max_row as usize;
     Ok(())
 }
 
-fn shares(spec: &mut PartySpec, a: ShareArgs) {
+fn shares(party: &mut PartySpec, a: ShareArgs) {
     let ShareArgs { values, scale, map, max_row } = a;
-    (spec.values, spec.value_scale, spec.map) = (values, scale, map);
-    spec.terms.max_row = max_row as usize;
+    party.spec.terms.shared_values = values.is_some();
+    (party.values, party.spec.value_scale, party.map) = (values, scale, map);
+    party.spec.terms.max_row = max_row as usize;
 }
 
 fn values(plan: &mut PartyPlan, a: ValueArgs) {
-    let spec = &mut plan.spec;
-    spec.values = a.values;
-    spec.value_scale = a.scale;
-    spec.terms.modulus = if a.modulus == "128" { Modulus::Bits128 } else { Modulus::Bits64 };
-    spec.terms.min_count = a.min_count;
+    let party = &mut plan.party;
+    party.values = a.values;
+    party.spec.value_scale = a.scale;
+    party.spec.terms.modulus = if a.modulus == "128" { Modulus::Bits128 } else { Modulus::Bits64 };
+    party.spec.terms.min_count = a.min_count;
 }
 
 /// The plan of a worker for a piece of a table. The other side, the files and the policy are the concern of the side that
@@ -224,7 +217,7 @@ fn values(plan: &mut PartyPlan, a: ValueArgs) {
 #[derive(Debug)]
 pub struct WorkerPlan {
     /// The computation.
-    pub spec: PartySpec,
+    pub party: PartySpec,
     /// The time limits for connecting and for silence.
     pub timeouts: Timeouts,
 }
@@ -240,28 +233,26 @@ impl WorkerPlan {
         source.read.format = Some(Format::Arrow);
         source.pad_to = a.pad_to;
         compared(&mut source, a.compared)?;
-        let mut spec = PartySpec::new(operation, a.role, source);
+        let mut party = PartySpec::new(operation, a.role, source);
         if let Some(sent) = sent {
-            rows(&mut spec, sent)?;
+            rows(&mut party, sent)?;
         }
-        spec.terms.both = both.is_some_and(|a| a.both);
-        spec.terms.shards = a.shards.unwrap_or(0);
-        spec.max_peer_items = a.computed.max_peer_items;
+        party.spec.terms.both = both.is_some_and(|a| a.both);
+        party.spec.terms.shards = a.shards.unwrap_or(0);
+        party.local.max_peer_items = a.computed.max_peer_items;
         // Its rows come from the engine, and go back there.
-        spec.in_memory = true;
+        party.in_memory = true;
         // The ticket has the agreed protocol; this one merely supports the operation.
-        let terms = Terms { payload: !spec.sent_columns.is_empty(), ..spec.terms };
+        let terms = Terms { payload: !party.spec.sent_columns.is_empty(), ..party.spec.terms };
         let able = planner::acceptable(operation, &terms, a.computed.group, None);
-        spec.protocol = a
-            .protocol
-            .and_then(Wish::named)
-            .or(able.first().map(|choice| choice.protocol))
-            .unwrap_or(spec.protocol);
-        spec.group = a.computed.group;
-        spec.check()?;
-        spec.threads = start_threads(threads(a.computed.threads))?;
+        let protocol = a.protocol.and_then(Wish::named).or(able.first().map(|choice| choice.protocol));
+        let protocol = protocol.unwrap_or(party.spec.candidates.first.protocol);
+        let group = a.computed.group.unwrap_or(protocol.group());
+        party.spec.candidates = Choice { protocol, group }.into();
+        party.check()?;
+        party.local.threads = start_threads(threads(a.computed.threads))?;
         Ok(WorkerPlan {
-            spec,
+            party,
             timeouts: Timeouts { connect: a.computed.connect_timeout, ..Timeouts::default() },
         })
     }
@@ -270,6 +261,8 @@ impl WorkerPlan {
 /// The protocols that a user accepts.
 struct Accepted {
     assume: Vec<Assumption>,
+    /// The group that was named.
+    group: Option<&'static str>,
     /// The preference among several protocols; `None` if the protocol is fixed.
     picks: Option<Preference>,
     prepared: bool,
@@ -281,6 +274,7 @@ impl Accepted {
         let chosen = named || a.filter.is_some() || a.cipher.is_some() || a.parties.is_some();
         Accepted {
             assume: a.assume.clone(),
+            group: a.computed.group,
             picks: (!chosen).then_some(a.prefer),
             prepared: a.prepared.is_some(),
         }
@@ -288,41 +282,40 @@ impl Accepted {
 }
 
 /// Allows all acceptable protocols if one is to be picked; otherwise refuses a fixed protocol that is not acceptable.
-fn accept(plan: &mut PartyPlan, Accepted { assume, picks, prepared }: &Accepted) -> Result<()> {
-    let PartyPlan { spec, policy, threads, notes, .. } = plan;
+fn accept(plan: &mut PartyPlan, Accepted { assume, group, picks, prepared }: &Accepted) -> Result<()> {
+    let PartyPlan { party, policy, threads, notes, .. } = plan;
+    let operation = party.spec.operation;
     let allowed = (!assume.is_empty()).then_some(&assume[..]);
     let Some(prefer) = *picks else {
-        let choice = Choice { protocol: spec.protocol, group: spec.group.unwrap_or(spec.protocol.group()) };
-        return match choice.beyond(spec.operation, allowed) {
+        return party.spec.restrict(|choice| match choice.beyond(operation, allowed) {
             Some(one) => Err(Error::usage(format!(
-                "{} by {} rests on {one}, which {ASSUME} leaves out. Add it, or use {PROTOCOL} auto",
-                spec.operation, spec.protocol
+                "{operation} by {} rests on {one}, which {ASSUME} leaves out. Add it, or use {PROTOCOL} auto",
+                choice.protocol
             ))),
-            None => policy.permits_choice(spec.operation, choice),
-        };
+            None => policy.permits_choice(operation, choice),
+        });
     };
-    let acceptable = |allowed| planner::acceptable(spec.operation, &spec.terms, spec.group, allowed);
+    let acceptable = |allowed| planner::acceptable(operation, &party.spec.terms, *group, allowed);
     let mut all = acceptable(allowed);
     if *prepared {
-        all.retain(|choice| choice.protocol.offer(spec.operation).is_some_and(|offer| offer.prepares));
+        all.retain(|choice| choice.protocol.offer(operation).is_some_and(|offer| offer.prepares));
         if all.is_empty() {
             return Err(Error::usage(format!(
                 "no protocol that is allowed computes {} from a prepared half. Omit {PREPARED}",
-                spec.operation
+                operation
             )));
         }
         // A half is bound to one group.
         let group = all.first().map(|choice| choice.group);
         all.retain(|choice| Some(choice.group) == group);
     }
-    let terms = Terms { payload: !spec.sent_columns.is_empty(), ..spec.terms };
-    let permits = |choice| policy.permits_choice(spec.operation, choice);
-    let all = planner::pickable(all, spec.operation, &terms, &permits)?;
-    let all = all.ok_or_else(|| planner::nothing(&acceptable(None), spec.operation, allowed))?;
-    let Choices { first, others } = all;
-    (spec.protocol, spec.group, spec.alternatives) = (first.protocol, Some(first.group), others);
+    let terms = Terms { payload: !party.spec.sent_columns.is_empty(), ..party.spec.terms };
+    let permits = |choice| policy.permits_choice(operation, choice);
+    let all = planner::pickable(all, operation, &terms, &permits)?;
+    let all = all.ok_or_else(|| planner::nothing(&acceptable(None), operation, allowed))?;
+    party.spec.candidates = all;
     let speeds = speeds(None, *threads, &mut |note| notes.push(note.into()));
-    spec.planning = Some(Planning { speeds, prefer });
+    party.local.planning = Some(Planning { speeds, prefer });
     Ok(())
 }
 
@@ -348,15 +341,20 @@ fn common(
         }
     };
     let has_values = operation.uses.has_values(role, &terms);
-    let mut spec = PartySpec::new(operation, role, source(a.input, has_values)?);
-    spec.parties = me.clone();
-    spec.protocol = protocol;
-    spec.group = a.computed.group.or(a.cipher);
-    spec.terms.malicious_sender = terms.malicious_sender;
-    spec.terms.reveal_count = terms.reveal_count;
-    spec.terms.both = terms.both;
-    let result_shape = spec.shape();
-    let has_result = spec.has_result();
+    let mut party = PartySpec::new(operation, role, source(a.input, has_values)?);
+    party.spec.parties = me.clone();
+    let named = a.computed.group.or(a.cipher);
+    let first = Choice { protocol, group: named.unwrap_or(protocol.group()) };
+    // A filter determines the encryption, unless it is named.
+    let others =
+        protocol.works_in().filter(|group| a.filter.is_some() && named.is_none() && *group != first.group);
+    party.spec.candidates =
+        Choices { first, others: others.map(|group| Choice { protocol, group }).collect() };
+    party.spec.terms.malicious_sender = terms.malicious_sender;
+    party.spec.terms.reveal_count = terms.reveal_count;
+    party.spec.terms.both = terms.both;
+    let result_shape = party.shape();
+    let has_result = party.has_result();
     let given = [
         (OUTPUT.marked(), output.output.is_some()),
         (OUTPUT_FORMAT.marked(), output.output_format.is_some()),
@@ -424,15 +422,15 @@ fn common(
         .with(CHECKED.marked(), Use::Written, a.checked.as_deref())
         .with(REPORT.marked(), Use::Written, a.report.as_deref())
         .with(AUDIT_LOG.marked(), Use::Written, audit_log.as_deref());
-    spec.prepared = a.prepared.zip(ledger);
-    spec.filter = a.filter;
-    spec.max_peer_items = a.computed.max_peer_items;
-    spec.output = Some(result).filter(|path| path.as_os_str() != "-");
-    spec.output_format = output.output_format;
-    spec.for_spreadsheets = output.for_spreadsheets;
-    spec.force = a.force;
+    party.prepared = a.prepared.zip(ledger);
+    party.filter = a.filter;
+    party.local.max_peer_items = a.computed.max_peer_items;
+    party.output = Some(result).filter(|path| path.as_os_str() != "-");
+    party.output_format = output.output_format;
+    party.for_spreadsheets = output.for_spreadsheets;
+    party.force = a.force;
     Ok(PartyPlan {
-        spec,
+        party,
         report: a.report,
         quiet: a.quiet,
         threads: threads(a.computed.threads),

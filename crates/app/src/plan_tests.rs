@@ -109,14 +109,16 @@ fn a_worker_plans_the_computation_and_asks_for_nothing_else() {
     ];
     let plan =
         |options: &[(&str, &str)]| config::worker("intersect", &text(options)).and_then(WorkerPlan::of);
-    let WorkerPlan { spec, timeouts } = plan(&[&computed[..], &others].concat()).unwrap();
-    assert_eq!((spec.source.key.as_slice(), spec.role), (&["email".to_string()][..], Role::Receiver));
-    assert_eq!((spec.source.format(), spec.source.pad_to), (Format::Arrow, Some(100)));
-    assert_eq!(spec.source.name(), "the frame");
-    assert_eq!((spec.terms.shards, spec.terms.max_row, spec.in_memory), (4, 32, true));
-    assert_eq!((&spec.sent_columns, &spec.received_as), (&vec!["city".into()], &vec!["city".into()]));
+    let WorkerPlan { party, timeouts } = plan(&[&computed[..], &others].concat()).unwrap();
+    assert_eq!((party.source.key.as_slice(), party.spec.role), (&["email".to_string()][..], Role::Receiver));
+    assert_eq!((party.source.format(), party.source.pad_to), (Format::Arrow, Some(100)));
+    assert_eq!(party.source.name(), "the frame");
+    assert_eq!((party.spec.terms.shards, party.spec.terms.max_row, party.in_memory), (4, 32, true));
+    assert_eq!((&party.spec.sent_columns, &party.received_as), (&vec!["city".into()], &vec!["city".into()]));
     assert_eq!((timeouts.connect.as_secs(), timeouts.idle), (7, Timeouts::default().idle));
-    assert!(spec.protocol.offer(spec.operation).is_some_and(|offer| offer.shards));
+    assert!(
+        party.spec.candidates.first.protocol.offer(party.spec.operation).is_some_and(|offer| offer.shards)
+    );
     // The same settings as those of the side that agrees: its hello has the same terms.
     let set = veilset::item::ItemSet::default();
     let own = PartyPlan::of(
@@ -139,11 +141,11 @@ fn a_worker_plans_the_computation_and_asks_for_nothing_else() {
         true,
     )
     .unwrap();
-    let terms = |spec: &PartySpec| {
-        let terms = spec.request(&set, &spec.compared()).hello(false).terms();
+    let terms = |party: &PartySpec| {
+        let terms = party.request(&set, &party.compared()).hello(false).terms();
         terms.into_iter().map(|term| (term.key, term.value)).collect::<Vec<_>>()
     };
-    assert_eq!(terms(&spec), terms(&own.spec));
+    assert_eq!(terms(&party), terms(&own.party));
     // What is wrong in the computation is refused as where it was typed.
     for (wrong, words) in [
         (&[("role", "receiver")][..], "key"),

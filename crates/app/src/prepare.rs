@@ -62,7 +62,7 @@ impl HalfPlan {
             pad_to: source.pad_to,
             dummies: self.dummies,
             group: self.group,
-            threads: &work.threads,
+            threads: work.threads.clone(),
         };
         let ledger = Ledger::at(&self.ledger);
         work.shown("preparing", |step| {

@@ -42,13 +42,13 @@ impl Party {
         role: Role,
         connection: Connection,
     ) -> Result<(Report, Vec<String>)> {
-        let mut spec = PartySpec::new(operation, role, InputTable::new(self.name, [self.key]));
-        if spec.has_values() {
-            spec.values = self.values.map(Into::into);
+        let mut party = PartySpec::new(operation, role, InputTable::new(self.name, [self.key]));
+        if party.has_values() {
+            party.values = self.values.map(Into::into);
         }
-        spec.value_scale = SCALE;
-        spec.check()?;
-        let data = Data::of(&spec, self.table()?, &Watch::NONE)?;
+        party.spec.value_scale = SCALE;
+        party.check()?;
+        let data = Data::of(&party, self.table()?, &Watch::NONE)?;
         let mut rng = Prng::from_os()?;
         let prepared = data.prepare(None, &Watch::NONE, &mut rng)?;
         let ran = party::run(connection, prepared, None, &mut rng)?;

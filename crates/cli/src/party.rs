@@ -13,7 +13,7 @@ use veilset_app::words::{about, as_options};
 
 /// Carries out the plan.
 pub fn run(plan: PartyPlan, purpose: Purpose) -> Result<()> {
-    let me = plan.spec.parties.clone();
+    let me = plan.party.spec.parties.clone();
     carry_out(plan, purpose).inspect_err(|error| {
         for about in me.iter().flat_map(|me| about(me, error)) {
             let _ = writeln!(std::io::stderr(), "{about}");
@@ -25,8 +25,8 @@ fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     // This comes first: from here on, a signal ends the program gracefully.
     let interrupt = Interrupt::install(plan.quiet)?;
     plan.begin(purpose)?;
-    let spec = &plan.spec;
-    let terminal = Terminal::new(plan.quiet, Some(&spec.source), &interrupt);
+    let party = &plan.party;
+    let terminal = Terminal::new(plan.quiet, Some(&party.source), &interrupt);
     ready(&plan, PartySpec::load, &terminal, |party| {
         // Created before any other party is contacted.
         let files = party.files()?;
@@ -41,16 +41,15 @@ fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
 }
 
 /// Runs the protocol, and writes the result.
-fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
-    let (plan, data, kept) = (party.plan, party.data, party.kept);
-    let spec = &plan.spec;
+fn finish(ready: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
+    let (plan, data, kept) = (ready.plan, ready.data, ready.kept);
+    let party = &plan.party;
     let say = printer(plan.quiet);
-    let Ran { outcome, mut report, logged, .. } = party.run()?;
+    let Ran { outcome, mut report, logged, .. } = ready.run()?;
     let there = || match (&plan.report, &logged) {
-        (None, Ok(())) => interrupt.done(0, done(spec)),
-        _ => {
-            interrupt.done(7, format!("{}, but its report or its line in the log may be missing", done(spec)))
-        }
+        (None, Ok(())) => interrupt.done(0, done(party)),
+        _ => interrupt
+            .done(7, format!("{}, but its report or its line in the log may be missing", done(party))),
     };
     // The time for writing depends on the result, so the result is written after the peer has left.
     match files.output {
@@ -74,20 +73,20 @@ fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
     data.complete(&mut report);
     let reported = plan.write_report(&report, files.report);
     if reported.is_ok() && logged.is_ok() {
-        interrupt.done(0, done(spec));
+        interrupt.done(0, done(party));
     }
     say(report.marked_text().trim_end());
-    if let Some(path) = spec.output.as_deref().filter(|_| spec.has_result()) {
+    if let Some(path) = party.output.as_deref().filter(|_| party.has_result()) {
         say(&format!("  The result is in {}.", path.display()));
     }
-    if let Some(path) = &spec.map {
+    if let Some(path) = &party.map {
         say(&format!("  Which share belongs to which of our rows is in {}.", path.display()));
     }
-    if let Some(path) = &spec.ids {
+    if let Some(path) = &party.ids {
         say(&format!("  The list of all identifiers is in {}.", path.display()));
     }
-    let cleared = match (kept, &spec.folder) {
-        (Some(kept), _) if spec.has_result() => kept.leftover().delete().map(|left| {
+    let cleared = match (kept, &party.folder) {
+        (Some(kept), _) if party.has_result() => kept.leftover().delete().map(|left| {
             left.iter().for_each(|left| say(&format!("  {left}.")));
         }),
         (Some(_), Some(folder)) => {
@@ -101,17 +100,17 @@ fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
     };
     // A failure after the result was written must not look as if there were no result.
     [reported, logged, cleared].into_iter().collect::<Result<()>>().map_err(|e| match e {
-        Error::Output(what) => Error::output(format!("{}, but {}", done(spec), what.marked())),
+        Error::Output(what) => Error::output(format!("{}, but {}", done(party), what.marked())),
         e => {
-            let _ = writeln!(std::io::stderr(), "veilset: {}", done(spec));
+            let _ = writeln!(std::io::stderr(), "veilset: {}", done(party));
             e
         }
     })
 }
 
 /// Returns the message that the run is done, with the location of its result.
-fn done(spec: &PartySpec) -> String {
-    match (spec.has_result(), &spec.output) {
+fn done(party: &PartySpec) -> String {
+    match (party.has_result(), &party.output) {
         (false, _) => "the run is done".into(),
         (true, None) => "the run is done and its result written to standard output".into(),
         (true, Some(path)) => format!("the run is done and its result is in {}", path.display()),

@@ -28,7 +28,7 @@ use veilset::item::{ItemSet, encode_key, hashes_of};
 use veilset::net::{Connection, Endpoint, Identity, Listener, Protection, establish};
 use veilset::operations::share::Beside;
 use veilset::operations::{Learned, Role, Terms};
-use veilset::protocols;
+use veilset::protocols::{self, Choice};
 use veilset::rng::Prng;
 use veilset::session::run::{self, Request};
 use veilset::threads::Threads;
@@ -264,14 +264,12 @@ fn party_of_two(a: &BenchPartyArgs, role: Role) -> Result<()> {
         _ => Vec::new(),
     };
     let max_row = item(&stream, 0, b.item_bytes).len();
-    let request = Request {
-        protocol: b.protocol(),
-        group: Some(b.group()),
-        values: &values,
-        threads: &threads,
-        terms: Terms { max_row, ..b.terms() },
-        ..Request::new(b.op, role, &set)
-    };
+    let request = Request::new(b.op, role, &set).with(|r| {
+        r.spec.candidates = Choice { protocol: b.protocol(), group: b.group() }.into();
+        r.input.values = &values;
+        r.local.threads = threads.clone();
+        r.spec.terms = Terms { max_row, ..b.terms() };
+    });
     let mut connection = connect(a, role, listener)?;
     if b.one_sided && !a.alone {
         std::fs::write(file(a, role, "exporter"), *connection.exporter).map_err(unusable)?;

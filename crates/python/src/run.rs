@@ -87,10 +87,10 @@ impl Agreement {
         proposal.terms().into_iter().try_for_each(|term| terms.set_item(term.key, term.value))?;
         // In a run of several parties, the slowest of the others.
         let theirs = their_milliseconds.iter().max().map_or(0.0, |theirs| *theirs as f64 / 1000.0);
-        let rests: Vec<_> = choice.rests_on(hello.operation).into_iter().map(|one| one.name()).collect();
+        let rests: Vec<_> = choice.rests_on(hello.spec.operation).into_iter().map(|one| one.name()).collect();
         to.set_item("text", &self.text)?;
-        to.set_item("operation", hello.operation.name)?;
-        to.set_item("role", hello.role.name())?;
+        to.set_item("operation", hello.spec.operation.name)?;
+        to.set_item("role", hello.spec.role.name())?;
         to.set_item("protocol", choice.protocol.name)?;
         to.set_item("group", choice.group)?;
         to.set_item("picked", why.as_deref().map(as_python))?;
@@ -185,7 +185,7 @@ impl Run {
         let frame = frame.map(batches).transpose()?;
         Run::start(frame.is_some(), move |link| {
             carry_out(&mut plan, load(frame, link), link, check).map_err(|error| {
-                let about = plan.spec.parties.iter().flat_map(|me| about(me, &error)).collect();
+                let about = plan.party.spec.parties.iter().flat_map(|me| about(me, &error)).collect();
                 Box::new(Failed { error, about })
             })
         })
@@ -297,12 +297,12 @@ fn load(
     frame: Option<Stream>,
     link: &Link<Ended>,
 ) -> impl for<'j> FnOnce(&'j PartySpec, &Watch<'_>) -> Result<Data<'j>> {
-    move |spec, watch| match frame {
+    move |party, watch| match frame {
         Some(_) => {
-            let table = read(frame, link)(&spec.source, spec.columns().as_deref(), watch)?;
-            Data::of(spec, table, watch)
+            let table = read(frame, link)(&party.source, party.columns().as_deref(), watch)?;
+            Data::of(party, table, watch)
         }
-        None => spec.load(watch),
+        None => party.load(watch),
     }
 }
 
@@ -361,10 +361,10 @@ pub(crate) fn carry_out(
 }
 
 /// Runs the protocol, and writes or keeps the result.
-fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
-    let (plan, data, kept) = (party.plan, party.data, party.kept);
-    let spec = &plan.spec;
-    let ran = party.run()?;
+fn finish(ready: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
+    let (plan, data, kept) = (ready.plan, ready.data, ready.kept);
+    let party = &plan.party;
+    let ran = ready.run()?;
     let (outcome, mut report) = (ran.outcome, ran.report);
     let (mut frame, mut all_ids, mut row_map) = (None, None, None);
     let write = || -> Result<()> {
@@ -380,7 +380,7 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
                 data.write_ids(&outcome, &mut ids)?;
                 ids.commit()?;
             }
-            None if spec.has_identifiers() => all_ids = Some(data.ids(&outcome)?),
+            None if party.has_identifiers() => all_ids = Some(data.ids(&outcome)?),
             None => {}
         }
         match files.map {
@@ -388,7 +388,7 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
                 data.write_map(&outcome, &mut map)?;
                 map.commit()?;
             }
-            None if spec.shares_ours() => row_map = Some(data.map(&outcome)?),
+            None if party.shares_ours() => row_map = Some(data.map(&outcome)?),
             None => {}
         }
         Ok(())
@@ -398,7 +398,7 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
     let (json, text) = (report.to_json()?, as_python(report.marked_text().trim_end()));
     // The result exists, so a missing report or log entry is no reason to lose it.
     let reported = plan.write_report(&report, files.report);
-    let leftover = kept.filter(|_| spec.has_result()).map(InFolder::leftover);
+    let leftover = kept.filter(|_| party.has_result()).map(InFolder::leftover);
     for failed in [reported, ran.logged].into_iter().filter_map(Result::err) {
         link.warn(&format!("the run is done, but {}", failed.marked()));
     }

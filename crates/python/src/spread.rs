@@ -146,10 +146,10 @@ pub(crate) fn run_lane(
     let (ticket, endpoint) = lane().map_err(|e: Error| exception(py, &e, &[]))?;
     let hands = Hands { plan: &plan, hands: &hands, raised: Mutex::new(None) };
     let ran = py.detach(|| {
-        let (nothing, compared) = (ItemSet::default(), plan.spec.compared());
+        let (nothing, compared) = (ItemSet::default(), plan.party.compared());
         let keep = |shard: u32, learned: &[u8]| hands.keep(shard, learned);
         Lane {
-            request: plan.spec.request(&nothing, &compared),
+            request: plan.party.request(&nothing, &compared),
             source: &hands,
             keep: &keep,
             endpoint: &endpoint,
@@ -235,8 +235,8 @@ fn begun(py: Python<'_>, operation: &str, options: &Bound<'_, PyDict>) -> PyResu
 
 fn data_of(plan: &WorkerPlan, rows: Stream) -> Result<Data<'_>> {
     let link = Link::<()>::new();
-    let table = read(Some(rows), &link)(&plan.spec.source, plan.spec.columns().as_deref(), &Watch::NONE)?;
-    Data::of(&plan.spec, table, &Watch::NONE)
+    let table = read(Some(rows), &link)(&plan.party.source, plan.party.columns().as_deref(), &Watch::NONE)?;
+    Data::of(&plan.party, table, &Watch::NONE)
 }
 
 /// Applies a function to the data of a piece.
@@ -310,7 +310,7 @@ fn elsewhere(
     rows: [u64; 3],
     profile: Profile,
 ) -> impl for<'j> FnOnce(&'j PartySpec, &Watch<'_>) -> Result<Data<'j>> {
-    move |spec, _| Data::elsewhere(spec, Elsewhere::new(spec, spread, rows, profile))
+    move |party, _| Data::elsewhere(party, Elsewhere::new(party, spread, rows, profile))
 }
 
 /// The workers as an engine provides them: an object with `cut`, `lanes`, `run` and `result`.

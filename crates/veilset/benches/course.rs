@@ -11,7 +11,7 @@ use veilset::net::Connection;
 use veilset::operations::cost::Deal;
 use veilset::operations::{Announced, COUNT, ID, INTERSECT, Operation, Role, SHARE, SUM, Terms, UNION};
 use veilset::planner::{Prediction, Prices, Setting};
-use veilset::protocols::{self, CM20, CWPRF, DH_PSI, OSN, Protocol, VOLE};
+use veilset::protocols::{self, CM20, CWPRF, Choice, DH_PSI, OSN, Protocol, VOLE};
 use veilset::rng::Prng;
 use veilset::session::run::{Request, run};
 use veilset::speed::Speeds;
@@ -119,12 +119,11 @@ fn recorded(
     let party = |channel, role: Role| {
         let threads = Threads::new(1)?;
         let has_values = role == Role::Sender && *operation == SUM;
-        let request = Request {
-            protocol,
-            values: if has_values { &values } else { &[] },
-            threads: &threads,
-            ..Request::new(operation, role, &sets[role as usize])
-        };
+        let request = Request::new(operation, role, &sets[role as usize]).with(|r| {
+            r.spec.candidates = Choice::of(protocol).into();
+            r.input.values = if has_values { &values } else { &[] };
+            r.local.threads = threads.clone();
+        });
         let connection = Connection::unprotected(channel, WireCount::default());
         run(connection, &request, &mut Prng::from_os()?).map(drop)
     };

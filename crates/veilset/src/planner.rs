@@ -234,10 +234,30 @@ pub fn unasked(all: Vec<Choice>, operation: &Operation, terms: &Terms) -> Vec<Ch
 /// At least one choice, from which one is picked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choices {
-    /// The first choice in the order of the offers.
+    /// The first choice, which is preferred.
     pub first: Choice,
-    /// The other choices in the order of the offers.
+    /// The other choices, in order of preference.
     pub others: Vec<Choice>,
+}
+
+impl Choices {
+    /// All choices, in order of preference.
+    pub fn iter(&self) -> impl Iterator<Item = Choice> + '_ {
+        std::iter::once(self.first).chain(self.others.iter().copied())
+    }
+
+    /// The choices that `keep` keeps, if there are any.
+    pub fn kept(&self, keep: impl FnMut(&Choice) -> bool) -> Option<Choices> {
+        let mut all = self.iter().filter(keep);
+        all.next().map(|first| Choices { first, others: all.collect() })
+    }
+}
+
+/// A single choice.
+impl From<Choice> for Choices {
+    fn from(first: Choice) -> Choices {
+        Choices { first, others: Vec::new() }
+    }
 }
 
 /// Returns the permitted choices that may be picked where the user named no protocol; or all permitted choices if none of them

@@ -7,6 +7,8 @@ use crate::item::ItemSet;
 use crate::net::{Fingerprint, Listed, ListedParty, Me, Roster};
 use crate::operations::sum::Modulus;
 use crate::operations::{Announced, COUNT, Operation, Role};
+use crate::planner::Choices;
+use crate::protocols::Choice;
 use crate::session::run::Request;
 use crate::session::{Hello, Parties, Party, Proposal};
 use std::num::NonZeroU8;
@@ -50,15 +52,18 @@ pub(crate) fn parties_called(n: usize, prefix: &str) -> Vec<Me> {
     names.iter().map(|name| roster.clone().me(name).unwrap()).collect()
 }
 
+/// These choices, of which there is at least one.
+pub(crate) fn choices(all: &[Choice]) -> Choices {
+    Choices { first: all[0], others: all[1..].to_vec() }
+}
+
 /// The proposal after this hello, with the first of its candidates, to our set of this size.
 pub(crate) fn proposal(hello: Hello, size: usize, parties: impl Into<Parties>) -> Proposal {
     Proposal {
-        choice: hello.candidates[0],
-        theirs: hello.candidates.clone(),
+        choice: hello.spec.candidates.first,
+        theirs: hello.spec.candidates.clone(),
         session_id: ANY_SESSION,
         why: None,
-        job: None,
-        seat: None,
         ours: Announced { size, padded: hello.padded },
         parties: parties.into(),
         hello,
@@ -69,21 +74,21 @@ pub(crate) fn proposal(hello: Hello, size: usize, parties: impl Into<Parties>) -
 pub(crate) fn changed_terms(hello: &Hello) -> Vec<(&'static str, Hello)> {
     type Change = (&'static str, fn(&mut Hello));
     let changes: [Change; 15] = [
-        ("operation", |h| h.operation = &COUNT),
+        ("operation", |h| h.spec.operation = &COUNT),
         ("purpose", |h| h.check = !h.check),
-        ("parties", |h| h.list = Some([0xab; 32])),
-        ("output", |h| h.terms.both = !h.terms.both),
+        ("parties", |h| h.spec.parties = parties_called(2, "z").pop()),
+        ("output", |h| h.spec.terms.both = !h.spec.terms.both),
         ("key_columns", |h| h.key_columns += 1),
         ("normalisation", |h| h.normalisation += "trim"),
-        ("max_row", |h| h.terms.max_row += 1),
-        ("sent_columns", |h| h.sent_columns.push("another".into())),
-        ("min_count", |h| h.terms.min_count += 1),
-        ("value_scale", |h| h.value_scale += 1),
-        ("modulus_bits", |h| h.terms.modulus = Modulus::Bits128),
-        ("malicious_sender", |h| h.terms.malicious_sender = !h.terms.malicious_sender),
-        ("reveal_count_to_sender", |h| h.terms.reveal_count = !h.terms.reveal_count),
-        ("shards", |h| h.terms.shards += 2),
-        ("job", |h| (h.terms.shards, h.job) = (2, Some(ANY_SESSION))),
+        ("max_row", |h| h.spec.terms.max_row += 1),
+        ("sent_columns", |h| h.spec.sent_columns.push("another".into())),
+        ("min_count", |h| h.spec.terms.min_count += 1),
+        ("value_scale", |h| h.spec.value_scale += 1),
+        ("modulus_bits", |h| h.spec.terms.modulus = Modulus::Bits128),
+        ("malicious_sender", |h| h.spec.terms.malicious_sender = !h.spec.terms.malicious_sender),
+        ("reveal_count_to_sender", |h| h.spec.terms.reveal_count = !h.spec.terms.reveal_count),
+        ("shards", |h| h.spec.terms.shards += 2),
+        ("job", |h| (h.spec.terms.shards, h.job) = (2, Some(ANY_SESSION))),
     ];
     let changed = |(key, change): Change| {
         let mut hello = hello.clone();

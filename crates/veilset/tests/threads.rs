@@ -130,17 +130,15 @@ impl Case {
         let threads = leaked(Threads::new(1 + role as usize).unwrap());
         let columns = if terms.payload { vec!["note".to_string()] } else { vec![] };
         let payloads: Items = (0..if sends && terms.payload { n } else { 0 }).map(|_| "note").collect();
-        Request {
-            protocol,
-            group: Some(group),
-            terms,
-            sent_columns: leaked(columns),
-            payloads: leaked(payloads),
-            values: leaked(vec![1; if sends && operation.uses.values { n } else { 0 }]),
-            pad_to: pads.then_some(n + padding(n)),
-            threads,
-            ..Request::new(operation, role, leaked(set(from..from + n, threads)))
-        }
+        Request::new(operation, role, leaked(set(from..from + n, threads))).with(|r| {
+            r.spec.candidates = Choice { protocol, group }.into();
+            r.spec.terms = terms;
+            r.spec.sent_columns = leaked(columns).to_vec();
+            r.input.payloads = leaked(payloads);
+            r.input.values = leaked(vec![1; if sends && operation.uses.values { n } else { 0 }]);
+            r.input.pad_to = pads.then_some(n + padding(n));
+            r.local.threads = threads.clone();
+        })
     }
 }
 
@@ -150,7 +148,7 @@ fn party(
     channel: Channel,
     prepare: impl Fn(&Request<'static>, &mut Prng) -> Result<Prepared<'static>>,
 ) -> Learned {
-    let rng = &mut hazmat::seeded(&[request.role as u8; 32]);
+    let rng = &mut hazmat::seeded(&[request.spec.role as u8; 32]);
     let prepared = prepare(&request, rng).unwrap();
     run_if(Connection::unprotected(channel, WireCount::default()), prepared, &mut (), rng).unwrap().learned
 }
@@ -230,17 +228,17 @@ fn of_several(protocol: &'static Protocol, n: usize, threads: [usize; 3]) -> Vec
     let party = |me: usize, connections: Vec<Connection>| {
         let own = leaked(Threads::new(threads[me]).unwrap());
         let from = me * n / 4;
-        let request = Request {
-            protocol,
-            parties: Some(leaked(roster.clone().me(names[me]).unwrap())),
-            terms: Terms { max_row: 24, ..Terms::default() },
-            threads: own,
-            ..Request::new(
-                protocol.offers[0].operation,
-                if me == 0 { Role::Receiver } else { Role::Sender },
-                leaked(set(from..from + n, own)),
-            )
-        };
+        let request = Request::new(
+            protocol.offers[0].operation,
+            if me == 0 { Role::Receiver } else { Role::Sender },
+            leaked(set(from..from + n, own)),
+        )
+        .with(|r| {
+            r.spec.candidates = Choice::of(protocol).into();
+            r.spec.parties = Some(leaked(roster.clone().me(names[me]).unwrap()).clone());
+            r.spec.terms = Terms { max_row: 24, ..Terms::default() };
+            r.local.threads = own.clone();
+        });
         let rng = &mut hazmat::seeded(&[me as u8; 32]);
         let prepared = request.prepare(rng).unwrap();
         run_if(connections, prepared, &mut (), rng).unwrap().learned
@@ -283,8 +281,8 @@ fn halves_logs_and_estimates_keep_to_their_threads() {
         let case = Case { operation, choice, n: MANY, terms: Terms::default(), pads };
         let case = Case { terms: Terms { max_row: 24, ..case.terms }, ..case };
         let half = move |request: &Request<'static>, rng: &mut Prng| {
-            let path = folder.path().join(format!("{operation} {}", request.role));
-            let ledger = Ledger::at(folder.path().join(format!("{operation} {} ledger", request.role)));
+            let path = folder.path().join(format!("{operation} {}", request.spec.role));
+            let ledger = Ledger::at(folder.path().join(format!("{operation} {} ledger", request.spec.role)));
             let mut file = Destination::create("prepared half", Some(&path), false)?;
             artefact::prepare(&request.basis()?, &ledger, identity, &mut file, &|_| Ok(()), rng)?;
             file.commit()?;

@@ -13,12 +13,11 @@ use veilset::session::{Hello, agree};
 
 fn hello(role: Role) -> Hello {
     let (set, alternatives) = (ItemSet::default(), [Choice::of(&KRTW19)]);
-    let request = Request {
-        protocol: &CWPRF,
-        alternatives: &alternatives,
-        sent_columns: &["note".into()],
-        ..Request::new(&UNION, role, &set)
-    };
+    let request = Request::new(&UNION, role, &set).with(|r| {
+        r.spec.candidates = Choice::of(&CWPRF).into();
+        r.spec.candidates.others = alternatives.to_vec();
+        r.spec.sent_columns = ["note".into()].to_vec();
+    });
     request.hello(false)
 }
 

@@ -6,7 +6,7 @@ use veilset::channel::{Channel, WireCount};
 use veilset::item::ItemSet;
 use veilset::net::{Connection, Identity, Listed, ListedParty, Roster, in_memory};
 use veilset::operations::{Role, named};
-use veilset::protocols;
+use veilset::protocols::{self, Choice};
 use veilset::rng::Prng;
 use veilset::session::run::{Request, run};
 
@@ -22,8 +22,8 @@ fn reports(operation: &str, change: impl Fn(&mut Request<'_>) + Sync) -> [Report
     let (a, b) = Channel::pair();
     let party = |role: Role, set, channel| {
         let mut request = Request::new(operation, role, set);
-        if operation.uses.has_values(role, &request.terms) {
-            request.values = &values;
+        if operation.uses.has_values(role, &request.spec.terms) {
+            request.input.values = &values;
         }
         change(&mut request);
         let connection = Connection::unprotected(channel, WireCount::default());
@@ -59,7 +59,7 @@ fn each_operation_shows_what_this_party_learned() {
     assert_eq!(here, NOTHING);
     assert!(there == ALL_HERE || there == NOTHING, "{there:?}");
     for operation in ["intersect", "union", "count"] {
-        let both = reports(operation, |request| request.terms.both = true);
+        let both = reports(operation, |request| request.spec.terms.both = true);
         assert_eq!(both.each_ref().map(known), [ALL_HERE, ALL_THERE], "{operation}");
     }
 }
@@ -84,7 +84,8 @@ fn the_page_has_the_terms_and_whom_a_loss_concerns() {
 
 #[test]
 fn what_padding_hides_stays_hidden() {
-    let padded = |operation| reports(operation, |request| request.pad_to = Some(9)).each_ref().map(known);
+    let padded =
+        |operation| reports(operation, |request| request.input.pad_to = Some(9)).each_ref().map(known);
     let matching = [Exactly(3), Exactly(3), AtMost(6), AtMost(12)];
     assert_eq!(padded("intersect"), [matching, NOTHING]);
     assert_eq!(padded("count"), [matching, NOTHING]);
@@ -94,7 +95,7 @@ fn what_padding_hides_stays_hidden() {
 
 #[test]
 fn a_sum_that_was_withheld_says_only_that() {
-    let [_, there] = reports("sum", |request| request.terms.min_count = 4);
+    let [_, there] = reports("sum", |request| request.spec.terms.min_count = 4);
     assert_eq!(known(&there), [Unknown, BelowMinimum, Unknown, Unknown]);
     let page = as_page(&there);
     assert!(page.contains("withheld: fewer items match than the agreed minimum"), "{page}");
@@ -106,7 +107,7 @@ fn a_sum_that_was_withheld_says_only_that() {
 #[test]
 fn a_party_that_learned_nothing_gets_the_announced_sizes_only() {
     let [_, there] = reports("intersect", |request| {
-        request.pad_to = (request.role == Role::Receiver).then_some(9);
+        request.input.pad_to = (request.spec.role == Role::Receiver).then_some(9);
     });
     let page = as_page(&there);
     let drawing = &page[page.find("<svg").unwrap()..page.find("</svg>").unwrap()];
@@ -190,7 +191,10 @@ fn of_several_parties_no_overlap_of_two_is_shown() {
         let operation = named("intersect").unwrap();
         let protocol = protocols::multiparty_for(operation).unwrap();
         let role = Role::multiparty(me.leads());
-        let request = Request { protocol, parties: Some(&me), ..Request::new(operation, role, &sets[i]) };
+        let request = Request::new(operation, role, &sets[i]).with(|r| {
+            r.spec.candidates = Choice::of(protocol).into();
+            r.spec.parties = Some(me.clone());
+        });
         let outcome = run(connections, &request, &mut Prng::from_os().unwrap()).unwrap();
         as_page(&Report::new(&request, &outcome, 1.5).unwrap())
     };

@@ -77,10 +77,11 @@ fn party(
 ) -> Result<(Report, Vec<String>)> {
     let name = me.own().name().to_string();
     let list = hospitals.iter().find(|(other, _)| *other == name).map_or("", |(_, list)| list);
-    let spec = PartySpec::new(operation, Role::Sender, InputTable::new(&name, [KEY])).among(me);
-    spec.check()?;
+    let mut party = PartySpec::new(operation, Role::Sender, InputTable::new(&name, [KEY]));
+    party.spec = party.spec.among(me);
+    party.check()?;
     let table = Table::from_reader(&name, list.as_bytes(), &ReadOptions::default(), None)?;
-    let data = Data::of(&spec, table, &Watch::NONE)?;
+    let data = Data::of(&party, table, &Watch::NONE)?;
     let mut rng = Prng::from_os()?;
     let prepared = data.prepare(None, &Watch::NONE, &mut rng)?;
     let ran = party::run(connections, prepared, None, &mut rng)?;

@@ -10,6 +10,7 @@ use veilset::error::{Error, Result};
 use veilset::item::ItemSet;
 use veilset::net::{Identity, assemble};
 use veilset::operations::{Learned, Role, Terms};
+use veilset::protocols::Choice;
 use veilset::rng::Prng;
 use veilset::session::run::{self, Request};
 use veilset_app::front::start_threads;
@@ -108,13 +109,13 @@ pub fn party(a: &BenchPartyArgs, number: u8) -> Result<()> {
         (0..common).chain(own_items(b, common, number)).map(|i| item(&stream, i, b.item_bytes)).collect();
     let max_row = item(&stream, 0, b.item_bytes).len();
     let role = Role::multiparty(me.leads());
-    let request = Request {
-        parties: Some(&me),
-        protocol: parties::protocol(b.op, b.protocol)?,
-        threads: &threads,
-        terms: Terms { max_row, ..Terms::default() },
-        ..Request::new(b.op, role, &set)
-    };
+    let protocol = parties::protocol(b.op, b.protocol)?;
+    let request = Request::new(b.op, role, &set).with(|r| {
+        r.spec.candidates = Choice::of(protocol).into();
+        r.spec.parties = Some(me.clone());
+        r.local.threads = threads.clone();
+        r.spec.terms = Terms { max_row, ..Terms::default() };
+    });
     let connections = assemble(&me, &identity, None, TIMEOUTS, &|| false, &|_| ())?;
     let emulated = connections.into_iter().map(|mut connection| {
         if let Some(link) = b.net.link {

@@ -210,7 +210,7 @@ fn command(words: &[String]) -> Result<Wanted> {
 
 /// Returns a party's job, parsed as if it had been typed.
 fn spec(words: &[String]) -> Result<PartySpec> {
-    PartyPlan::of(command(words)?, false).map(|plan| plan.spec)
+    PartyPlan::of(command(words)?, false).map(|plan| plan.party)
 }
 
 /// Runs one party in full, and returns the paths of its files.

@@ -63,7 +63,7 @@ const FRAME: usize = 1 << 13;
 const LONGEST_WORDS: usize = 1 << 10;
 
 /// The basis of a half. A run that uses the half must have the same basis.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Basis<'a> {
     /// Our set, in the order of its rows.
     pub set: &'a ItemSet,
@@ -78,7 +78,7 @@ pub struct Basis<'a> {
     /// The group of the points ([`crate::protocols::Protocol::groups`]).
     pub group: &'static str,
     /// The threads to compute on.
-    pub threads: &'a Threads,
+    pub threads: Threads,
 }
 
 /// Refuses sizes that no protocol supports: our items, and the size that the peer is told.

@@ -67,7 +67,7 @@ fn basis(set: &ItemSet) -> Basis<'_> {
         pad_to: None,
         dummies: Dummies::Random,
         group: groups::CURVE25519,
-        threads: Threads::global(),
+        threads: Threads::global().clone(),
     }
 }
 
@@ -300,19 +300,39 @@ fn a_half_of_something_else_is_refused_and_says_of_what() {
     let (set, more, other) = (items(0, 4), items(0, 5), items(1, 4));
     let reversed: ItemSet = set.iter().collect::<Vec<_>>().into_iter().rev().collect();
     let plain = basis(&set);
-    let padded = Basis { pad_to: Some(6), ..plain };
+    let padded = Basis { pad_to: Some(6), ..plain.clone() };
     let cases = [
-        (plain, Basis { normalisation: "trim", ..plain }, "keys normalised as none, but this run has trim"),
-        (plain, Basis { key_columns: 2, ..plain }, "with 1 key columns, but this run has 2"),
-        (plain, padded, "with no `pad_to`, but this run has `pad_to=6`"),
-        (plain, Basis { pad_to: Some(4), ..plain }, "with no `pad_to`, but this run has `pad_to=4`"),
-        (padded, plain, "with `pad_to=6`, but this run has no `pad_to`"),
-        (padded, Basis { pad_to: Some(7), ..plain }, "with `pad_to=6`, but this run has `pad_to=7`"),
-        (padded, Basis { dummies: Dummies::Listed, ..padded }, "prepared without `union_sender`"),
-        (Basis { dummies: Dummies::Listed, ..padded }, padded, "prepared with `union_sender`"),
-        (plain, Basis { set: &more, ..plain }, "for 4 keys, but the input now has 5"),
-        (plain, Basis { set: &other, ..plain }, "for different keys"),
-        (plain, Basis { set: &reversed, ..plain }, "for different keys"),
+        (
+            plain.clone(),
+            Basis { normalisation: "trim", ..plain.clone() },
+            "keys normalised as none, but this run has trim",
+        ),
+        (plain.clone(), Basis { key_columns: 2, ..plain.clone() }, "with 1 key columns, but this run has 2"),
+        (plain.clone(), padded.clone(), "with no `pad_to`, but this run has `pad_to=6`"),
+        (
+            plain.clone(),
+            Basis { pad_to: Some(4), ..plain.clone() },
+            "with no `pad_to`, but this run has `pad_to=4`",
+        ),
+        (padded.clone(), plain.clone(), "with `pad_to=6`, but this run has no `pad_to`"),
+        (
+            padded.clone(),
+            Basis { pad_to: Some(7), ..plain.clone() },
+            "with `pad_to=6`, but this run has `pad_to=7`",
+        ),
+        (
+            padded.clone(),
+            Basis { dummies: Dummies::Listed, ..padded.clone() },
+            "prepared without `union_sender`",
+        ),
+        (
+            Basis { dummies: Dummies::Listed, ..padded.clone() },
+            padded.clone(),
+            "prepared with `union_sender`",
+        ),
+        (plain.clone(), Basis { set: &more, ..plain.clone() }, "for 4 keys, but the input now has 5"),
+        (plain.clone(), Basis { set: &other, ..plain.clone() }, "for different keys"),
+        (plain.clone(), Basis { set: &reversed, ..plain.clone() }, "for different keys"),
     ];
     for (i, (made, wanted, words)) in cases.into_iter().enumerate() {
         let path = place.prepare(&i.to_string(), &made);
@@ -323,7 +343,7 @@ fn a_half_of_something_else_is_refused_and_says_of_what() {
     }
     // Without dummies, their kind makes no difference.
     let path = place.prepare("plain", &plain);
-    place.open(&path, &Basis { dummies: Dummies::Listed, ..plain }).unwrap();
+    place.open(&path, &Basis { dummies: Dummies::Listed, ..plain.clone() }).unwrap();
     let another = Identity::generate().unwrap();
     let e = open(&path, &place.ledger(), &another, &plain).err().unwrap().to_string();
     for words in [IDENTITY.fingerprint(), another.fingerprint()].map(|f| f.to_string()) {

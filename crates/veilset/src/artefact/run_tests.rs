@@ -93,21 +93,21 @@ fn results_and_messages_are_those_of_a_run_without() {
             for (operation, Choice { protocol, group }) in draw.some(2, kinds()) {
                 let rows = operation.uses.rows != Rows::None;
                 let both = operation.uses.both && n_y == 9;
-                let request = |role, set, pad_to| Request {
-                    protocol,
-                    group: Some(group),
-                    pad_to,
-                    sent_columns: if rows { &columns } else { &[] },
-                    terms: Terms { max_row: 100, both, ..Terms::default() },
-                    ..Request::new(operation, role, set)
+                let request = |role, set, pad_to| {
+                    Request::new(operation, role, set).with(|r| {
+                        r.spec.candidates = Choice { protocol, group }.into();
+                        r.input.pad_to = pad_to;
+                        r.spec.sent_columns = if rows { columns.to_vec() } else { vec![] };
+                        r.spec.terms = Terms { max_row: 100, both, ..Terms::default() };
+                    })
                 };
                 let receiver = request(Role::Receiver, &y, pads[0]);
                 let mut sender = request(Role::Sender, &x, pads[1]);
                 if rows {
-                    sender.payloads = &payloads;
+                    sender.input.payloads = &payloads;
                 }
                 if operation == &SUM {
-                    sender.values = &values;
+                    sender.input.values = &values;
                 }
                 let (plain, frames) = run_with(&place, [&receiver, &sender], [None, None]);
                 for prepared in [[true, false], [false, true], [true, true]] {
@@ -230,10 +230,10 @@ fn a_run_that_is_refused_or_only_checked_leaves_the_half() {
     // The receiver refuses; the sender is notified before the run begins on its side.
     refused(run_approved(&place, [&receiver, &sender], halves, &mut No(true)));
     // Too many items for the sender.
-    let few = Request { max_peer_items: 2, ..sender };
+    let few = sender.with(|r| r.local.max_peer_items = 2);
     refused(run_with(&place, [&receiver, &few], halves));
     // The parties disagree.
-    let other = Request { key_columns: 2, ..sender };
+    let other = sender.with(|r| r.input.key_columns = 2);
     refused(run_with(&place, [&receiver, &other], [halves[0], None]));
     // The receiver stops it at the beginning; on the sender's side it has begun.
     refused(run_approved(&place, [&receiver, &sender], [halves[0], None], &mut No(false)));
@@ -277,11 +277,11 @@ fn the_half_is_gone_before_the_first_message_of_the_protocol() {
         for role in Role::ALL {
             let (place, set) = (Place::new(), items(0, 3));
             let values = [1; 3];
-            let request = |role| Request {
-                protocol,
-                group: Some(group),
-                values: if operation == &SUM && role == Role::Sender { &values } else { &[] },
-                ..Request::new(operation, role, &set)
+            let request = |role| {
+                Request::new(operation, role, &set).with(|r| {
+                    r.spec.candidates = Choice { protocol, group }.into();
+                    r.input.values = if operation == &SUM && role == Role::Sender { &values } else { &[] };
+                })
             };
             let half = place.prepare("half", &request(role).basis().unwrap());
             let (ours, theirs) = Channel::pair();
@@ -384,7 +384,7 @@ fn a_protocol_that_has_no_use_for_a_half_does_not_take_it() {
     let request = Request::new(&INTERSECT, Role::Receiver, &set);
     let half = place.prepare("half", &request.basis().unwrap());
     for protocol in [&VOLE, &CM20] {
-        let request = Request { protocol, ..request };
+        let request = request.with(|r| r.spec.candidates = Choice::of(protocol).into());
         let refused = request.prepare_with(&half, &place.ledger(), &IDENTITY).err();
         assert!(matches!(refused, Some(Error::Usage(text)) if text.contains("cannot use a prepared half")));
     }

@@ -7,11 +7,11 @@ use crate::governance::gate::{Gate, Setup};
 use crate::governance::policy::Policy;
 use crate::operations::{COUNT, ID, INTERSECT, Learned, Operation, Role, SHARE, SUM, Terms, UNION};
 use crate::party::{self, Ran};
-use crate::planner::{Choices, Preference};
+use crate::planner::Preference;
 use crate::rng::Prng;
-use crate::session::Planning;
 use crate::session::report::LeftOut;
 use crate::session::run::Request;
+use crate::session::{Input, Local, Planning, Spec};
 use crate::speed::Speeds;
 use crate::table::Duplicates;
 use crate::threads::Threads;
@@ -265,26 +265,23 @@ fn learn(
     if role == Role::Receiver && !sent_columns.is_empty() {
         return Err(Error::Usage("columns are for the sender to send. Use keys without any".into()));
     }
-    let (Choices { first, others }, picks) = options.choices(operation, &terms)?;
+    let (candidates, picks) = options.choices(operation, &terms)?;
     let threads = options.threads.map_or_else(|| Ok(Threads::global().clone()), Threads::new)?;
     threads.check()?;
     let planning = Planning { speeds: Speeds::built_in(threads.count()), prefer: Preference::Time };
+    let sent_columns = if role == Role::Sender { sent_columns } else { &options.received }.clone();
+    let value_scale = options.scale;
     let request = Request {
-        protocol: first.protocol,
-        group: Some(first.group),
-        alternatives: &others,
-        planning: picks.then_some(planning),
-        key_columns: keys.columns,
-        normalisation: &keys.compared,
-        max_peer_items: options.max_peer_items,
-        pad_to: options.pad_to,
-        sent_columns: if role == Role::Sender { sent_columns } else { &options.received },
-        payloads,
-        values,
-        value_scale: options.scale,
-        terms,
-        threads: &threads,
-        ..Request::new(operation, role, set)
+        spec: Spec { candidates, sent_columns, value_scale, terms, ..Spec::new(operation, role) },
+        input: Input {
+            key_columns: keys.columns,
+            normalisation: &keys.compared,
+            pad_to: options.pad_to,
+            payloads,
+            values,
+            ..set.into()
+        },
+        local: Local { planning: picks.then_some(planning), max_peer_items: options.max_peer_items, threads },
     };
     request.check()?;
     let (policy, identity) = (Policy::none(), peer.identity());

@@ -14,7 +14,8 @@ use crate::item::Items;
 use crate::net::{Fingerprint, Identity};
 use crate::operations::{self, Role};
 use crate::places::{Line, PATIENCE, PAUSE, append_line, private_parent, with_check, without_check};
-use crate::protocols::{self, Choice, Protocol};
+use crate::planner::Choices;
+use crate::protocols::{self, Protocol};
 use crate::secret::Secret;
 use crate::session::report::{name_of, rfc3339};
 use crate::session::{Party, Proposal};
@@ -207,13 +208,13 @@ impl Run {
     ) -> Run {
         let hello = &proposal.hello;
         Run {
-            operation: hello.operation.name.into(),
+            operation: hello.spec.operation.name.into(),
             protocol: proposal.choice.protocol.name.into(),
-            role: hello.role.name().into(),
+            role: hello.spec.role.name().into(),
             parties: proposal.parties.iter().map(Participant::of).collect(),
             our: our.map(|f| f.to_string()),
             items: proposal.ours.size,
-            allowed: Some(Allowed { ours: names(&hello.candidates), theirs: names(&proposal.theirs) }),
+            allowed: Some(Allowed { ours: names(&hello.spec.candidates), theirs: names(&proposal.theirs) }),
             why: proposal.why.clone(),
             allow_small: false,
             checked: false,
@@ -266,8 +267,8 @@ impl Run {
     }
 }
 
-fn names(choices: &[Choice]) -> Vec<String> {
-    choices.iter().map(ToString::to_string).collect()
+fn names(choices: &Choices) -> Vec<String> {
+    choices.iter().map(|choice| choice.to_string()).collect()
 }
 
 impl Participant {

@@ -199,13 +199,9 @@ fn a_change_is_told_once_and_since_the_last_run() {
 
 #[test]
 fn the_terms_of_a_run_have_keys_and_logs_of_old_are_read() {
-    let hello = Hello {
-        key_columns: 2,
-        sent_columns: vec!["city".into()],
-        value_scale: 1,
-        terms: Terms { min_count: 20, ..Terms::default() },
-        ..hello(&SUM, Role::Sender)
-    };
+    let mut hello = Hello { key_columns: 2, ..hello(&SUM, Role::Sender) };
+    (hello.spec.sent_columns, hello.spec.value_scale) = (vec!["city".into()], 1);
+    hello.spec.terms = Terms { min_count: 20, ..Terms::default() };
     let proposal = proposal(hello, 1, testing::peer(2, false));
     let terms = Run::new(&proposal, None, None, None, false).terms;
     let expected = [

@@ -56,7 +56,7 @@
 //! ```
 
 use super::audit::{AuditLog, End, Entry, Event, Run, digest};
-use super::policy::{Intent, Policy, Repeats};
+use super::policy::{Policy, Repeats};
 use super::review::Review;
 use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
@@ -65,7 +65,7 @@ use crate::operations::{Operation, Role};
 use crate::params::SMALL_SET;
 use crate::session::report::Report;
 use crate::session::run::Request;
-use crate::session::{Approval, Hello, Party, Proposal};
+use crate::session::{Approval, Party, Proposal, Spec};
 use crate::spelling::{ALLOW_SMALL, MIN_COUNT, setting};
 use std::io;
 use std::path::Path;
@@ -132,11 +132,11 @@ impl<'a> Gate<'a> {
     /// [`Error::Refused`] if the policy forbids the run, and [`Error::Output`] for a log that cannot be used.
     pub fn new(request: &Request<'_>, setup: Setup<'a>) -> Result<Gate<'a>> {
         let Setup { policy, audit_log, identity, .. } = setup;
-        policy.permits(&Intent::of(request))?;
-        let mut choices = request.candidates().into_iter();
-        choices.try_for_each(|choice| policy.permits_choice(request.operation, choice))?;
-        policy.permits_our_size(request.set.len())?;
-        if let Some(text) = single_value(request, policy) {
+        let Request { spec, input, local } = request;
+        policy.permits(spec)?;
+        request.candidates().iter().try_for_each(|choice| policy.permits_choice(spec.operation, choice))?;
+        policy.permits_our_size(input.set.len())?;
+        if let Some(text) = single_value(spec, policy) {
             (setup.warn)(&text);
         }
         let log = audit_log.map(AuditLog::open).transpose()?;
@@ -154,13 +154,13 @@ impl<'a> Gate<'a> {
             )?;
         }
         let digest_with = |values| {
-            let digest = |identity| digest(identity, request.set, values, request.threads);
+            let digest = |identity| digest(identity, input.set, values, &local.threads);
             log.as_ref().and(identity).map(digest).transpose()
         };
-        let values = if request.values.is_empty() { None } else { digest_with(request.values)? };
+        let values = if input.values.is_empty() { None } else { digest_with(input.values)? };
         let set = digest_with(&[])?;
         let our = identity.map(Identity::fingerprint);
-        let asked = (request.operation, request.role);
+        let asked = (spec.operation, spec.role);
         Ok(Gate { setup, log, asked, our, set, values, allowed: None, begun: None })
     }
 
@@ -213,10 +213,10 @@ impl<'a> Gate<'a> {
             ));
         }
         // The peer relies on the agreement, not on the gate's request.
-        if (proposal.hello.operation, proposal.hello.role) != self.asked {
+        if (proposal.hello.spec.operation, proposal.hello.spec.role) != self.asked {
             return Err(Error::Bug("the run is not the one that its gate was made for".into()));
         }
-        policy.permits(&Intent::agreed(&proposal.hello))?;
+        policy.permits(&proposal.hello.spec)?;
         policy.permits_their_sizes(proposal)?;
         self.permits_small(proposal)?;
         self.setup.checked.map_or(Ok(()), |(checked, name)| checked.permits(name, self.our, proposal))?;
@@ -254,7 +254,7 @@ impl<'a> Gate<'a> {
 
     /// Whether this is a resumed job whose start is in the log.
     fn goes_on(&self, log: &AuditLog, proposal: &Proposal, run: &Run) -> Result<bool> {
-        proposal.job.map_or(Ok(false), |job| log.has_start(&job, run))
+        proposal.hello.job.map_or(Ok(false), |job| log.has_start(&job, run))
     }
 
     /// Refuses more answers to the peer's filter than our policy allows.
@@ -360,8 +360,8 @@ fn uncounted(policy: &Policy) -> Result<()> {
 
 /// The warning for the receiver of a sum if the sender would learn the sum over a single match. This is one of the sender's own
 /// values, which tells it the matching item. `None` if the policy sets a minimum of matches.
-fn single_value(request: &Request<'_>, policy: &Policy) -> Option<String> {
-    let Request { operation, role, ref terms, .. } = *request;
+fn single_value(spec: &Spec, policy: &Policy) -> Option<String> {
+    let Spec { operation, role, ref terms, .. } = *spec;
     let shown = operation.uses.values && role == Role::Receiver && terms.min_count <= 1;
     (shown && policy.min_count().is_none()).then(|| {
         format!(
@@ -374,7 +374,7 @@ fn single_value(request: &Request<'_>, policy: &Policy) -> Option<String> {
 
 /// Returns the other party that learns something about our rows, if any: the peer, or the leader of several parties.
 pub fn learner(proposal: &Proposal) -> Option<&Party> {
-    let Hello { operation, role, terms, .. } = &proposal.hello;
+    let Spec { operation, role, terms, .. } = &proposal.hello.spec;
     // The leader of several parties has the lowest seat.
     Some(proposal.parties.peer()).filter(|_| operation.shows(role.other(), terms))
 }

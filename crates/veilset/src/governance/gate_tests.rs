@@ -94,13 +94,13 @@ fn what_needs_no_peer_is_refused_before_the_log_is_touched() {
     let set: ItemSet = ["a", "b"].iter().collect();
     let columns = ["city".to_string()];
     let count = Request::new(&COUNT, Role::Receiver, &set);
-    let sends = Request { sent_columns: &columns, ..Request::new(&INTERSECT, Role::Sender, &set) };
-    let gets = Request { role: Role::Receiver, ..sends };
+    let sends = Request::new(&INTERSECT, Role::Sender, &set).with(|r| r.spec.sent_columns = columns.to_vec());
+    let gets = sends.with(|r| r.spec.role = Role::Receiver);
     let cases = [
-        (Rules { min_our_size: Some(3), ..Rules::default() }, count, "min-our-size"),
-        (Rules { operations: Some(vec![&SUM]), ..Rules::default() }, count, "operations"),
-        (Rules { roles: Some(vec![Role::Sender]), ..Rules::default() }, count, "roles"),
-        (Rules { peers: Some(vec![]), ..Rules::default() }, count, "peers"),
+        (Rules { min_our_size: Some(3), ..Rules::default() }, count.clone(), "min-our-size"),
+        (Rules { operations: Some(vec![&SUM]), ..Rules::default() }, count.clone(), "operations"),
+        (Rules { roles: Some(vec![Role::Sender]), ..Rules::default() }, count.clone(), "roles"),
+        (Rules { peers: Some(vec![]), ..Rules::default() }, count.clone(), "peers"),
         (Rules { allowed_send_columns: Some(vec![]), ..Rules::default() }, sends, "allowed-send-columns"),
         (Rules { allowed_send_columns: Some(vec![]), ..Rules::default() }, gets, ""),
     ];
@@ -362,17 +362,17 @@ fn what_was_agreed_is_held_against_the_policy() {
     let setup = Setup { audit_log: Some(&log), ..Setup::new(&policy, &|_| ()) };
     let approve = |change: fn(&mut Hello)| {
         let mut proposal = proposal(7, 1);
-        (proposal.hello.operation, proposal.hello.role) = (&INTERSECT, Role::Sender);
+        (proposal.hello.spec.operation, proposal.hello.spec.role) = (&INTERSECT, Role::Sender);
         change(&mut proposal.hello);
         Gate::new(&request, setup).unwrap().approve(&proposal)
     };
-    approve(|hello| hello.sent_columns = vec!["city".into()]).unwrap();
-    let columns = approve(|hello| hello.sent_columns = vec!["name".into()]);
+    approve(|hello| hello.spec.sent_columns = vec!["city".into()]).unwrap();
+    let columns = approve(|hello| hello.spec.sent_columns = vec!["name".into()]);
     assert!(matches!(columns, Err(Error::Refused(text)) if text.contains("allowed-send-columns")));
-    let both = approve(|hello| hello.terms.both = true);
+    let both = approve(|hello| hello.spec.terms.both = true);
     assert!(matches!(both, Err(Error::Refused(text)) if text.contains("\"both\"")));
-    assert!(matches!(approve(|hello| hello.operation = &UNION), Err(Error::Bug(_))));
-    assert!(matches!(approve(|hello| hello.role = Role::Receiver), Err(Error::Bug(_))));
+    assert!(matches!(approve(|hello| hello.spec.operation = &UNION), Err(Error::Bug(_))));
+    assert!(matches!(approve(|hello| hello.spec.role = Role::Receiver), Err(Error::Bug(_))));
     assert_eq!(side.events(), ["refused"; 4]);
 }
 
@@ -406,12 +406,12 @@ fn other_values_of_a_sum_are_another_set() {
     let set: ItemSet = ["a", "b"].iter().collect();
     let (log, policy) = (side.log(), policy(Repeats::Refuse));
     let run = |values: &[i128]| {
-        let request = Request { values, ..Request::new(&SUM, Role::Sender, &set) };
+        let request = Request::new(&SUM, Role::Sender, &set).with(|r| r.input.values = values);
         let setup =
             Setup { audit_log: Some(&log), identity: Some(&side.identity), ..Setup::new(&policy, &|_| ()) };
         let mut gate = Gate::new(&request, setup).unwrap();
         let mut proposal = proposal(7, 2);
-        (proposal.hello.operation, proposal.hello.role) = (&SUM, Role::Sender);
+        (proposal.hello.spec.operation, proposal.hello.spec.role) = (&SUM, Role::Sender);
         gate.approve(&proposal)?;
         gate.begins(&proposal)
     };
@@ -450,7 +450,7 @@ fn answers_to_filters_are_counted_by_peer_and_refused_beyond_the_limit() {
         let setup = Setup { audit_log, identity: Some(&side.identity), ..Setup::new(&policy, &warn) };
         let mut gate = Gate::new(&Request::new(&COUNT, role, &set), setup)?;
         let mut hello = hello(&COUNT, role);
-        hello.terms.both = both;
+        hello.spec.terms.both = both;
         let proposal = testing::proposal(hello, 1, who_is(Some(peer)));
         let proposal = Proposal { choice: Choice::of(protocol), ..proposal };
         gate.approve(&proposal)?;
@@ -527,7 +527,8 @@ fn a_job_that_goes_on_counts_with_its_start_and_only_if_the_log_has_that() {
     let resumed = |items: &[&str], job: u8, repeats| {
         side.with(items, repeats, |gate, proposal| {
             let session_id = SessionId::of([99; 32]);
-            let proposal = Proposal { session_id, job: Some(SessionId::of([job; 32])), ..proposal };
+            let mut proposal = Proposal { session_id, ..proposal };
+            proposal.hello.job = Some(SessionId::of([job; 32]));
             gate.approve(&proposal)?;
             gate.begins(&proposal)?;
             gate.end(Err(&Error::Cancelled), 0.5)
@@ -556,9 +557,11 @@ fn no_candidate_rests_on_more_than_the_policy_allows() {
     let policy = Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer()))], &|_| None).unwrap();
     let warn = |_: &str| {};
     let others = [Choice::of(&VOLE)];
-    let plain = Request { protocol: &DH_PSI, ..Request::new(&INTERSECT, Role::Receiver, &set) };
+    let plain = Request::new(&INTERSECT, Role::Receiver, &set)
+        .with(|r| r.spec.candidates = Choice::of(&DH_PSI).into());
     assert!(Gate::new(&plain, Setup::new(&policy, &warn)).is_ok());
-    let Err(refused) = Gate::new(&Request { alternatives: &others, ..plain }, Setup::new(&policy, &warn))
+    let Err(refused) =
+        Gate::new(&plain.with(|r| r.spec.candidates.others = others.to_vec()), Setup::new(&policy, &warn))
     else {
         panic!("a candidate that the policy forbids was allowed");
     };
@@ -609,9 +612,10 @@ fn the_log_has_what_was_allowed_and_by_whom() {
     let setup = Setup { audit_log: Some(&log), allow_small: true, ..Setup::new(&policy, &|_| ()) };
     let start = |size: usize, setup: Setup<'_>, why: Option<&str>| {
         let mut hello = hello(&COUNT, Role::Sender);
-        hello.candidates = vec![Choice::of(&CWPRF), Choice { protocol: &CWPRF, group: "p256" }];
+        hello.spec.candidates =
+            testing::choices(&[Choice::of(&CWPRF), Choice { protocol: &CWPRF, group: "p256" }]);
         let party = Party { fingerprint: Some(peer()), ..testing::peer(size, false) };
-        let theirs = vec![Choice::of(&DC17), Choice::of(&CWPRF)];
+        let theirs = testing::choices(&[Choice::of(&DC17), Choice::of(&CWPRF)]);
         let proposal = Proposal { theirs, why: why.map(Into::into), ..testing::proposal(hello, 1, party) };
         let review = Review::of(None, Columns::default(), &proposal);
         let checked = setup.checked.map(|(_, name)| (&review, name));
@@ -665,7 +669,7 @@ fn the_receiver_of_a_sum_is_warned_of_a_sum_over_one_match() {
         let said = RefCell::<Vec<String>>::default();
         let warn = |text: &str| said.borrow_mut().push(text.into());
         let request = Request::new(operation, role, &set);
-        let request = Request { terms: Terms { min_count, ..request.terms }, ..request };
+        let request = request.with(|r| r.spec.terms = Terms { min_count, ..request.spec.terms });
         let policy = Policy::new(rules, "p.toml", &[(Seat::PEER, None)], &|_| None).unwrap();
         Gate::new(&request, Setup::new(&policy, &warn)).unwrap();
         let said = said.borrow();

@@ -5,8 +5,7 @@ use crate::error::{Error, Result, Seat};
 use crate::net::Fingerprint;
 use crate::operations::{Announced, Operation, Role};
 use crate::protocols::{self, Assumption, Choice, Protocol};
-use crate::session::run::Request;
-use crate::session::{Hello, Parties, Proposal};
+use crate::session::{Parties, Proposal, Spec};
 use crate::spelling::{MALICIOUS_SENDER, MIN_COUNT, command, setting};
 use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
@@ -70,53 +69,6 @@ pub enum Repeats {
     Warn,
     /// Refuse the run.
     Refuse,
-}
-
-/// The request of our side, as far as it is known before connecting to the peer.
-#[derive(Debug, Clone, Copy)]
-pub struct Intent<'a> {
-    /// The operation.
-    pub operation: &'static Operation,
-    /// Our role.
-    pub role: Role,
-    /// For sum, the agreed minimum count.
-    pub min_count: u64,
-    /// Our columns that are sent.
-    pub send_columns: &'a [String],
-    /// Whether both sides get the result.
-    pub both: bool,
-    /// Whether the sender learns how many items match, as the parties agreed.
-    pub reveal_count: bool,
-    /// Whether the receiver is secure against a malicious sender.
-    pub malicious_sender: bool,
-}
-
-impl<'a> Intent<'a> {
-    /// The intent of a request.
-    pub fn of(request: &Request<'a>) -> Intent<'a> {
-        Intent {
-            operation: request.operation,
-            role: request.role,
-            min_count: request.terms.min_count,
-            send_columns: if request.role == Role::Sender { request.sent_columns } else { &[] },
-            both: request.terms.both,
-            reveal_count: request.terms.reveal_count,
-            malicious_sender: request.terms.malicious_sender,
-        }
-    }
-
-    /// The intent that was agreed with the peer.
-    pub(super) fn agreed(hello: &'a Hello) -> Intent<'a> {
-        Intent {
-            operation: hello.operation,
-            role: hello.role,
-            min_count: hello.terms.min_count,
-            send_columns: if hello.role == Role::Sender { &hello.sent_columns } else { &[] },
-            both: hello.terms.both,
-            reveal_count: hello.terms.reveal_count,
-            malicious_sender: hello.terms.malicious_sender,
-        }
-    }
 }
 
 /// The rules for the other parties of a run. The run is allowed if it is allowed with each of them.
@@ -200,8 +152,8 @@ impl Policy {
     ///
     /// # Errors
     /// [`Error::Refused`].
-    pub fn permits(&self, intent: &Intent<'_>) -> Result<()> {
-        self.parties.iter().try_for_each(|party| self.judged(party, party.permits(intent)))
+    pub fn permits(&self, spec: &Spec) -> Result<()> {
+        self.parties.iter().try_for_each(|party| self.judged(party, party.permits(spec)))
     }
 
     /// Checks whether the operation may be computed with this choice.
@@ -245,7 +197,7 @@ impl Policy {
     /// [`Error::Refused`].
     pub fn permits_their_sizes(&self, proposal: &Proposal) -> Result<()> {
         // A filter that was made in advance may hold more items than its owner announces.
-        let of_peer = proposal.hello.filter.as_ref().filter(|_| proposal.hello.role == Role::Sender);
+        let of_peer = proposal.hello.filter.as_ref().filter(|_| proposal.hello.spec.role == Role::Sender);
         let capacity = of_peer.map_or(0, |facts| facts.capacity);
         for party in proposal.parties.iter() {
             match self.parties.iter().find(|rules| rules.seat == party.seat) {
@@ -354,7 +306,7 @@ impl PartyRules {
         Ok(PartyRules { seat, fingerprint, rules: own.over(rules), listed })
     }
 
-    fn permits(&self, intent: &Intent<'_>) -> Judgement {
+    fn permits(&self, spec: &Spec) -> Judgement {
         let PartyRules { seat, fingerprint, rules, listed } = self;
         if fingerprint.is_none() && rules.insecure_plaintext == Some(false) {
             return no("insecure-plaintext", "an unprotected connection is not allowed");
@@ -368,50 +320,46 @@ impl PartyRules {
                 },
             );
         }
-        if let Some(allowed) = rules.operations.as_ref().filter(|all| !all.contains(&intent.operation)) {
+        if let Some(allowed) = rules.operations.as_ref().filter(|all| !all.contains(&spec.operation)) {
             return no(
                 "operations",
-                format!("{} is not among the allowed operations ({})", intent.operation, list(allowed)),
+                format!("{} is not among the allowed operations ({})", spec.operation, list(allowed)),
             );
         }
-        if let Some(allowed) = rules.roles.as_ref().filter(|all| !all.contains(&intent.role)) {
-            return no(
-                "roles",
-                format!("the role of {} is not allowed, only {}", intent.role, list(allowed)),
-            );
+        if let Some(allowed) = rules.roles.as_ref().filter(|all| !all.contains(&spec.role)) {
+            return no("roles", format!("the role of {} is not allowed, only {}", spec.role, list(allowed)));
         }
-        if let (true, Role::Receiver, Some(least)) =
-            (intent.operation.uses.values, intent.role, rules.min_count)
-            && intent.min_count < least
+        if let (true, Role::Receiver, Some(least)) = (spec.operation.uses.values, spec.role, rules.min_count)
+            && spec.terms.min_count < least
         {
-            let given = intent.min_count;
+            let given = spec.terms.min_count;
             return no(
                 "min-count",
                 format!(
                     "{MIN_COUNT} is {given}, but must be at least {least} for {} if we are the receiver",
-                    intent.operation
+                    spec.operation
                 ),
             );
         }
         if let Some(allowed) = &rules.allowed_send_columns
-            && let Some(column) = intent.send_columns.iter().find(|column| !allowed.contains(column))
+            && let Some(column) = spec.sends().iter().find(|column| !allowed.contains(column))
         {
             return no("allowed-send-columns", format!("the column \"{column}\" may not be sent to {seat}"));
         }
-        let secure = intent.role == Role::Sender || intent.malicious_sender;
+        let secure = spec.role == Role::Sender || spec.terms.malicious_sender;
         if rules.malicious_sender == Some(true) && !secure {
             return no(
                 "malicious-sender",
                 format!(
                     "as the receiver of {} we must be secure against a malicious sender ({MALICIOUS_SENDER})",
-                    intent.operation
+                    spec.operation
                 ),
             );
         }
-        if intent.both && rules.both == Some(false) {
+        if spec.terms.both && rules.both == Some(false) {
             return no("both", "the result may not be given to both sides");
         }
-        if intent.reveal_count && rules.both == Some(false) {
+        if spec.terms.reveal_count && rules.both == Some(false) {
             return no(
                 "both",
                 concat!(

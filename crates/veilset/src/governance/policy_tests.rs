@@ -27,15 +27,13 @@ fn for_several(rules: Rules, parties: &Parties) -> Policy {
     Policy::new(rules, "p.toml", &parties, &book).unwrap()
 }
 
-const INTENT: Intent<'_> = Intent {
-    operation: &SUM,
-    role: Role::Receiver,
-    min_count: 5,
-    send_columns: &[],
-    both: false,
-    reveal_count: false,
-    malicious_sender: false,
-};
+/// The receiver of a sum, with these changes.
+fn spec(change: impl FnOnce(&mut Spec)) -> Spec {
+    let mut spec = Spec::new(&SUM, Role::Receiver);
+    spec.terms.min_count = 5;
+    change(&mut spec);
+    spec
+}
 
 /// The key of the rule that refuses, if any.
 fn refused(result: Result<()>) -> Option<String> {
@@ -47,11 +45,12 @@ fn refused(result: Result<()>) -> Option<String> {
 #[test]
 fn each_rule_refuses_what_it_says_and_nothing_else() {
     let columns = ["a".to_string(), "b".to_string()];
-    let sends = Intent { send_columns: &columns, ..INTENT };
-    let both = Intent { both: true, ..INTENT };
-    let revealed = Intent { reveal_count: true, ..INTENT };
-    let sender = Intent { role: Role::Sender, ..INTENT };
-    let count = Intent { operation: &COUNT, ..INTENT };
+    let sum = spec(|_| ());
+    let sends = spec(|s| (s.role, s.sent_columns) = (Role::Sender, columns.to_vec()));
+    let both = spec(|s| s.terms.both = true);
+    let revealed = spec(|s| s.terms.reveal_count = true);
+    let sender = spec(|s| s.role = Role::Sender);
+    let count = spec(|s| s.operation = &COUNT);
     let rules = Rules::default();
     let only_count = Rules { operations: Some(vec![&COUNT]), ..rules.clone() };
     let only_sender = Rules { roles: Some(vec![Role::Sender]), ..rules.clone() };
@@ -63,26 +62,26 @@ fn each_rule_refuses_what_it_says_and_nothing_else() {
     let not_both = Rules { both: Some(false), ..rules.clone() };
     // (rules, intent, the key that refuses)
     let cases = [
-        (&rules, &INTENT, None),
+        (&rules, &sum, None),
         (&rules, &sends, None),
         (&rules, &both, None),
         (&rules, &revealed, None),
         (&only_count, &count, None),
-        (&only_count, &INTENT, Some("operations")),
+        (&only_count, &sum, Some("operations")),
         (&only_sender, &sender, None),
-        (&only_sender, &INTENT, Some("roles")),
-        (&minimum(5), &INTENT, None),
-        (&minimum(6), &INTENT, Some("min-count")),
+        (&only_sender, &sum, Some("roles")),
+        (&minimum(5), &sum, None),
+        (&minimum(6), &sum, Some("min-count")),
         // For the sender and for other operations no minimum applies.
         (&minimum(6), &sender, None),
         (&minimum(6), &count, None),
         (&may_send(&["b", "a"]), &sends, None),
         (&may_send(&["a"]), &sends, Some("allowed-send-columns")),
         (&may_send(&[]), &sends, Some("allowed-send-columns")),
-        (&may_send(&[]), &INTENT, None),
+        (&may_send(&[]), &sum, None),
         (&not_both, &both, Some("both")),
         (&not_both, &revealed, Some("both")),
-        (&not_both, &INTENT, None),
+        (&not_both, &sum, None),
     ];
     for (rules, intent, key) in cases {
         let policy = policy(rules.clone(), "north");
@@ -116,18 +115,18 @@ fn peers_are_known_by_name_or_fingerprint() {
     let south = fingerprint("south").to_string();
     for list in [vec!["south".to_string()], vec![south.clone()], vec!["north".into(), south.to_uppercase()]] {
         let rules = Rules { peers: Some(list.clone()), ..Rules::default() };
-        assert_eq!(refused(policy(rules.clone(), "south").permits(&INTENT)), None);
+        assert_eq!(refused(policy(rules.clone(), "south").permits(&spec(|_| ()))), None);
         // A stranger, and a peer without a fingerprint.
         let stranger = for_peer(rules.clone(), Some(fingerprint("x"))).unwrap();
-        assert_eq!(refused(stranger.permits(&INTENT)).as_deref(), Some("peers"));
-        assert_eq!(refused(policy(rules, "nobody").permits(&INTENT)).as_deref(), Some("peers"));
+        assert_eq!(refused(stranger.permits(&spec(|_| ()))).as_deref(), Some("peers"));
+        assert_eq!(refused(policy(rules, "nobody").permits(&spec(|_| ()))).as_deref(), Some("peers"));
     }
     let tls_only = Rules { insecure_plaintext: Some(false), ..Rules::default() };
     assert_eq!(
-        refused(policy(tls_only.clone(), "nobody").permits(&INTENT)).as_deref(),
+        refused(policy(tls_only.clone(), "nobody").permits(&spec(|_| ()))).as_deref(),
         Some("insecure-plaintext")
     );
-    assert_eq!(refused(policy(tls_only, "south").permits(&INTENT)), None);
+    assert_eq!(refused(policy(tls_only, "south").permits(&spec(|_| ()))), None);
 }
 
 #[test]
@@ -140,13 +139,13 @@ fn what_is_said_about_one_peer_counts_for_it_alone() {
         ..Rules::default()
     };
     let receiver = Rules { roles: None, ..rules.clone() };
-    assert_eq!(refused(policy(receiver.clone(), "south").permits(&INTENT)), None);
-    assert_eq!(refused(policy(receiver, "north").permits(&INTENT)).as_deref(), Some("min-count"));
+    assert_eq!(refused(policy(receiver.clone(), "south").permits(&spec(|_| ()))), None);
+    assert_eq!(refused(policy(receiver, "north").permits(&spec(|_| ()))).as_deref(), Some("min-count"));
     // Fields that a peer's rules do not set are inherited.
-    assert_eq!(refused(policy(rules.clone(), "south").permits(&INTENT)).as_deref(), Some("roles"));
+    assert_eq!(refused(policy(rules.clone(), "south").permits(&spec(|_| ()))).as_deref(), Some("roles"));
     assert_eq!(policy(rules.clone(), "south").repeats(), Repeats::Refuse);
     assert_eq!(policy(rules, "north").repeats(), Repeats::Warn);
-    assert_eq!(refused(Policy::none().permits(&INTENT)), None);
+    assert_eq!(refused(Policy::none().permits(&spec(|_| ()))), None);
 }
 
 #[test]
@@ -207,9 +206,9 @@ fn a_run_of_several_is_allowed_if_it_is_allowed_with_each() {
     let both = with(9, 6);
     let policy = for_several(rules.clone(), &both);
     assert!(policy.is_for(&both) && policy.is_for(&with(5, 5)));
-    let count = Intent { operation: &COUNT, ..INTENT };
+    let count = spec(|s| s.operation = &COUNT);
     policy.permits(&count).unwrap();
-    let said = policy.permits(&INTENT).unwrap_err().to_string();
+    let said = policy.permits(&spec(|_| ())).unwrap_err().to_string();
     assert!(said.contains("refuses this run with party 3 by \"operations\": sum is not among"), "{said}");
     policy.permits_our_size(3).unwrap();
     assert_eq!(refused(policy.permits_our_size(2)).as_deref(), Some("min-our-size"));
@@ -319,10 +318,10 @@ fn what_a_protocol_rests_on_must_be_allowed() {
 #[test]
 fn a_receiver_is_made_secure_where_the_policy_wants_it() {
     let policy = policy(Rules { malicious_sender: Some(true), ..Rules::default() }, "north");
-    let asked = Intent { operation: &INTERSECT, malicious_sender: true, ..INTENT };
+    let asked = spec(|s| (s.operation, s.terms.malicious_sender) = (&INTERSECT, true));
     assert_eq!(policy.permits(&asked), Ok(()));
-    assert_eq!(policy.permits(&Intent { role: Role::Sender, ..INTENT }), Ok(()));
-    let not = Intent { malicious_sender: false, ..asked };
+    assert_eq!(policy.permits(&spec(|s| s.role = Role::Sender)), Ok(()));
+    let not = spec(|s| s.operation = &INTERSECT);
     assert_eq!(refused(policy.permits(&not)).as_deref(), Some("malicious-sender"));
 }
 
@@ -332,7 +331,7 @@ fn the_capacity_of_a_filter_counts_as_the_size_of_its_owner() {
     let policy = policy(Rules { max_peer_items: Some(10), ..Rules::default() }, "north");
     let with = |role, capacity| {
         let filter = Some(crate::artefact::filter::FilterFacts { digest: [0; 32], capacity, queries: 5 });
-        let hello = Hello { filter, ..hello(&COUNT, role) };
+        let hello = crate::session::Hello { filter, ..hello(&COUNT, role) };
         policy.permits_their_sizes(&proposal(hello, 3, testing::peer(5, false)))
     };
     assert_eq!(with(Role::Sender, 10), Ok(()));

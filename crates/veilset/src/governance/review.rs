@@ -82,7 +82,7 @@ impl Review {
             time: rfc3339(SystemTime::now()),
             our: name(our),
             ours: proposal.ours.words(),
-            role: proposal.hello.role.name().into(),
+            role: proposal.hello.spec.role.name().into(),
             columns,
             parties: parties.collect(),
             terms: terms.map(|term| (term.key.to_string(), term.value)).collect(),

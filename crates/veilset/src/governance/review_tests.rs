@@ -35,8 +35,8 @@ fn a_run_like_its_check_is_permitted() {
     let name = Path::new("c.json");
     review.permits(name, us(), &proposed()).unwrap();
     // The session is a different one, and a resumed job is the one that was checked.
-    let other =
-        Proposal { session_id: SessionId::of([9; 32]), job: Some(SessionId::of([8; 32])), ..proposed() };
+    let mut other = Proposal { session_id: SessionId::of([9; 32]), ..proposed() };
+    other.hello.job = Some(SessionId::of([8; 32]));
     review.permits(name, us(), &other).unwrap();
     assert_eq!(review.choice().unwrap(), proposed().choice);
 }

@@ -5,7 +5,7 @@ use super::tests::peer;
 use super::*;
 use crate::item::ItemSet;
 use crate::operations::{COUNT, ID, INTERSECT, SHARE, SUM, UNION};
-use crate::protocols;
+use crate::protocols::{self, Choice};
 use crate::session::{Parties, Party};
 use crate::testing;
 
@@ -39,7 +39,7 @@ fn a_small_set_is_refused_where_our_rows_show() {
                  allow_small| {
         let request = Request::new(operation, role, &set);
         let mut hello = request.hello(false);
-        (hello.terms.both, hello.terms.reveal_count) = (both, told);
+        (hello.spec.terms.both, hello.spec.terms.reveal_count) = (both, told);
         let party = Party { fingerprint: Some(peer()), ..testing::peer(size, padded) };
         let proposal = testing::proposal(hello, 1, party);
         let policy = Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer()))], &|_| None).unwrap();
@@ -92,8 +92,9 @@ fn a_small_set_of_the_leader_is_refused_by_all_others() {
         [(1, [9, 50], Some("party 1")), (1, [50, 9], None), (2, [9, 50], Some("party 1")), (0, [9, 9], None)]
     {
         let role = Role::multiparty(seat == 0);
-        let request = Request { parties: Some(&me[seat]), ..Request::new(&INTERSECT, role, &set) };
-        let request = Request { protocol: protocols::multiparty_for(&INTERSECT).unwrap(), ..request };
+        let request = Request::new(&INTERSECT, role, &set).with(|r| r.spec.parties = Some(me[seat].clone()));
+        let request = request
+            .with(|r| r.spec.candidates = Choice::of(protocols::multiparty_for(&INTERSECT).unwrap()).into());
         let others: Vec<_> = me[seat]
             .others()
             .zip(sizes)

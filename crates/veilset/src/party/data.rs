@@ -7,10 +7,11 @@ use crate::item::{Items, encode_key};
 use crate::net::Identity;
 use crate::operations::id::Identifier;
 use crate::operations::share::{Beside, Shares};
-use crate::operations::{Learned, Role, Shape};
+use crate::operations::{Learned, Shape};
 use crate::ot::shares::Sharing;
 use crate::params::MAX_SET;
 use crate::rng::Prng;
+use crate::session::Input;
 use crate::session::report::{LeftOut, Report, decimal};
 use crate::session::run::{Prepared, Request, RunOutcome};
 use crate::sharded::elsewhere::Elsewhere;
@@ -96,14 +97,14 @@ impl InputTable {
 
 /// The checked data of one side.
 pub struct Data<'a> {
-    pub(crate) spec: &'a PartySpec,
-    pub(crate) input: Input,
+    pub(crate) party: &'a PartySpec,
+    pub(crate) input: OurTable,
     /// The format in which rows of a result are written.
     pub(crate) output_format: Format,
 }
 
 /// Our table.
-pub(crate) enum Input {
+pub(crate) enum OurTable {
     /// In memory.
     Memory(Box<InMemory>),
     /// To be read again, with the set on disk.
@@ -164,60 +165,60 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// Those of [`PartySpec::load`].
-    pub fn of(spec: &'a PartySpec, mut table: Table, watch: &Watch<'_>) -> Result<Data<'a>> {
-        spec.threads.check()?;
+    pub fn of(party: &'a PartySpec, mut table: Table, watch: &Watch<'_>) -> Result<Data<'a>> {
+        party.local.threads.check()?;
         (watch.begins)(Phase::Sorting);
-        if let (None, Some(path)) = (spec.source.read.delimiter, &spec.output) {
+        if let (None, Some(path)) = (party.source.read.delimiter, &party.output) {
             table.written_as(path);
         }
-        let output_format = output_format(spec, &table)?;
-        let keys = spec.threads.run(|| spec.source.keys(table, spec.has_values()))?;
+        let output_format = output_format(party, &table)?;
+        let keys = party.local.threads.run(|| party.source.keys(table, party.has_values()))?;
         let KeyedTable { table, keyed, .. } = &keys;
-        let payloads = match spec.sends() {
+        let payloads = match party.spec.sends() {
             [] => Items::new(),
             sent => payloads(table, keyed, &table.columns(sent)?)?,
         };
-        let keys_travel = spec.operation.uses.items_in_rows(spec.role, &spec.all_terms());
-        check_max_row(table, keyed, keys_travel, &payloads, spec.terms.max_row)?;
+        let keys_travel = party.spec.operation.uses.items_in_rows(party.spec.role, &party.spec.terms);
+        check_max_row(table, keyed, keys_travel, &payloads, party.spec.terms.max_row)?;
         let mut all = Vec::new();
-        if let Some(name) = &spec.values {
+        if let Some(name) = &party.values {
             for column in table.columns(std::slice::from_ref(name))? {
-                all = values(table, keyed, column, spec.value_scale)?;
-                match spec.operation.uses.shares {
+                all = values(table, keyed, column, party.spec.value_scale)?;
+                match party.spec.operation.uses.shares {
                     true => check_share_bound(table, column, keyed, &all)?,
-                    false => check_sum_bound(table, column, &all, spec.terms.modulus)?,
+                    false => check_sum_bound(table, column, &all, party.spec.terms.modulus)?,
                 }
             }
         }
-        let input = Input::Memory(Box::new(InMemory { keys, values: Zeroizing::new(all), payloads }));
-        Ok(Data { spec, input, output_format })
+        let input = OurTable::Memory(Box::new(InMemory { keys, values: Zeroizing::new(all), payloads }));
+        Ok(Data { party, input, output_format })
     }
 
     /// The data of a run whose files are read piece by piece.
-    pub(crate) fn in_pieces(spec: &'a PartySpec, watch: &Watch<'_>) -> Result<Data<'a>> {
-        let on_disk = OnDisk::read(spec, watch)?;
+    pub(crate) fn in_pieces(party: &'a PartySpec, watch: &Watch<'_>) -> Result<Data<'a>> {
+        let on_disk = OnDisk::read(party, watch)?;
         let output_format = on_disk.output_format;
-        Ok(Data { spec, input: Input::Disk(Box::new(on_disk)), output_format })
+        Ok(Data { party, input: OurTable::Disk(Box::new(on_disk)), output_format })
     }
 
     /// The settings that they are for.
-    pub(crate) fn spec(&self) -> &'a PartySpec {
-        self.spec
+    pub(crate) fn party(&self) -> &'a PartySpec {
+        self.party
     }
 
     /// Our table and its set, if they are in memory: not those of a run in shards that reads files.
     pub fn keys(&self) -> Option<&KeyedTable> {
         match &self.input {
-            Input::Memory(all) => Some(&all.keys),
-            Input::Disk(_) | Input::Elsewhere(_) => None,
+            OurTable::Memory(all) => Some(&all.keys),
+            OurTable::Disk(_) | OurTable::Elsewhere(_) => None,
         }
     }
 
     /// What is known of our table.
     pub fn facts(&self) -> TableFacts<'_> {
         match &self.input {
-            Input::Memory(all) => all.keys.facts(),
-            Input::Disk(all) => TableFacts {
+            OurTable::Memory(all) => all.keys.facts(),
+            OurTable::Disk(all) => TableFacts {
                 rows: all.rows.into(),
                 items: all.stored.len() as u64,
                 duplicates: all.repeated.len() as u64,
@@ -225,7 +226,7 @@ impl<'a> Data<'a> {
                 profile: Some(&all.profile),
                 ..TableFacts::of(&all.head)
             },
-            Input::Elsewhere(all) => TableFacts {
+            OurTable::Elsewhere(all) => TableFacts {
                 name: "the table of the workers",
                 rows: all.rows,
                 items: all.spread.items as u64,
@@ -241,7 +242,7 @@ impl<'a> Data<'a> {
 
     pub(crate) fn in_memory(&self) -> Result<&InMemory> {
         match &self.input {
-            Input::Memory(all) => Ok(all),
+            OurTable::Memory(all) => Ok(all),
             _ => Err(Error::Bug("what a table that is not in memory does not have".into())),
         }
     }
@@ -249,15 +250,15 @@ impl<'a> Data<'a> {
     /// The request of this side.
     pub fn request(&self) -> Request<'_> {
         let (set, normalisation) = match &self.input {
-            Input::Memory(all) => (Set::Memory(&all.keys.keyed.set), &all.keys.compared),
-            Input::Disk(all) => (Set::Disk(&all.stored), &all.compared),
-            Input::Elsewhere(all) => (Set::Remote(&all.spread), &all.compared),
+            OurTable::Memory(all) => (Set::Memory(&all.keys.keyed.set), &all.keys.compared),
+            OurTable::Disk(all) => (Set::Disk(&all.stored), &all.compared),
+            OurTable::Elsewhere(all) => (Set::Remote(&all.spread), &all.compared),
         };
-        let request = self.spec.request(set, normalisation);
-        match &self.input {
-            Input::Memory(all) => Request { payloads: &all.payloads, values: &all.values, ..request },
-            Input::Disk(_) | Input::Elsewhere(_) => request,
+        let mut request = self.party.request(set, normalisation);
+        if let OurTable::Memory(all) = &self.input {
+            (request.input.payloads, request.input.values) = (&all.payloads, &all.values);
         }
+        request
     }
 
     /// Does the work whose duration depends on our data, before connecting: pads the set, or opens the prepared
@@ -273,7 +274,7 @@ impl<'a> Data<'a> {
         rng: &mut Prng,
     ) -> Result<Prepared<'_>> {
         (watch.begins)(Phase::Preparing);
-        let PartySpec { prepared, filter, .. } = self.spec;
+        let PartySpec { prepared, filter, .. } = self.party;
         match (prepared, filter, identity) {
             (None, None, _) => self.request().prepare(rng),
             (Some((half, ledger)), None, Some(identity)) => {
@@ -295,15 +296,15 @@ impl<'a> Data<'a> {
 
     /// Adds to the report what is known about our table, and where the result is.
     pub fn complete(&self, report: &mut Report) {
-        let spec = self.spec;
-        report.input = Some(spec.source.name());
-        report.output = spec.has_result().then(|| spec.output.as_deref().map_or_else(|| "-".into(), name));
+        let party = self.party;
+        report.input = Some(party.source.name());
+        report.output = party.has_result().then(|| party.output.as_deref().map_or_else(|| "-".into(), name));
         let TableFacts { duplicates, skipped, .. } = self.facts();
         // All rows with a key have an identifier, or are in the result with the first.
-        let kept = spec.shape() == Shape::Identifiers || spec.source.duplicates == Some(Duplicates::All);
+        let kept = party.shape() == Shape::Identifiers || party.source.duplicates == Some(Duplicates::All);
         let duplicates = if kept { 0 } else { duplicates };
-        report.key_columns.clone_from(&spec.source.key);
-        let treated = spec.source.duplicates(spec.has_values());
+        report.key_columns.clone_from(&party.source.key);
+        let treated = party.source.duplicates(party.has_values());
         report.leave_out(LeftOut { duplicates, skipped }, treated);
     }
 
@@ -318,7 +319,7 @@ impl<'a> Data<'a> {
             }
             None => {
                 let layout =
-                    Layout { for_spreadsheets: self.spec.for_spreadsheets, ..self.output_format.into() };
+                    Layout { for_spreadsheets: self.party.for_spreadsheets, ..self.output_format.into() };
                 let seat = self.seat(outcome);
                 self.write_items(&outcome.learned, &[], To::File(layout, output.writer()))
                     .map_err(|error| error.by(seat))
@@ -331,8 +332,8 @@ impl<'a> Data<'a> {
     /// # Errors
     /// [`Error::Peer`] for malformed rows of the peer.
     pub fn batches(&self, outcome: &RunOutcome) -> Result<Option<Batches>> {
-        match (&self.input, self.spec.shape().has_items()) {
-            (Input::Elsewhere(_), _) | (_, false) => Ok(None),
+        match (&self.input, self.party.shape().has_items()) {
+            (OurTable::Elsewhere(_), _) | (_, false) => Ok(None),
             _ => self.rows_of(&outcome.learned, &[], self.seat(outcome)).map(Some),
         }
     }
@@ -347,11 +348,11 @@ impl<'a> Data<'a> {
 
     /// The header and the row of a result that is a line of numbers.
     fn numbers(&self, outcome: &RunOutcome) -> Option<[String; 2]> {
-        let spec = self.spec;
+        let party = self.party;
         let theirs = outcome.parties.peer().announced;
         let numbers = |header: &str, row: String| Some([header.to_string(), row]);
         match &outcome.learned {
-            Learned::Matches(n) if spec.shape() == Shape::MatchesAndUnion && !theirs.padded => {
+            Learned::Matches(n) if party.shape() == Shape::MatchesAndUnion && !theirs.padded => {
                 let union = (self.facts().items as usize + theirs.size).saturating_sub(*n as usize);
                 numbers("matches,union_size", format!("{n},{union}"))
             }
@@ -359,7 +360,7 @@ impl<'a> Data<'a> {
             // Withheld numbers are empty cells, so that these columns contain nothing but numbers.
             Learned::Sum(sum) => {
                 let row = match sum {
-                    Some(s) => format!("{},{},false", s.matches, decimal(s.sum, spec.value_scale)),
+                    Some(s) => format!("{},{},false", s.matches, decimal(s.sum, party.spec.value_scale)),
                     None => ",,true".into(),
                 };
                 numbers("matches,sum,below_minimum", row)
@@ -370,14 +371,14 @@ impl<'a> Data<'a> {
 
     /// Writes a result of items.
     fn write_items(&self, learned: &Learned, as_text: &[usize], to: To<'_>) -> Result<()> {
-        let spec = self.spec;
+        let party = self.party;
         let KeyedTable { table, columns, keyed, .. } = match &self.input {
-            Input::Disk(all) => return all.write(spec, learned, to),
-            Input::Memory(all) => &all.keys,
-            Input::Elsewhere(_) => return Err(Error::Bug("rows that lie with workers".into())),
+            OurTable::Disk(all) => return all.write(party, learned, to),
+            OurTable::Memory(all) => &all.keys,
+            OurTable::Elsewhere(_) => return Err(Error::Bug("rows that lie with workers".into())),
         };
         let sent = |payloads| {
-            let names = spec.received_as.as_slice();
+            let names = party.received_as.as_slice();
             (!names.is_empty()).then_some(SentColumns { names, payloads })
         };
         match learned {
@@ -386,7 +387,7 @@ impl<'a> Data<'a> {
                 // Ascending, like the positions.
                 let first: Vec<usize> =
                     matching.positions.iter().map(|&i| keyed.rows[i as usize] as usize).collect();
-                if spec.source.duplicates != Some(Duplicates::All) {
+                if party.source.duplicates != Some(Duplicates::All) {
                     return write_rows(table, &first, sent(&matching.payloads), to);
                 }
                 let mut found = vec![None; keyed.set.len()];
@@ -395,7 +396,7 @@ impl<'a> Data<'a> {
                 let all: Vec<(usize, usize)> =
                     all.filter_map(|(row, at)| Some((row as usize, found[at as usize]?))).collect();
                 let mut payloads = Items::new();
-                if !spec.received_as.is_empty() {
+                if !party.received_as.is_empty() {
                     all.iter().for_each(|&(_, i)| payloads.push(matching.payloads.get(i)));
                 }
                 let rows: Vec<usize> = all.iter().map(|&(row, _)| row).collect();
@@ -419,7 +420,7 @@ impl<'a> Data<'a> {
                     });
                 }
                 let rows: Vec<usize> = all_rows.iter().map(|&(row, _)| row as usize).collect();
-                let column = SentColumns { names: spec.added(), payloads: &cells };
+                let column = SentColumns { names: party.added(), payloads: &cells };
                 write_rows(table, &rows, Some(column), to)
             }
         }
@@ -427,7 +428,7 @@ impl<'a> Data<'a> {
 
     /// Malformed rows came from the peer; among several parties nobody can say from whom.
     fn seat(&self, outcome: &RunOutcome) -> Seat {
-        if self.spec.parties.is_some() { Seat::SOMEBODY } else { outcome.parties.peer().seat }
+        if self.party.spec.parties.is_some() { Seat::SOMEBODY } else { outcome.parties.peer().seat }
     }
 
     /// Writes the list of all identifiers, if there is one: the same on both sides.
@@ -435,7 +436,7 @@ impl<'a> Data<'a> {
     /// # Errors
     /// [`Error::Output`].
     pub fn write_ids(&self, outcome: &RunOutcome, output: &mut Destination) -> Result<()> {
-        let layout = self.beside(self.spec.ids.as_deref(), 1);
+        let layout = self.beside(self.party.ids.as_deref(), 1);
         self.put_ids(outcome, To::File(layout, output.writer()))
     }
 
@@ -454,7 +455,7 @@ impl<'a> Data<'a> {
             return Err(Error::Bug("a list of identifiers without any".into()));
         };
         let all = identifiers.all.iter().map(|id| [hexadecimal(id)]);
-        write_cells(&self.in_memory()?.keys.table, &[&self.spec.id_column], all, to)
+        write_cells(&self.in_memory()?.keys.table, &[&self.party.id_column], all, to)
     }
 
     /// How a file of this many columns beside the result is written: by its own name.
@@ -462,7 +463,7 @@ impl<'a> Data<'a> {
         let input = self.in_memory().map(|all| all.keys.table.format()).unwrap_or_default();
         let format = Format::of_output(path, input, columns);
         let delimiter = path.and_then(Format::delimiter_of);
-        Layout { format, for_spreadsheets: self.spec.for_spreadsheets, delimiter }
+        Layout { format, for_spreadsheets: self.party.for_spreadsheets, delimiter }
     }
 
     /// Writes the map from share rows to our rows: our keys and values, and the row of their share, in our order.
@@ -471,7 +472,7 @@ impl<'a> Data<'a> {
     /// [`Error::Output`].
     pub fn write_map(&self, outcome: &RunOutcome, output: &mut Destination) -> Result<()> {
         let columns = self.in_memory()?.keys.table.header().len() + 1;
-        let layout = self.beside(self.spec.map.as_deref(), columns);
+        let layout = self.beside(self.party.map.as_deref(), columns);
         self.put_map(outcome, To::File(layout, output.writer()))
     }
 
@@ -506,23 +507,11 @@ impl<'a> Data<'a> {
 
 impl PartySpec {
     /// The request of this side for this set, whose keys were normalised like this; without payloads and values.
-    pub fn request<'a>(&'a self, set: impl Into<Set<'a>>, normalisation: &'a str) -> Request<'a> {
-        Request {
-            protocol: self.protocol,
-            group: self.group,
-            alternatives: &self.alternatives,
-            planning: self.planning,
-            key_columns: self.source.key.len(),
-            normalisation,
-            max_peer_items: self.max_peer_items,
-            pad_to: self.source.pad_to,
-            sent_columns: &self.sent_columns,
-            value_scale: self.value_scale,
-            terms: self.all_terms(),
-            parties: self.parties.as_ref(),
-            threads: &self.threads,
-            ..Request::new(self.operation, self.role, set)
-        }
+    pub fn request<'a>(&self, set: impl Into<Set<'a>>, normalisation: &'a str) -> Request<'a> {
+        let InputTable { key, pad_to, .. } = &self.source;
+        let key_columns = key.len();
+        let input = Input { key_columns, normalisation, pad_to: *pad_to, ..set.into().into() };
+        Request { spec: self.spec.clone(), input, local: self.local.clone() }
     }
 
     /// How the keys are normalised and encoded, as a description that must be the same on both sides.
@@ -532,7 +521,8 @@ impl PartySpec {
 
     /// The columns of our table that are needed; `None` for all, which a result of rows has.
     pub fn columns(&self) -> Option<Vec<String>> {
-        let needed = || self.source.key.iter().chain(&self.values).chain(self.sends()).cloned().collect();
+        let needed =
+            || self.source.key.iter().chain(&self.values).chain(self.spec.sends()).cloned().collect();
         (!self.shape().has_rows()).then(needed)
     }
 
@@ -542,11 +532,6 @@ impl PartySpec {
     /// [`Error::Input`] for the table, with file, row and column; those of the watch.
     pub fn read(&self, watch: &Watch<'_>) -> Result<Table> {
         self.source.table(self.columns().as_deref(), watch)
-    }
-
-    /// Our columns that are sent.
-    pub(crate) fn sends(&self) -> &[String] {
-        if self.role == Role::Sender { &self.sent_columns } else { &[] }
     }
 }
 
@@ -565,25 +550,25 @@ fn written(sharing: Sharing, share: &[u8]) -> String {
 }
 
 /// The format of the result, if it can be written in it.
-pub(crate) fn output_format(spec: &PartySpec, table: &Table) -> Result<Format> {
-    let added = spec.added();
-    let columns = match spec.shape() {
+pub(crate) fn output_format(party: &PartySpec, table: &Table) -> Result<Format> {
+    let added = party.added();
+    let columns = match party.shape() {
         Shape::Shares => SHARE_COLUMNS.len(),
         shape if shape.has_rows() => table.header().len() + added.len(),
-        _ => spec.source.key.len(),
+        _ => party.source.key.len(),
     };
-    if spec.map.is_some() {
+    if party.map.is_some() {
         check_names(table, &[SHARE_COLUMNS[0].to_string()])?;
     }
-    let format = spec.written_as(table.format(), columns);
-    if spec.shape().has_rows() {
-        spec.check_names(table.header())?;
+    let format = party.written_as(table.format(), columns);
+    if party.shape().has_rows() {
+        party.check_names(table.header())?;
         check_output(table, added, format)?;
-        if format == Format::Arrow && !spec.in_memory {
+        if format == Format::Arrow && !party.in_memory {
             table.check_arrow_file()?;
         }
     }
-    match spec.for_spreadsheets && format != Format::Csv {
+    match party.for_spreadsheets && format != Format::Csv {
         true => Err(Error::usage(format!(
             "{FOR_SPREADSHEETS} is for CSV, but the result is written as {format}. Omit it, or add \
              {}",

@@ -25,12 +25,12 @@
 //! # let [ours, theirs, result] = ["ours.csv", "theirs.csv", "result.csv"].map(|name| folder.path().join(name));
 //! # std::fs::write(&ours, "email,city\nann@a.org,Rome\nbob@b.org,Oslo\n")?;
 //! # std::fs::write(&theirs, "mail\nbob@b.org\ncleo@c.org\n")?;
-//! let run = |spec: &PartySpec, connection| -> veilset::error::Result<_> {
-//!     spec.check()?;
-//!     let data = spec.load(&Watch::NONE)?;
+//! let run = |party: &PartySpec, connection| -> veilset::error::Result<_> {
+//!     party.check()?;
+//!     let data = party.load(&Watch::NONE)?;
 //!     let mut rng = Prng::from_os()?;
 //!     let prepared = data.prepare(None, &Watch::NONE, &mut rng)?;
-//!     let output = spec.create_output()?;
+//!     let output = party.create_output()?;
 //!     // A real program passes a gate, which enforces a policy and keeps a log.
 //!     let ran = party::run(connection, prepared, None, &mut rng)?;
 //!     if let Some(mut output) = output {
@@ -65,16 +65,13 @@ use crate::error::{Error, Result};
 use crate::governance::gate::Gate;
 use crate::governance::review::Columns;
 use crate::item::ItemSet;
-use crate::net::{Connected, Me};
-use crate::operations::{Operation, Role, Shape, Terms};
-use crate::params::MAX_SET;
+use crate::net::Connected;
+use crate::operations::{Operation, Role, Shape};
 use crate::paths::{Paths, Use};
-use crate::protocols::{self, Choice, Protocol};
 use crate::rng::Prng;
-use crate::session::Approval;
-use crate::session::Planning;
 use crate::session::report::Report;
-use crate::session::run::{Prepared, Request, RunOutcome, run_if};
+use crate::session::run::{Prepared, RunOutcome, run_if};
+use crate::session::{Approval, Local, Spec};
 use crate::spelling::{
     self, DUPLICATES, FORMAT, IDS, JOB, MAP, NO_HEADER, OUTPUT, OUTPUT_FORMAT, RECEIVE_COLUMNS, RESUME, ROLE,
     SHARDS, VALUES, setting,
@@ -83,7 +80,6 @@ use crate::table::{
     Destination, Duplicates, EmptyKeys, Format, Normalise, Quoting, ReadOptions, SHARE_COLUMNS, input_files,
     name_of, quoted,
 };
-use crate::threads::Threads;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -192,31 +188,15 @@ pub const ID_COLUMN: &str = "veilset_id";
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PartySpec {
-    /// The operation to compute.
-    pub operation: &'static Operation,
-    /// Our role in it. Of several parties, the leader is the receiver, and all others are senders.
-    pub role: Role,
-    /// The parties of a run of several, and which we are; `None` in a run of two.
-    pub parties: Option<Me>,
-    /// The protocol that computes it.
-    pub protocol: &'static Protocol,
-    /// The group that the protocol works in; `None` stands for the protocol's first.
-    pub group: Option<&'static str>,
-    /// Further choices that we allow, and how the receiver picks one of those that both allow.
-    pub alternatives: Vec<Choice>,
-    /// See `alternatives`.
-    pub planning: Option<Planning>,
+    /// What to compute.
+    pub spec: Spec,
+    /// What our side decides for itself.
+    pub local: Local,
     /// Our items.
     pub source: InputTable,
     /// For the sender of sum: the column of values. For the sender of share: the column of values to be shared instead of
-    /// the keys, if any.
+    /// the keys, if the terms say so.
     pub values: Option<String>,
-    /// For sum and share: the decimal places of the values.
-    pub value_scale: u32,
-    /// The other terms that must be the same on both sides. `payload` follows from `sent_columns`.
-    pub terms: Terms,
-    /// For intersect and union: the columns that the sender sends with its keys, by the sender's names.
-    pub sent_columns: Vec<String>,
     /// For the receiver of such columns: their names in our result.
     pub received_as: Vec<String>,
     /// For id: the name of the column of identifiers in our result.
@@ -235,8 +215,6 @@ pub struct PartySpec {
     pub folder: Option<PathBuf>,
     /// Whether the run of that folder goes on where it broke off.
     pub resume: bool,
-    /// The largest size of the peer's set that we accept.
-    pub max_peer_items: usize,
     /// Where the result goes; `None` is standard output, or
     pub output: Option<PathBuf>,
     /// memory ([`Data::batches`]).
@@ -247,8 +225,6 @@ pub struct PartySpec {
     pub for_spreadsheets: bool,
     /// Whether the result may replace an existing file.
     pub force: bool,
-    /// The threads that our side computes on.
-    pub threads: Threads,
 }
 
 impl PartySpec {
@@ -256,18 +232,10 @@ impl PartySpec {
     /// gets the result, on standard output. Rows have at most 64 bytes, and any size of the peer's set is accepted.
     pub fn new(operation: &'static Operation, role: Role, source: InputTable) -> PartySpec {
         PartySpec {
-            operation,
-            role,
-            parties: None,
-            protocol: protocols::default_for(operation, &Terms::default()),
-            group: None,
-            alternatives: Vec::new(),
-            planning: None,
+            spec: Spec::new(operation, role),
+            local: Local::default(),
             source,
             values: None,
-            value_scale: 0,
-            terms: Terms { max_row: 64, ..Terms::default() },
-            sent_columns: Vec::new(),
             received_as: Vec::new(),
             id_column: ID_COLUMN.into(),
             ids: None,
@@ -276,22 +244,12 @@ impl PartySpec {
             filter: None,
             folder: None,
             resume: false,
-            max_peer_items: MAX_SET,
             output: None,
             in_memory: false,
             output_format: None,
             for_spreadsheets: false,
             force: false,
-            threads: Threads::global().clone(),
         }
-    }
-
-    /// This side in a run of several parties, by the protocol that is for them. The role follows from the list.
-    #[must_use]
-    pub fn among(self, parties: Me) -> PartySpec {
-        let role = Role::multiparty(parties.leads());
-        let protocol = protocols::multiparty_for(self.operation).unwrap_or(self.protocol);
-        PartySpec { role, protocol, parties: Some(parties), ..self }
     }
 
     /// Refuses contradictory settings, without looking at the data.
@@ -307,7 +265,7 @@ impl PartySpec {
                 DUPLICATES.with("all")
             ));
         }
-        let operation = self.operation;
+        let Spec { operation, role, .. } = self.spec;
         match (self.has_values(), &self.values) {
             (true, None) => {
                 return wrong(format!(
@@ -317,25 +275,14 @@ impl PartySpec {
             }
             (false, Some(_)) => {
                 return wrong(format!(
-                    "{VALUES} is for the sender: the {} of {operation} has no values. Omit it, or use {}",
-                    self.role,
+                    "{VALUES} is for the sender: the {role} of {operation} has no values. Omit it, or use {}",
                     ROLE.with("sender")
                 ));
             }
             _ => {}
         }
-        let nothing = ItemSet::default();
-        let request = Request {
-            protocol: self.protocol,
-            group: self.group,
-            alternatives: &self.alternatives,
-            planning: self.planning,
-            pad_to: self.source.pad_to,
-            sent_columns: &self.sent_columns,
-            terms: self.all_terms(),
-            parties: self.parties.as_ref(),
-            ..Request::new(self.operation, self.role, &nothing)
-        };
+        let (nothing, compared) = (ItemSet::default(), self.compared());
+        let request = self.request(&nothing, &compared);
         request.check()?;
         if self.prepared.is_some() {
             request.check_prepared()?;
@@ -343,7 +290,7 @@ impl PartySpec {
         if self.filter.is_some() {
             request.check_filter()?;
         }
-        match (self.terms.shards, &self.folder) {
+        match (self.spec.terms.shards, &self.folder) {
             (0, Some(_)) => {
                 return wrong(format!(
                     "{JOB} is the folder of a job in shards. Give their number with {SHARDS}, or omit {JOB}"
@@ -382,12 +329,13 @@ impl PartySpec {
 
     /// Refuses columns that cannot be sent together, or that the result could not tell apart.
     fn check_columns(&self) -> Result<()> {
-        let receives = self.role == Role::Receiver;
+        let Spec { operation, role, ref sent_columns, .. } = self.spec;
+        let receives = role == Role::Receiver;
         let option = if receives { setting!(receive_columns) } else { setting!(send_columns) };
-        if let Some(name) = repeated(&self.sent_columns) {
+        if let Some(name) = repeated(sent_columns) {
             return wrong(format!("{option} names the column \"{}\" twice. Name it once", name));
         }
-        let expected = if receives { self.sent_columns.len() } else { 0 };
+        let expected = if receives { sent_columns.len() } else { 0 };
         if self.received_as.len() != expected {
             return wrong(format!(
                 "there are {} names for {expected} columns of the sender. Give one name to each column that \
@@ -407,10 +355,7 @@ impl PartySpec {
             return wrong(format!("{MAP} is for the sender of share, whose rows are shared. Omit it"));
         }
         if self.ids.is_some() && !self.has_identifiers() {
-            return wrong(format!(
-                "{IDS} is for id: the result of {} has no identifiers. Omit it",
-                self.operation
-            ));
+            return wrong(format!("{IDS} is for id: the result of {operation} has no identifiers. Omit it"));
         }
         let columns = match self.shape() {
             Shape::Shares => SHARE_COLUMNS.len(),
@@ -432,18 +377,12 @@ impl PartySpec {
 
     /// Whether our keys have values.
     pub fn has_values(&self) -> bool {
-        self.operation.uses.has_values(self.role, &self.all_terms())
-    }
-
-    /// The terms, with what follows from the columns of values and from the parties.
-    pub(crate) fn all_terms(&self) -> Terms {
-        let shared_values = self.operation.uses.shares && self.values.is_some();
-        Terms { shared_values, several: self.parties.is_some(), ..self.terms }
+        self.spec.has_values()
     }
 
     /// The form of our side's result.
     pub fn shape(&self) -> Shape {
-        (self.operation.result)(self.role, &self.all_terms())
+        self.spec.shape()
     }
 
     /// Whether our side has a result to write.
@@ -458,7 +397,7 @@ impl PartySpec {
 
     /// Whether our rows are shared, and so a map says which share belongs to which of them.
     pub fn shares_ours(&self) -> bool {
-        self.shape() == Shape::Shares && self.role == Role::Sender
+        self.shape() == Shape::Shares && self.spec.role == Role::Sender
     }
 
     /// The columns that the result has in addition to ours.
@@ -482,40 +421,6 @@ impl PartySpec {
     /// The columns that a check of it keeps.
     pub fn reviewed_columns(&self) -> Columns {
         Columns { key: self.source.key.clone(), values: self.values.clone() }
-    }
-
-    /// The choices that we allow, the first preferred.
-    pub fn candidates(&self) -> Vec<Choice> {
-        let first = Choice { protocol: self.protocol, group: self.group.unwrap_or(self.protocol.group()) };
-        std::iter::once(first)
-            .chain(self.alternatives.iter().copied().filter(|other| *other != first))
-            .collect()
-    }
-
-    /// Allows only those choices that are `permitted`.
-    ///
-    /// # Errors
-    /// What is wrong with the first, if none is.
-    pub fn restrict(&mut self, permitted: &dyn Fn(Choice) -> Result<()>) -> Result<()> {
-        let (mut left, mut wrong) = (Vec::new(), None);
-        for choice in self.candidates() {
-            match permitted(choice) {
-                Ok(()) => left.push(choice),
-                Err(why) => {
-                    wrong.get_or_insert(why);
-                }
-            }
-        }
-        match (left.split_first(), wrong) {
-            // All are: what is not named stays so.
-            (_, None) => Ok(()),
-            (Some((first, others)), Some(_)) => {
-                (self.protocol, self.group) = (first.protocol, Some(first.group));
-                self.alternatives = others.to_vec();
-                Ok(())
-            }
-            (None, Some(why)) => Err(why),
-        }
     }
 
     /// Refuses what [`PartySpec::create_output`] would refuse because of the name alone, without creating a file.
@@ -578,7 +483,7 @@ impl PartySpec {
                 spelling::ID_COLUMN.with("NAME")
             ));
         }
-        let mut names = self.sent_columns.iter().zip(&self.received_as);
+        let mut names = self.spec.sent_columns.iter().zip(&self.received_as);
         match names.find(|(_, ours)| header.contains(ours)) {
             Some((theirs, ours)) => wrong(format!(
                 "the sender's column \"{}\" would be called \"{}\" in the result, like one of our \
@@ -642,7 +547,7 @@ pub fn run(
     rng: &mut Prng,
 ) -> Result<Ran> {
     let start = Instant::now();
-    let request = *prepared.request();
+    let request = prepared.request().clone();
     let result = match &mut gate {
         Some(gate) => run_if(connected, prepared, &mut **gate, rng),
         None => run_if(connected, prepared, &mut (), rng),

@@ -6,8 +6,8 @@ use crate::governance::gate::Setup;
 use crate::governance::policy::Policy;
 use crate::net::{Connection, Endpoint, Identity, Listener, Protection, establish};
 use crate::operations::sum::Modulus;
-use crate::operations::{COUNT, INTERSECT, SUM, UNION};
-use crate::protocols::VOLE;
+use crate::operations::{COUNT, INTERSECT, SUM, Terms, UNION};
+use crate::protocols::{Choice, VOLE};
 use crate::testing::Cut;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ impl Side {
     }
 
     /// A job on a file that this creates.
-    fn spec(
+    fn party(
         &self,
         operation: &'static Operation,
         role: Role,
@@ -41,19 +41,19 @@ impl Side {
         text: &str,
     ) -> PartySpec {
         std::fs::write(self.path(name), text).unwrap();
-        let mut spec = PartySpec::new(operation, role, InputTable::new(self.path(name), [key]));
-        spec.output = Some(self.path(&format!("{role}.result.csv")));
-        spec
+        let mut party = PartySpec::new(operation, role, InputTable::new(self.path(name), [key]));
+        party.output = Some(self.path(&format!("{role}.result.csv")));
+        party
     }
 
     /// The jobs of both parties on the tables above.
     fn jobs(&self, operation: &'static Operation) -> [PartySpec; 2] {
-        let ours = self.spec(operation, Role::Receiver, ("ours.csv", "key"), OURS);
-        let mut theirs = self.spec(operation, Role::Sender, ("theirs.csv", "mail"), THEIRS);
+        let ours = self.party(operation, Role::Receiver, ("ours.csv", "key"), OURS);
+        let mut theirs = self.party(operation, Role::Sender, ("theirs.csv", "mail"), THEIRS);
         theirs.values = theirs.has_values().then(|| "cost".into());
-        [ours, theirs].map(|mut spec| {
-            spec.value_scale = 2;
-            spec
+        [ours, theirs].map(|mut party| {
+            party.spec.value_scale = 2;
+            party
         })
     }
 
@@ -90,15 +90,15 @@ fn identities() -> [Arc<Identity>; 2] {
 
 /// A party's whole job: its report, and its result if it has one.
 fn carry_out(
-    spec: &PartySpec,
+    party: &PartySpec,
     connection: Connection,
     identity: Option<&Identity>,
 ) -> Result<(Report, Option<String>)> {
-    spec.check()?;
-    let data = spec.load(&Watch::NONE)?;
+    party.check()?;
+    let data = party.load(&Watch::NONE)?;
     let mut rng = Prng::from_os()?;
     let prepared = data.prepare(identity, &Watch::NONE, &mut rng)?;
-    let output = spec.create_output()?;
+    let output = party.create_output()?;
     let ran = run(connection, prepared, None, &mut rng)?;
     ran.logged?;
     let mut report = ran.report;
@@ -106,7 +106,7 @@ fn carry_out(
     let Some(mut output) = output else { return Ok((report, None)) };
     data.write(&ran.outcome, &mut output)?;
     output.commit()?;
-    Ok((report, Some(std::fs::read_to_string(spec.output.as_deref().unwrap()).unwrap())))
+    Ok((report, Some(std::fs::read_to_string(party.output.as_deref().unwrap()).unwrap())))
 }
 
 type Came = Result<(Report, Option<String>)>;
@@ -154,9 +154,9 @@ fn each_operation_on_csv_gives_the_rows_of_the_plain_computation() {
     ];
     for (operation, for_both, receivers, senders) in cases {
         let side = Side::new();
-        let jobs = side.jobs(operation).map(|mut spec| {
-            spec.terms.both = for_both;
-            spec
+        let jobs = side.jobs(operation).map(|mut party| {
+            party.spec.terms.both = for_both;
+            party
         });
         let [here, there] = results(jobs.each_ref(), over_tls(&identities));
         assert_eq!(here, receivers, "{operation}, for both: {for_both}");
@@ -169,7 +169,7 @@ fn each_operation_on_lists_gives_the_lines_of_the_plain_computation() {
     for (job_is, operation) in [&INTERSECT, &UNION, &COUNT].into_iter().enumerate() {
         let side = Side::new();
         let (ours, theirs) = ("b\na\n\"c\"\nd,e\n", "d,e\nx\na\n");
-        let list = |role, name, text| side.spec(operation, role, (name, "item"), text);
+        let list = |role, name, text| side.party(operation, role, (name, "item"), text);
         let mut receiver = list(Role::Receiver, "ours.txt", ours);
         receiver.output = Some(side.path(if operation == &COUNT { "r.csv" } else { "r.txt" }));
         let sender = list(Role::Sender, "theirs.txt", theirs);
@@ -190,9 +190,9 @@ fn each_operation_on_lists_gives_the_lines_of_the_plain_computation() {
 fn columns_travel_and_the_report_says_what_was_left_out_and_padded() {
     let side = Side::new();
     let [mut receiver, mut sender] = side.jobs(&INTERSECT);
-    sender.sent_columns = vec!["note".into(), "cost".into()];
+    sender.spec.sent_columns = vec!["note".into(), "cost".into()];
     sender.source.pad_to = Some(9);
-    receiver.sent_columns = sender.sent_columns.clone();
+    receiver.spec.sent_columns = sender.spec.sent_columns.clone();
     receiver.received_as = vec!["their note".into(), "cost".into()];
     receiver.for_spreadsheets = true;
     let [here, there] = both([&receiver, &sender], in_memory()).map(Result::unwrap);
@@ -210,11 +210,11 @@ fn columns_travel_and_the_report_says_what_was_left_out_and_padded() {
 fn all_rows_of_a_key_that_matches_are_in_the_result_with_its_columns_if_so_asked() {
     let side = Side::new();
     let text = "key,n\nk2,1\nzz,2\nk2,3\nk3,4\nk2,5\n";
-    let mut receiver = side.spec(&INTERSECT, Role::Receiver, ("again.csv", "key"), text);
-    let mut sender = side.spec(&INTERSECT, Role::Sender, ("theirs.csv", "mail"), THEIRS);
-    sender.sent_columns = vec!["note".into()];
-    (receiver.sent_columns, receiver.received_as) =
-        (sender.sent_columns.clone(), sender.sent_columns.clone());
+    let mut receiver = side.party(&INTERSECT, Role::Receiver, ("again.csv", "key"), text);
+    let mut sender = side.party(&INTERSECT, Role::Sender, ("theirs.csv", "mail"), THEIRS);
+    sender.spec.sent_columns = vec!["note".into()];
+    (receiver.spec.sent_columns, receiver.received_as) =
+        (sender.spec.sent_columns.clone(), sender.spec.sent_columns.clone());
     for (duplicates, rows, left_out) in [
         (Some(Duplicates::All), "key,n,note\nk2,1,b\nk2,3,b\nk3,4,\"d,d\"\nk2,5,b\n", 0),
         (None, "key,n,note\nk2,1,b\nk3,4,\"d,d\"\n", 2),
@@ -241,31 +241,37 @@ fn all_rows_of_a_key_that_matches_are_in_the_result_with_its_columns_if_so_asked
     // It is for rows that match.
     for (operation, role) in [(&INTERSECT, Role::Sender), (&COUNT, Role::Receiver), (&UNION, Role::Receiver)]
     {
-        let mut spec = side.spec(operation, role, ("again.csv", "key"), text);
-        spec.source.duplicates = Some(Duplicates::All);
-        assert!(spec.check().unwrap_err().to_string().contains("`duplicates=all`"));
+        let mut party = side.party(operation, role, ("again.csv", "key"), text);
+        party.source.duplicates = Some(Duplicates::All);
+        assert!(party.check().unwrap_err().to_string().contains("`duplicates=all`"));
     }
 }
 
 #[test]
 fn what_is_asked_for_is_what_the_job_says() {
     let side = Side::new();
-    let [_, mut spec] = side.jobs(&SUM);
-    spec.source.pad_to = Some(7);
-    spec.max_peer_items = 11;
-    spec.terms = Terms { min_count: 3, modulus: Modulus::Bits128, ..spec.terms };
-    let data = spec.load(&Watch::NONE).unwrap();
+    let [_, mut party] = side.jobs(&SUM);
+    party.source.pad_to = Some(7);
+    party.local.max_peer_items = 11;
+    party.spec.terms = Terms { min_count: 3, modulus: Modulus::Bits128, ..party.spec.terms };
+    let data = party.load(&Watch::NONE).unwrap();
     let request = data.request();
     assert_eq!(
-        (request.operation, request.role, request.protocol),
-        (spec.operation, spec.role, spec.protocol)
+        (request.spec.operation, request.spec.role, &request.spec.candidates),
+        (party.spec.operation, party.spec.role, &party.spec.candidates)
     );
-    assert_eq!((request.pad_to, request.max_peer_items, request.terms), (Some(7), 11, spec.terms));
-    assert_eq!((request.values, request.value_scale), (&[150, 225, -75, 1000][..], 2));
-    assert_eq!((request.set.len(), request.key_columns, request.normalisation), (4, 1, "utf8"));
+    assert_eq!(
+        (request.input.pad_to, request.local.max_peer_items, request.spec.terms),
+        (Some(7), 11, party.spec.terms)
+    );
+    assert_eq!((request.input.values, request.spec.value_scale), (&[150, 225, -75, 1000][..], 2));
+    assert_eq!(
+        (request.input.set.len(), request.input.key_columns, request.input.normalisation),
+        (4, 1, "utf8")
+    );
     // The peer's set is larger than we accept.
     let [mut receiver, sender] = side.jobs(&COUNT);
-    receiver.max_peer_items = 3;
+    receiver.local.max_peer_items = 3;
     let [here, there] = both([&receiver, &sender], in_memory());
     assert!(matches!(here, Err(Error::Refused(_))), "{here:?}");
     assert!(there.is_err());
@@ -277,29 +283,29 @@ fn a_defect_of_the_input_has_a_file_a_row_and_a_column_and_leaves_no_result() {
     // (the change, where it is)
     type Change = fn(&mut PartySpec);
     let cases: [(Change, Option<Place>, Option<&str>); 5] = [
-        (|spec| spec.source.key = vec!["nokey".into()], line(1), Some("nokey")),
-        (|spec| spec.source.duplicates = Some(Duplicates::Error), line(5), Some("key")),
-        (|spec| spec.source.key = vec!["city".into()], line(6), Some("city")),
-        (|spec| spec.values = Some("city".into()), line(2), Some("city")),
-        (|spec| spec.source.inputs[0].set_file_name("none.csv"), None, None),
+        (|party| party.source.key = vec!["nokey".into()], line(1), Some("nokey")),
+        (|party| party.source.duplicates = Some(Duplicates::Error), line(5), Some("key")),
+        (|party| party.source.key = vec!["city".into()], line(6), Some("city")),
+        (|party| party.values = Some("city".into()), line(2), Some("city")),
+        (|party| party.source.inputs[0].set_file_name("none.csv"), None, None),
     ];
     for (i, (change, row, column)) in cases.into_iter().enumerate() {
         let side = Side::new();
-        let [mut spec, _] = side.jobs(&INTERSECT);
+        let [mut party, _] = side.jobs(&INTERSECT);
         if i == 3 {
-            let mut source = spec.source;
+            let mut source = party.source;
             source.duplicates = Some(Duplicates::First);
-            spec = PartySpec::new(&SUM, Role::Sender, source);
-            spec.output = Some(side.path("result.csv"));
+            party = PartySpec::new(&SUM, Role::Sender, source);
+            party.output = Some(side.path("result.csv"));
         }
-        change(&mut spec);
+        change(&mut party);
         let [here, _there] = in_memory();
         let before = side.files();
-        let error = carry_out(&spec, here, None).unwrap_err();
+        let error = carry_out(&party, here, None).unwrap_err();
         let Error::Input(input) = &error else { panic!("{i}: {error:?}") };
         assert_eq!(
             (&input.file, &input.row, input.column.as_deref()),
-            (&spec.source.name(), &row, column),
+            (&party.source.name(), &row, column),
             "{error}"
         );
         assert!(!input.next.is_empty());
@@ -322,66 +328,70 @@ fn a_run_that_fails_leaves_no_result() {
 fn what_contradicts_itself_is_refused_before_the_table_is_read() {
     type Change = fn(&mut PartySpec);
     let receiver: [(&'static Operation, Change, &str); 7] = [
-        (&SUM, |spec| spec.values = Some("v".into()), "`values` is for the sender"),
-        (&COUNT, |spec| spec.source.duplicates = Some(Duplicates::Add), "`duplicates=add`"),
-        (&COUNT, |spec| spec.sent_columns = vec!["a".into()], "not in count"),
-        (&SUM, |spec| spec.terms.both = true, "`both` is not for sum"),
-        (&UNION, |spec| spec.protocol = &VOLE, "`protocol=vole` cannot compute union"),
-        (&COUNT, |spec| spec.prepared = Some(("half".into(), "ledger".into())), ""),
-        (&INTERSECT, |spec| spec.sent_columns = vec!["a".into()], "0 names for 1 columns"),
+        (&SUM, |party| party.values = Some("v".into()), "`values` is for the sender"),
+        (&COUNT, |party| party.source.duplicates = Some(Duplicates::Add), "`duplicates=add`"),
+        (&COUNT, |party| party.spec.sent_columns = vec!["a".into()], "not in count"),
+        (&SUM, |party| party.spec.terms.both = true, "`both` is not for sum"),
+        (
+            &UNION,
+            |party| party.spec.candidates = Choice::of(&VOLE).into(),
+            "`protocol=vole` cannot compute union",
+        ),
+        (&COUNT, |party| party.prepared = Some(("half".into(), "ledger".into())), ""),
+        (&INTERSECT, |party| party.spec.sent_columns = vec!["a".into()], "0 names for 1 columns"),
     ];
     let named = |names: [&str; 2]| names.map(String::from).to_vec();
     for (operation, change, words) in receiver {
-        let mut spec = PartySpec::new(operation, Role::Receiver, InputTable::new("none.csv", ["key"]));
-        spec.check().unwrap();
-        change(&mut spec);
-        match spec.check() {
+        let mut party = PartySpec::new(operation, Role::Receiver, InputTable::new("none.csv", ["key"]));
+        party.check().unwrap();
+        change(&mut party);
+        match party.check() {
             Err(Error::Usage(what)) => assert!(!words.is_empty() && what.contains(words), "{what}"),
             other => assert!(words.is_empty() && other.is_ok(), "{words}: {other:?}"),
         }
     }
     let sender = PartySpec::new(&SUM, Role::Sender, InputTable::new("none.csv", ["key"]));
     assert!(sender.check().unwrap_err().to_string().contains("`values` is missing"));
-    let mut spec = PartySpec::new(&INTERSECT, Role::Receiver, InputTable::new("none.csv", ["key"]));
-    (spec.sent_columns, spec.received_as) = (named(["a", "a"]), named(["b", "c"]));
-    assert!(spec.check().unwrap_err().to_string().contains("\"a\" twice"));
-    (spec.sent_columns, spec.received_as) = (named(["a", "b"]), named(["c", "c"]));
-    assert!(spec.check().unwrap_err().to_string().contains("the name \"c\" in our result"));
-    spec.received_as = named(["c", "d"]);
-    spec.check().unwrap();
-    spec.output = Some("out.txt".into());
-    assert!(spec.check().unwrap_err().to_string().contains("a list has one"));
+    let mut party = PartySpec::new(&INTERSECT, Role::Receiver, InputTable::new("none.csv", ["key"]));
+    (party.spec.sent_columns, party.received_as) = (named(["a", "a"]), named(["b", "c"]));
+    assert!(party.check().unwrap_err().to_string().contains("\"a\" twice"));
+    (party.spec.sent_columns, party.received_as) = (named(["a", "b"]), named(["c", "c"]));
+    assert!(party.check().unwrap_err().to_string().contains("the name \"c\" in our result"));
+    party.received_as = named(["c", "d"]);
+    party.check().unwrap();
+    party.output = Some("out.txt".into());
+    assert!(party.check().unwrap_err().to_string().contains("a list has one"));
 }
 
 #[test]
 fn a_column_of_the_sender_is_not_taken_for_ours() {
     let side = Side::new();
-    let [mut spec, _] = side.jobs(&INTERSECT);
-    (spec.sent_columns, spec.received_as) = (vec!["a,b".into()], vec!["city".into()]);
-    let error = spec.load(&Watch::NONE).err().unwrap().to_string();
+    let [mut party, _] = side.jobs(&INTERSECT);
+    (party.spec.sent_columns, party.received_as) = (vec!["a,b".into()], vec!["city".into()]);
+    let error = party.load(&Watch::NONE).err().unwrap().to_string();
     assert!(
         error.contains("would be called \"city\"") && error.contains("`receive_columns=\"a,b\"=NAME"),
         "{error}"
     );
-    let [mut spec, _] = side.jobs(&INTERSECT);
-    (spec.for_spreadsheets, spec.output_format) = (true, Some(Format::Parquet));
-    assert!(matches!(spec.load(&Watch::NONE), Err(Error::Usage(_))));
+    let [mut party, _] = side.jobs(&INTERSECT);
+    (party.for_spreadsheets, party.output_format) = (true, Some(Format::Parquet));
+    assert!(matches!(party.load(&Watch::NONE), Err(Error::Usage(_))));
 }
 
 #[test]
 fn a_job_is_watched_and_ended() {
     let side = Side::new();
-    let [spec, _] = side.jobs(&COUNT);
+    let [party, _] = side.jobs(&COUNT);
     let phases = RefCell::new(Vec::new());
     let begins = |phase| phases.borrow_mut().push(phase);
     let watch = Watch { begins: &begins, ..Watch::NONE };
-    let data = spec.load(&watch).unwrap();
+    let data = party.load(&watch).unwrap();
     data.prepare(None, &watch, &mut Prng::from_os().unwrap()).unwrap();
     assert_eq!(*phases.borrow(), [Phase::Reading, Phase::Sorting, Phase::Preparing]);
     let stop = Watch { read: &|_| Err(Error::Cancelled), ..Watch::NONE };
-    assert_eq!(spec.load(&stop).err(), Some(Error::Cancelled));
-    assert_eq!(spec.source.load(&stop, &spec.threads).err(), Some(Error::Cancelled));
-    assert_eq!(spec.source.load(&Watch::NONE, &spec.threads).unwrap().keyed.set.len(), 5);
+    assert_eq!(party.load(&stop).err(), Some(Error::Cancelled));
+    assert_eq!(party.source.load(&stop, &party.local.threads).err(), Some(Error::Cancelled));
+    assert_eq!(party.source.load(&Watch::NONE, &party.local.threads).unwrap().keyed.set.len(), 5);
 }
 
 #[test]

@@ -13,15 +13,17 @@
 //! Each side sends its message before it reads the peer's, so that both see every difference. After the hellos both
 //! sides know the common candidates: the receiver's candidates that the sender has too, in the receiver's order.
 
+use super::Spec;
 use super::choosing::first;
 use crate::artefact::filter::{FilterFacts, Head, owner};
 use crate::channel::{Channel, Message, PROTOCOL_VERSION, versions};
 use crate::error::{Difference, Error, Fault, Result, Seat, shown};
 use crate::hash::SessionId;
 use crate::net::{Connection, Fingerprint};
-use crate::operations::{Operation, Role, Terms};
+use crate::operations::{Role, Terms};
 use crate::params::MAX_SET;
 use crate::params::filter::{Agreed, Contents};
+use crate::planner::Choices;
 use crate::protocols::Choice;
 use crate::rng::Prng;
 use crate::speed::Speeds;
@@ -63,37 +65,23 @@ pub struct Term {
     pub value: String,
 }
 
-/// What our side was asked to do. Both sides must have the same, with four exceptions. The roles must be opposite, each
-/// side decides on padding for itself, the sender of share says what is shared, and at least one candidate must be common.
-/// Terms that an operation does not use are 0 or "none" on both sides. In a run of several parties all must have the
-/// same, and their roles follow from the list: the leader is the receiver.
+/// What our side was asked to do. Both sides must have the same, except where [`Spec`] says so, and that each side decides on
+/// padding for itself. In a run of several parties all must have the same.
 ///
 /// [`Request::hello`](super::run::Request::hello) makes it from a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hello {
-    /// The operation to compute.
-    pub operation: &'static Operation,
-    /// Our role in it; the peer has the other one.
-    pub role: Role,
+    /// What to compute. Terms that the operation does not use are 0 or "none" on both sides.
+    pub spec: Spec,
     /// Whether this is only a check: the agreement and nothing more.
     pub check: bool,
-    /// The protocols that we allow, in order of preference.
-    pub candidates: Vec<Choice>,
     /// Number of key columns.
-    pub key_columns: u32,
+    pub key_columns: usize,
     /// How keys are normalised before they are compared, for instance "none".
     pub normalisation: String,
-    /// The columns sent with the sender's items, by the sender's names.
-    pub sent_columns: Vec<String>,
-    /// Decimal places of the values to be summed.
-    pub value_scale: u32,
-    /// The terms of the operation.
-    pub terms: Terms,
     /// Whether our set is padded, so that its announced size is only an upper bound. Each side decides for itself.
     pub padded: bool,
-    /// In a run of several parties, the hash of their list ([`crate::net::Roster::digest`]).
-    pub list: Option<[u8; 32]>,
     /// A filter that was made in advance, if we have it: the receiver its own, the sender that of the receiver. A sender
     /// that has none gets the receiver's.
     pub filter: Option<FilterFacts>,
@@ -123,9 +111,10 @@ impl Hello {
             // Told by `filter` below, which only one of the parties needs to know before.
             filter: _,
             shards,
-        } = self.terms;
-        let list = self.list.map_or_else(|| "none".into(), |hash| hexadecimal(&hash));
-        let modulus_bits = if self.operation.uses.values { modulus.bits() } else { 0 };
+        } = self.spec.terms;
+        let Spec { operation, ref sent_columns, value_scale, ref parties, .. } = self.spec;
+        let list = parties.as_ref().map_or_else(|| "none".into(), |me| hexadecimal(&me.roster().digest()));
+        let modulus_bits = if operation.uses.values { modulus.bits() } else { 0 };
         let by = if self.workers { ", run by workers" } else { "" };
         let job = match (shards, &self.job) {
             (0, _) => NONE.into(),
@@ -134,7 +123,7 @@ impl Hello {
         };
         let yes = |yes: bool| if yes { "yes" } else { "no" }.to_string();
         let terms = [
-            ("operation", "operation", self.operation.name.into()),
+            ("operation", "operation", operation.name.into()),
             (
                 "purpose",
                 concat!("check or run (", command!("check"), ")"),
@@ -156,13 +145,13 @@ impl Hello {
             (
                 SENT_COLUMNS,
                 concat!("columns sent (", setting!(send_columns), ", ", setting!(receive_columns), ")"),
-                listed(&self.sent_columns),
+                listed(sent_columns),
             ),
             ("min_count", setting!(min_count), min_count.to_string()),
             (
                 "value_scale",
                 concat!("decimal places of the values (", setting!(scale), ")"),
-                self.value_scale.to_string(),
+                value_scale.to_string(),
             ),
             (
                 "modulus_bits",
@@ -206,17 +195,17 @@ pub fn agree(
 ) -> Result<Agreement> {
     let met = meet(connection, hello, our_size, rng)?;
     let their_size = exchange_sizes(&mut connection.channel, our_size)?;
-    let choice = first(&mut connection.channel, hello.role, &met)?;
+    let choice = first(&mut connection.channel, hello.spec.role, &met)?;
     let (session_id, they_pad) = (met.session_id(choice), met.they_pad);
     Ok(Agreement { session_id, choice, their_size, they_pad, shared_values: met.shared_values })
 }
 
 /// What is known after the hellos.
 pub(super) struct Met {
-    /// The common candidates, in the receiver's order of preference; at least one.
-    pub common: Vec<Choice>,
+    /// The common candidates, in the receiver's order of preference.
+    pub common: Choices,
     /// The peer's candidates.
-    pub theirs: Vec<Choice>,
+    pub theirs: Choices,
     /// Whether the peer pads its set.
     pub they_pad: bool,
     /// In share: whether values are shared, as the sender decided.
@@ -267,33 +256,34 @@ pub(super) fn meet(
     let (their_bytes, theirs) = hellos(channel, &our_bytes)?;
     let round_trip = start.elapsed();
     let their_candidates = theirs.candidates()?;
-    let speeds = match (hello.role, hello.speeds, theirs.speeds()?) {
+    let speeds = match (hello.spec.role, hello.speeds, theirs.speeds()?) {
         (Role::Receiver, ours, theirs) => [ours, theirs],
         (Role::Sender, ours, theirs) => [theirs, ours],
     };
-    let (receiver, sender) = match hello.role {
-        Role::Receiver => (&hello.candidates, &their_candidates),
-        Role::Sender => (&their_candidates, &hello.candidates),
+    let (receiver, sender) = match hello.spec.role {
+        Role::Receiver => (&hello.spec.candidates, &their_candidates),
+        Role::Sender => (&their_candidates, &hello.spec.candidates),
     };
-    let common: Vec<Choice> = receiver.iter().filter(|choice| sender.contains(choice)).copied().collect();
-    let differences = differences(hello, &theirs, &their_candidates, common.is_empty(), hello.role.other())?;
-    if !differences.is_empty() {
+    let common = receiver.kept(|choice| sender.iter().any(|other| other == *choice));
+    let differences =
+        differences(hello, &theirs, &their_candidates, common.is_none(), hello.spec.role.other())?;
+    let Some(common) = common.filter(|_| differences.is_empty()) else {
         return Err(Error::Disagreement(differences));
-    }
+    };
 
     // 3. The session id. The roles are opposite, so both sides put the receiver first.
     let us = Side { hello: &our_bytes, fingerprint: connection.our };
     let peer = Side { hello: &their_bytes, fingerprint: connection.peer };
-    let transcript = match hello.role {
+    let transcript = match hello.spec.role {
         Role::Receiver => transcript(&us, &peer, &connection.exporter),
         Role::Sender => transcript(&peer, &us, &connection.exporter),
     };
-    if theirs.shared_values && !(hello.operation.uses.shares && hello.role == Role::Receiver) {
+    if theirs.shared_values && !(hello.spec.operation.uses.shares && hello.spec.role == Role::Receiver) {
         return Err(Error::misbehaves(
             "its hello has values to be shared, which only the sender of share has",
         ));
     }
-    let shared_values = hello.terms.shared_values || theirs.shared_values;
+    let shared_values = hello.spec.terms.shared_values || theirs.shared_values;
     let filter = filter(connection, hello, &theirs, receiver)?;
     let they_pad = theirs.padded;
     let theirs = their_candidates;
@@ -305,26 +295,28 @@ fn filter(
     connection: &Connection,
     hello: &Hello,
     theirs: &WireHello,
-    candidates: &[Choice],
+    candidates: &Choices,
 ) -> Result<Option<(FilterFacts, Agreed)>> {
     let theirs = theirs.filter()?;
-    let (receiver, sender, fingerprint) = match hello.role {
+    let (receiver, sender, fingerprint) = match hello.spec.role {
         Role::Receiver => (&hello.filter, &theirs, connection.our),
         Role::Sender => (&theirs, &hello.filter, connection.peer),
     };
     // A filter of the sender alone is a difference, and was refused.
     let Some(facts) = receiver else { return Ok(None) };
-    let uses = |choice: &Choice| choice.protocol.offer(hello.operation).is_some_and(|offer| offer.filters);
+    let Choice { protocol, group } = candidates.first;
+    let offer = protocol.offer(hello.spec.operation).filter(|_| candidates.others.is_empty());
+    let uses = offer.is_some_and(|offer| offer.filters);
     let filter = facts.filter().map_err(|what| Error::misbehaves(format!("its hello has {what}")))?;
-    match (candidates, fingerprint) {
-        ([choice], Some(fingerprint)) if uses(choice) => {
-            let keys = (&*hello.normalisation, hello.key_columns as usize);
-            let purpose = Head::of_facts((fingerprint, choice.group), keys, facts).purpose();
+    match fingerprint {
+        Some(fingerprint) if uses => {
+            let keys = (&*hello.normalisation, hello.key_columns);
+            let purpose = Head::of_facts((fingerprint, group), keys, facts).purpose();
             let contents = Some(Contents { purpose, digest: facts.digest });
             let owner = Some(owner(&fingerprint));
             Ok(Some((facts.clone(), Agreed { filter, owner, contents, held: sender.is_some() })))
         }
-        ([choice], None) if uses(choice) => Err(Error::usage(format!(
+        None if uses => Err(Error::usage(format!(
             "a filter that was made in advance is bound to the identity of its owner, and this run has no TLS. Omit \
              {FILTER}, or {INSECURE_PLAINTEXT}"
         ))),
@@ -417,12 +409,12 @@ pub(super) struct WireHello {
 
 impl WireHello {
     pub(super) fn new(hello: &Hello, nonce: [u8; 32]) -> WireHello {
-        let name = |choice: &Choice| (choice.protocol.name.into(), choice.group.into());
+        let name = |choice: Choice| (choice.protocol.name.into(), choice.group.into());
         WireHello {
-            role: hello.role.name().into(),
+            role: hello.spec.role.name().into(),
             padded: hello.padded,
-            shared_values: hello.terms.shared_values,
-            candidates: hello.candidates.iter().map(name).collect(),
+            shared_values: hello.spec.terms.shared_values,
+            candidates: hello.spec.candidates.iter().map(name).collect(),
             terms: hello.terms().into_iter().map(|term| (term.key.into(), term.value)).collect(),
             filter: hello
                 .filter
@@ -448,10 +440,7 @@ impl WireHello {
 
     /// Its candidates: at least one, each a known protocol over one of its groups, without repetition. So their number
     /// is bounded.
-    pub(super) fn candidates(&self) -> Result<Vec<Choice>> {
-        if self.candidates.is_empty() {
-            return Err(Error::misbehaves("its hello has no candidates"));
-        }
+    pub(super) fn candidates(&self) -> Result<Choices> {
         let mut all = Vec::new();
         for (protocol, group) in &self.candidates {
             let choice = Choice::named(protocol, group).map_err(|_| {
@@ -465,7 +454,10 @@ impl WireHello {
             }
             all.push(choice);
         }
-        Ok(all)
+        match all.split_first() {
+            Some((first, others)) => Ok(Choices { first: *first, others: others.to_vec() }),
+            None => Err(Error::misbehaves("its hello has no candidates")),
+        }
     }
 
     /// The filter that it names.
@@ -505,19 +497,19 @@ impl WireHello {
 pub(super) fn differences(
     ours: &Hello,
     theirs: &WireHello,
-    their_candidates: &[Choice],
+    their_candidates: &Choices,
     nothing_common: bool,
     role: Role,
 ) -> Result<Vec<Difference>> {
     let who = Seat::PEER;
     let mut differences = Vec::new();
     // In a run of several the role follows from the list.
-    if theirs.role != role.name() && ours.list.is_none() {
+    if theirs.role != role.name() && ours.spec.parties.is_none() {
         differences.push(Difference::new(
             who,
             "role",
             setting!(role),
-            ours.role.name().into(),
+            ours.spec.role.name().into(),
             format!("{} (one side must be the receiver, the other the sender)", shown(&theirs.role)),
         ));
     }
@@ -548,21 +540,21 @@ pub(super) fn differences(
     }
     // A protocol either tells the sender the count or does not, so no list has one for both.
     if nothing_common && !operation && !differ(REVEAL_COUNT) {
-        let list = |all: &[Choice]| all.iter().map(Choice::to_string).collect::<Vec<_>>().join(", ");
-        let grouped = |choice: &Choice| choice.group != choice.protocol.group();
-        let what = match ours.candidates.iter().chain(their_candidates).any(grouped) {
+        let list = |all: &Choices| all.iter().map(|one| one.to_string()).collect::<Vec<_>>().join(", ");
+        let grouped = |choice: Choice| choice.group != choice.protocol.group();
+        let what = match ours.spec.candidates.iter().chain(their_candidates.iter()).any(grouped) {
             true => concat!(setting!(protocol), " and ", setting!(group)),
             false => setting!(protocol),
         };
-        let (ours, theirs) = (list(&ours.candidates), list(their_candidates));
+        let (ours, theirs) = (list(&ours.spec.candidates), list(their_candidates));
         differences.push(Difference::new(who, "protocol", what, ours, theirs));
     }
     let filter = theirs.filter()?;
-    if ours.list.is_some() && filter.is_some() {
+    if ours.spec.parties.is_some() && filter.is_some() {
         return Err(Error::misbehaves("its hello has a filter, in a run of several parties"));
     }
     let (receiver, sender) =
-        if ours.role == Role::Receiver { (&ours.filter, &filter) } else { (&filter, &ours.filter) };
+        if ours.spec.role == Role::Receiver { (&ours.filter, &filter) } else { (&filter, &ours.filter) };
     if sender.is_some() && sender != receiver && differences.is_empty() {
         let words =
             |facts: &Option<FilterFacts>| facts.as_ref().map_or("none".into(), FilterFacts::to_string);

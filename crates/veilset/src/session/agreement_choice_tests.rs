@@ -3,8 +3,10 @@
 use super::*;
 
 fn among(role: Role, protocols: &[&'static Protocol]) -> Hello {
-    let candidates = protocols.iter().map(|protocol| Choice::of(protocol)).collect();
-    Hello { candidates, operation: &INTERSECT, ..hello(role) }
+    let candidates: Vec<_> = protocols.iter().map(|protocol| Choice::of(protocol)).collect();
+    let mut hello = hello(role);
+    (hello.spec.operation, hello.spec.candidates) = (&INTERSECT, testing::choices(&candidates));
+    hello
 }
 
 #[test]
@@ -76,7 +78,7 @@ fn a_choice_that_was_not_offered_is_refused() {
     let common = [Choice::of(&CWPRF), Choice::of(&VOLE)];
     for (index, good) in [(0, true), (1, true), (2, false), (u64::MAX, false)] {
         let got = with_frames(&[(5, &index.to_le_bytes())], |cx| {
-            super::super::super::choosing::receive(cx.ch, &common)
+            super::super::super::choosing::receive(cx.ch, &testing::choices(&common))
         });
         match got {
             Ok(choice) => assert!(good && choice == common[index as usize]),

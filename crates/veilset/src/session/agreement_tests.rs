@@ -91,7 +91,7 @@ fn the_id_depends_on_everything() {
     }
     // The agreed terms.
     let mut terms = [hello(Role::Receiver), hello(Role::Sender)];
-    terms.iter_mut().for_each(|h| h.terms.max_row = 65);
+    terms.iter_mut().for_each(|h| h.spec.terms.max_row = 65);
     let [receiver, _] = both(&terms[0], &terms[1], [1, 2], connections()).map(Result::unwrap);
     seen.push(receiver.session_id);
     let different: std::collections::HashSet<_> = seen.iter().collect();
@@ -110,8 +110,9 @@ fn two_ends_of_different_connections_do_not_share_an_id() {
 #[test]
 fn only_the_sender_of_share_says_what_is_shared() {
     let hello = |operation, role, shared_values| {
-        let mut hello = Hello { operation, ..hello(role) };
-        hello.terms.shared_values = shared_values;
+        let mut hello = hello(role);
+        hello.spec.operation = operation;
+        hello.spec.terms.shared_values = shared_values;
         hello
     };
     let hellos = |operation, said: [bool; 2]| [0, 1].map(|i| hello(operation, Role::ALL[i], said[i]));
@@ -130,44 +131,55 @@ fn only_the_sender_of_share_says_what_is_shared() {
 
 #[test]
 fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
-    type Change = (&'static str, &'static str, fn(&mut Hello), &'static str, &'static str);
-    let other_list = "abababababababababababababababababababababababababababababababab";
+    type Change<'a> = (&'static str, &'static str, fn(&mut Hello), &'a str, &'a str);
+    let list = testing::parties(2).pop().map(|me| hexadecimal(&me.roster().digest()));
+    let other_list: &str = list.as_ref().unwrap();
     let changes: [Change; 14] = [
-        ("operation", "operation", |h| h.operation = &COUNT, "sum", "count"),
+        ("operation", "operation", |h| h.spec.operation = &COUNT, "sum", "count"),
         ("purpose", "check or run (`veilset check`)", |h| h.check = true, "run", "check"),
         (
             "parties",
             "hash of the list of parties (`parties`)",
-            |h| h.list = Some([0xab; 32]),
+            |h| h.spec.parties = testing::parties(2).pop(),
             "none",
             other_list,
         ),
-        ("output", "who gets the result (`both`)", |h| h.terms.both = true, "receiver", "both"),
+        ("output", "who gets the result (`both`)", |h| h.spec.terms.both = true, "receiver", "both"),
         ("key_columns", "number of key columns (`key`)", |h| h.key_columns = 2, "1", "2"),
         ("normalisation", "normalisation of keys", |h| h.normalisation = "trim".into(), "none", "trim"),
-        ("max_row", "`max_row`", |h| h.terms.max_row = 128, "64", "128"),
+        ("max_row", "`max_row`", |h| h.spec.terms.max_row = 128, "64", "128"),
         (
             "sent_columns",
             "columns sent (`send_columns`, `receive_columns`)",
-            |h| h.sent_columns = vec!["a".into(), "b".into()],
+            |h| h.spec.sent_columns = vec!["a".into(), "b".into()],
             "none",
             r#""a", "b""#,
         ),
-        ("min_count", "`min_count`", |h| h.terms.min_count = u64::MAX, "0", "18446744073709551615"),
-        ("value_scale", "decimal places of the values (`scale`)", |h| h.value_scale = 2, "0", "2"),
+        ("min_count", "`min_count`", |h| h.spec.terms.min_count = u64::MAX, "0", "18446744073709551615"),
+        ("value_scale", "decimal places of the values (`scale`)", |h| h.spec.value_scale = 2, "0", "2"),
         (
             "modulus_bits",
             "bits of the sum's modulus (`modulus`)",
-            |h| h.terms.modulus = Modulus::Bits128,
+            |h| h.spec.terms.modulus = Modulus::Bits128,
             "64",
             "128",
         ),
-        ("malicious_sender", "`malicious_sender`", |h| h.terms.malicious_sender = true, "no", "yes"),
-        ("reveal_count_to_sender", "`reveal_count_to_sender`", |h| h.terms.reveal_count = true, "no", "yes"),
+        ("malicious_sender", "`malicious_sender`", |h| h.spec.terms.malicious_sender = true, "no", "yes"),
+        (
+            "reveal_count_to_sender",
+            "`reveal_count_to_sender`",
+            |h| h.spec.terms.reveal_count = true,
+            "no",
+            "yes",
+        ),
         // That there is no job without shards follows.
-        ("shards", "`shards`", |h| h.terms.shards = 4, "0", "4"),
+        ("shards", "`shards`", |h| h.spec.terms.shards = 4, "0", "4"),
     ];
-    let base = |role| Hello { operation: &SUM, ..hello(role) };
+    let base = |role| {
+        let mut hello = hello(role);
+        hello.spec.operation = &SUM;
+        hello
+    };
     // What the table lacks has a test of its own.
     let all_terms = base(Role::Receiver).terms().into_iter().map(|term| term.key);
     assert!(all_terms.eq(changes.iter().map(|c| c.0).chain(["job"])));
@@ -206,11 +218,11 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
         reported(&all),
         [(); 2].map(|()| names.clone().filter(|n| !OF_OPERATION.contains(n)).collect::<Vec<_>>())
     );
-    all.operation = receiver.operation;
+    all.spec.operation = receiver.spec.operation;
     assert_eq!(reported(&all), [(); 2].map(|()| names.clone().skip(1).collect::<Vec<_>>()));
     // The row width is not reported if it differs only because one side sends columns.
     let (mut none, mut some) = (base(Role::Receiver), base(Role::Sender));
-    (none.terms.max_row, some.sent_columns) = (0, vec!["a".into()]);
+    (none.spec.terms.max_row, some.spec.sent_columns) = (0, vec!["a".into()]);
     for e in both(&none, &some, [1, 2], connections()).map(Result::unwrap_err) {
         assert!(matches!(&e, Error::Disagreement(d) if d.len() == 1 && d[0].term == "sent_columns"), "{e}");
     }
@@ -223,7 +235,7 @@ fn a_job_that_differs_is_reported_unless_one_side_has_no_shards() {
         let job = begun.map(|byte| SessionId::of([byte; 32]));
         move |role| {
             let mut hello = Hello { job, workers, ..hello(role) };
-            hello.terms.shards = shards;
+            hello.spec.terms.shards = shards;
             hello
         }
     };
@@ -251,8 +263,9 @@ fn a_job_that_differs_is_reported_unless_one_side_has_no_shards() {
 #[test]
 fn the_protocols_are_not_reported_if_only_one_side_reveals_the_count() {
     let hello = |role, reveal_count, protocol: &'static Protocol| {
-        let mut hello = Hello { candidates: vec![Choice::of(protocol)], ..hello(role) };
-        hello.terms.reveal_count = reveal_count;
+        let mut hello = hello(role);
+        hello.spec.candidates = Choice::of(protocol).into();
+        hello.spec.terms.reveal_count = reveal_count;
         hello
     };
     for (reveals, expected) in [(true, "reveal_count_to_sender"), (false, "protocol")] {
@@ -483,16 +496,14 @@ fn agree_both(connections: [Connection; 2], hellos: [Hello; 2]) -> [Result<(Sess
 #[test]
 fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
     let hello = |role, max_row| Hello {
-        operation: &INTERSECT,
-        role,
+        spec: Spec {
+            candidates: Choice::of(&CWPRF).into(),
+            terms: Terms { max_row, ..Terms::default() },
+            ..Spec::new(&INTERSECT, role)
+        },
         check: false,
-        candidates: vec![Choice::of(&CWPRF)],
         key_columns: 1,
         normalisation: "none".into(),
-        sent_columns: Vec::new(),
-        value_scale: 0,
-        terms: Terms { max_row, ..Terms::default() },
-        list: None,
         filter: None,
         job: None,
         workers: false,
@@ -524,9 +535,11 @@ fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
 fn a_filter_that_cannot_be_is_the_peers_fault() {
     let facts = |capacity, queries| FilterFacts { digest: [7; 32], capacity, queries };
     let say = |protocols: &[&'static Protocol], facts: FilterFacts| {
-        let candidates = protocols.iter().map(|protocol| Choice::of(protocol)).collect();
-        let ours = Hello { candidates, ..testing::hello(&COUNT, Role::Sender) };
-        let theirs = Hello { filter: Some(facts), role: Role::Receiver, ..ours.clone() };
+        let candidates: Vec<_> = protocols.iter().map(|protocol| Choice::of(protocol)).collect();
+        let mut ours = testing::hello(&COUNT, Role::Sender);
+        ours.spec.candidates = testing::choices(&candidates);
+        let mut theirs = Hello { filter: Some(facts), ..ours.clone() };
+        theirs.spec.role = Role::Receiver;
         let [mut us, peer] = connections();
         let Channel { mut tx, rx, .. } = peer.channel;
         tx.send_bytes(PREAMBLE, &preamble(PROTOCOL_VERSION)).unwrap();

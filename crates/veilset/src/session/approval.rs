@@ -2,11 +2,12 @@
 //! sizes; nothing else about the data has been sent.
 
 use super::party::number;
-use super::{Hello, Parties, Term};
-use crate::error::{Error, Result, Seat};
+use super::{Hello, Parties, Spec, Term};
+use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::operations::cost::Deal;
 use crate::operations::{Announced, Role};
+use crate::planner::Choices;
 use crate::protocols::{Choice, Protocol};
 use crate::sharded::run::bound;
 use crate::spelling::setting;
@@ -22,13 +23,9 @@ pub struct Proposal {
     /// Why this one, if a planner picked it of several.
     pub why: Option<String>,
     /// The choices that the peer allows, in its order; in a run of several, the only one that all have.
-    pub theirs: Vec<Choice>,
+    pub theirs: Choices,
     /// The session's id.
     pub session_id: SessionId,
-    /// The job that is resumed: the id of the session that it began in.
-    pub job: Option<SessionId>,
-    /// Our own seat in a run of several; `None` in a run of two.
-    pub seat: Option<Seat>,
     /// What our side announced.
     pub ours: Announced,
     /// The other parties, and what they announced.
@@ -38,28 +35,28 @@ pub struct Proposal {
 impl Proposal {
     /// What the run is called: the session that its job began in, or its own.
     pub fn name(&self) -> SessionId {
-        self.job.unwrap_or(self.session_id)
+        self.hello.job.unwrap_or(self.session_id)
     }
 
     /// The protocol, and what its cost depends on, in a run of two, or in each of the shards of a job.
     pub fn deal(&self) -> (&'static Protocol, Deal) {
-        let part = |whole: Announced| match self.hello.terms.shards {
+        let part = |whole: Announced| match self.hello.spec.terms.shards {
             0 => whole,
             shards => Announced { size: bound(whole.size, shards), padded: true },
         };
         let (ours, theirs) = (part(self.ours), part(self.parties.peer().announced));
-        let (receiver, sender) = match self.hello.role {
+        let (receiver, sender) = match self.hello.spec.role {
             Role::Receiver => (ours, theirs),
             Role::Sender => (theirs, ours),
         };
-        let Hello { operation, terms, .. } = self.hello;
+        let Spec { operation, terms, .. } = self.hello.spec;
         let Choice { protocol, group } = self.choice;
         (protocol, Deal { operation, terms, group, receiver, sender })
     }
 
     /// Our number in a run of several, from 0.
     pub(super) fn me(&self) -> usize {
-        self.seat.map_or(0, number)
+        self.hello.spec.parties.as_ref().map_or(0, |me| number(me.own().seat()))
     }
 
     /// The bounds on the sets of all parties of a run of several, in their order.
@@ -86,8 +83,8 @@ impl Proposal {
                 value,
             });
         }
-        if self.hello.operation.uses.shares {
-            let value = if self.hello.terms.shared_values { "values" } else { "keys" };
+        if self.hello.spec.operation.uses.shares {
+            let value = if self.hello.spec.terms.shared_values { "values" } else { "keys" };
             terms.push(Term {
                 key: "shared",
                 words: concat!("what is shared (", setting!(values), " of the sender)"),

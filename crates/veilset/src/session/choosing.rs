@@ -28,7 +28,7 @@ use crate::channel::{Channel, Message, Network, frames};
 use crate::error::{Error, Result};
 use crate::operations::Role;
 use crate::operations::cost::Cost;
-use crate::planner::{self, Prediction, Preference, Prices, Setting};
+use crate::planner::{self, Choices, Prediction, Preference, Prices, Setting};
 use crate::protocols::Choice;
 use crate::speed::Speeds;
 use std::time::{Duration, Instant};
@@ -71,20 +71,20 @@ pub(super) struct Picked {
 /// Settles on the first of the common candidates.
 pub(super) fn first(channel: &mut Channel, role: Role, met: &Met) -> Result<Choice> {
     let planned = met.speeds[0].is_some();
-    match (&met.common[..], role) {
-        ([choice], _) => Ok(*choice),
-        (common, Role::Receiver) => {
+    match role {
+        _ if met.common.others.is_empty() => Ok(met.common.first),
+        Role::Receiver => {
             if planned {
                 channel.tx.send(PROBE, &[0])?;
             }
             channel.tx.send(CHOICE, &[0])?;
-            Ok(common[0])
+            Ok(met.common.first)
         }
-        (common, Role::Sender) => {
+        Role::Sender => {
             if planned {
                 answer(channel)?;
             }
-            receive(channel, common)
+            receive(channel, &met.common)
         }
     }
 }
@@ -96,9 +96,9 @@ pub(super) fn choose(
     met: &Met,
     planning: Option<&Planning>,
 ) -> Result<Picked> {
-    let role = proposal.hello.role;
+    let role = proposal.hello.spec.role;
     let [receiver, sender] = met.speeds;
-    let several = met.common.len() > 1;
+    let several = !met.common.others.is_empty();
     let (Some(planning), Some(ours), Role::Receiver, true) = (planning, receiver, role, several) else {
         let choice = first(channel, role, met)?;
         let why = match (several, receiver) {
@@ -111,18 +111,18 @@ pub(super) fn choose(
     let told = sender.unwrap_or(Speeds::built_in(1));
     let plan = Plan { proposal, common: &met.common, ours, told, prefer: planning.prefer };
     let picked = plan.pick(channel, met.round_trip.min(FARTHEST))?;
-    let index = met.common.iter().position(|one| *one == picked.choice);
+    let index = met.common.iter().position(|one| one == picked.choice);
     let index = index.ok_or_else(|| Error::Bug("a choice that is not on the list".into()))?;
     channel.tx.send(CHOICE, &[index as u64])?;
     Ok(picked)
 }
 
 /// Receives the receiver's choice, which must be on the list.
-pub(super) fn receive(channel: &mut Channel, common: &[Choice]) -> Result<Choice> {
+pub(super) fn receive(channel: &mut Channel, common: &Choices) -> Result<Choice> {
     let index = channel.rx.recv(CHOICE, 1)?[0];
-    let chosen = usize::try_from(index).ok().and_then(|index| common.get(index));
-    let none = || Error::misbehaves(format!("it chose candidate {index} of {}", common.len()));
-    chosen.copied().ok_or_else(none)
+    let chosen = usize::try_from(index).ok().and_then(|index| common.iter().nth(index));
+    let none = || Error::misbehaves(format!("it chose candidate {index} of {}", common.iter().count()));
+    chosen.ok_or_else(none)
 }
 
 /// Sends back as much filler as comes.
@@ -138,7 +138,7 @@ fn answer(channel: &mut Channel) -> Result<()> {
 /// What the receiver plans with.
 struct Plan<'a> {
     proposal: &'a Proposal,
-    common: &'a [Choice],
+    common: &'a Choices,
     /// Our speeds, and
     ours: Speeds,
     /// those that the peer told.
@@ -154,13 +154,14 @@ impl Plan<'_> {
         let costs = self.costs();
         let predicted = |speeds, link| predicted(&costs, speeds, link);
         // What is best at each bandwidth.
-        let best = |link| planner::best(&predicted(speeds, link), self.proposal.hello.operation, self.prefer);
+        let best =
+            |link| planner::best(&predicted(speeds, link), self.proposal.hello.spec.operation, self.prefer);
         let winners: Vec<(Choice, Prediction)> =
             BANDWIDTHS.iter().filter_map(|&bits| best(at(bits))).collect();
         let Some((first, _)) = winners.first().copied() else {
             // None of them takes such sets: what is wrong with the first is said by those who check it.
             channel.tx.send(PROBE, &[0])?;
-            return Ok(Picked { choice: self.common[0], why: None });
+            return Ok(Picked { choice: self.common.first, why: None });
         };
         let everywhere = winners.iter().all(|(choice, _)| *choice == first);
         let (link, of_link) = if everywhere {
@@ -207,7 +208,7 @@ impl Plan<'_> {
 
     /// What each candidate that takes such sets costs, and in how many shards.
     fn costs(&self) -> Vec<(Choice, Cost, u32)> {
-        let cost = |&choice: &Choice| {
+        let cost = |choice: Choice| {
             let proposal = Proposal { choice, ..self.proposal.clone() };
             let (protocol, deal) = proposal.deal();
             Some((choice, protocol.cost(&deal).ok()?, deal.terms.shards))

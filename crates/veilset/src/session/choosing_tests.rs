@@ -51,11 +51,12 @@ fn both_run_what_the_receiver_picks() {
         [(&INTERSECT, Preference::Time), (&INTERSECT, Preference::Bytes), (&UNION, Preference::Time)]
     {
         let all = plans(operation);
-        let request = |role, set| Request {
-            protocol: all[0].protocol,
-            alternatives: &all[1..],
-            planning: planning(prefer),
-            ..Request::new(operation, role, set)
+        let request = |role, set| {
+            Request::new(operation, role, set).with(|r| {
+                r.spec.candidates = Choice::of(all[0].protocol).into();
+                r.spec.candidates.others = all[1..].to_vec();
+                r.local.planning = planning(prefer);
+            })
         };
         let ([ours, theirs], _) = both(&request(Role::Receiver, &y), &request(Role::Sender, &x), None);
         assert_eq!((ours.choice, ours.session_id), (theirs.choice, theirs.session_id));
@@ -72,13 +73,16 @@ fn both_run_what_the_receiver_picks() {
 fn a_fixed_protocol_meets_a_planner() {
     let (y, x) = sets(30, 25, 10);
     let all = plans(&INTERSECT);
-    let plans = |role, set| Request {
-        protocol: all[0].protocol,
-        alternatives: &all[1..],
-        planning: planning(Preference::Time),
-        ..Request::new(&INTERSECT, role, set)
+    let plans = |role, set| {
+        Request::new(&INTERSECT, role, set).with(|r| {
+            r.spec.candidates = Choice::of(all[0].protocol).into();
+            r.spec.candidates.others = all[1..].to_vec();
+            r.local.planning = planning(Preference::Time);
+        })
     };
-    let fixed = |role, set| Request { protocol: &CM20, ..Request::new(&INTERSECT, role, set) };
+    let fixed = |role, set| {
+        Request::new(&INTERSECT, role, set).with(|r| r.spec.candidates = Choice::of(&CM20).into())
+    };
     for (receiver, sender) in [
         (plans(Role::Receiver, &y), fixed(Role::Sender, &x)),
         (fixed(Role::Receiver, &y), plans(Role::Sender, &x)),
@@ -89,7 +93,7 @@ fn a_fixed_protocol_meets_a_planner() {
         assert!(split_frames(&seen.bytes()).iter().all(|(tag, _)| *tag != 7));
     }
     // Several on the receiver's side, which does not plan: its first.
-    let listed = Request { planning: None, ..plans(Role::Receiver, &y) };
+    let listed = plans(Role::Receiver, &y).with(|r| r.local.planning = None);
     let ([ours, theirs], _) = both(&listed, &plans(Role::Sender, &x), None);
     assert_eq!(ours.choice, all[0]);
     let first = Some("the first that both parties allow, in the receiver's order");
@@ -105,19 +109,24 @@ fn picked(
 ) -> (Picked, Vec<(u16, usize)>) {
     let all: Vec<Choice> = protocols.to_vec();
     let set = ItemSet::default();
-    let request = Request {
-        protocol: all[0].protocol,
-        alternatives: &all[1..],
-        planning: planning(Preference::Time),
-        ..Request::new(operation, Role::Receiver, &set)
-    };
+    let request = Request::new(operation, Role::Receiver, &set).with(|r| {
+        r.spec.candidates = Choice::of(all[0].protocol).into();
+        r.spec.candidates.others = all[1..].to_vec();
+        r.local.planning = planning(Preference::Time);
+    });
     let proposal = proposal(request.hello(false), n, peer(n, false));
     let (a, mut b) = Channel::pair();
     let seen = Shared::default();
     b.record(crate::channel::Recording::to_writer(seen.clone()));
     let (mut a, mut b) = (a.emulate(link).unwrap(), b.emulate(link).unwrap());
     let ours = Speeds::built_in(1);
-    let plan = Plan { proposal: &proposal, common: &all, ours, told, prefer: Preference::Time };
+    let plan = Plan {
+        proposal: &proposal,
+        common: &proposal.hello.spec.candidates,
+        ours,
+        told,
+        prefer: Preference::Time,
+    };
     let picked = std::thread::scope(|scope| {
         scope.spawn(move || answer(&mut b).unwrap());
         plan.pick(&mut a, link.round_trip).unwrap()

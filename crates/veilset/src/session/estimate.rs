@@ -1,8 +1,8 @@
 //! What a run will cost, and what each side will learn. Bytes, rounds, memory and work come from the protocol's entry;
 //! time comes from the speeds of this machine ([`crate::speed`]).
 
-use super::Proposal;
 use super::words::{When, of_several};
+use super::{Proposal, Spec};
 use crate::error::{Error, Result};
 use crate::group;
 use crate::operations::{Role, View};
@@ -38,13 +38,13 @@ impl Estimate {
     /// # Errors
     /// As those of the protocol, for sets that are too large for it.
     pub fn of(proposal: &Proposal, prepared: bool, speeds: &Speeds) -> Result<Estimate> {
-        let role = proposal.hello.role;
-        if proposal.hello.terms.several {
+        let role = proposal.hello.spec.role;
+        if proposal.hello.spec.terms.several {
             return Estimate::of_several(proposal, speeds);
         }
         let (protocol, deal) = proposal.deal();
         let cost = protocol.cost(&deal)?;
-        let runs = proposal.hello.terms.shards.max(1);
+        let runs = proposal.hello.spec.terms.shards.max(1);
         // The points under the first key; not those of dummies that the receiver of a union inserts.
         let ready = if prepared { proposal.ours.size } else { 0 };
         let multiplication = group::facts(proposal.choice.group).map(|facts| facts.multiplication);
@@ -67,7 +67,7 @@ impl Estimate {
     fn of_several(proposal: &Proposal, speeds: &Speeds) -> Result<Estimate> {
         let me = proposal.me();
         let protocol = proposal.choice.protocol;
-        let cost = protocol.multiparty_cost(&proposal.hello.terms, &proposal.bounds())?;
+        let cost = protocol.multiparty_cost(&proposal.hello.spec.terms, &proposal.bounds())?;
         let none = || Error::bug(format!("no cost for party {} by {protocol}", me + 1));
         let ours = cost.parties.get(me).ok_or_else(none)?;
         let around = AROUND * (proposal.parties.count() as u64 - 1);
@@ -94,27 +94,27 @@ fn whole(bytes: u64) -> u64 {
 /// What this party and the others would learn, in sentences.
 pub fn would_learn(proposal: &Proposal) -> Vec<String> {
     let Proposal { hello, ours, .. } = proposal;
-    if hello.terms.several {
-        let computed = (hello.operation, &hello.terms);
-        return of_several(When::Before, computed, (hello.role, *ours), &proposal.parties, None);
+    let Spec { operation, role, terms, .. } = hello.spec;
+    if terms.several {
+        return of_several(When::Before, (operation, &terms), (role, *ours), &proposal.parties, None);
     }
     let theirs = proposal.parties.peer().announced;
-    let (terms, columns) = (hello.terms, hello.sent_columns.join(", "));
+    let columns = hello.spec.sent_columns.join(", ");
     let learns = |role, other, other_pads| {
         let columns = if role == Role::Receiver { columns.as_str() } else { "" };
         let view = View { other, several: false, other_pads: Some(other_pads), columns, numbers: None };
-        view.say(&(hello.operation.learns)(role, &terms))
+        view.say(&(operation.learns)(role, &terms))
     };
     vec![
         format!(
             "This party would learn that the peer's set has {} items, and {}.",
             theirs.words(),
-            learns(hello.role, "the peer", theirs.padded)
+            learns(role, "the peer", theirs.padded)
         ),
         format!(
             "The peer would learn that this party's set has {} items, and {}.",
             ours.words(),
-            learns(hello.role.other(), "this party", ours.padded)
+            learns(role.other(), "this party", ours.padded)
         ),
     ]
 }
@@ -143,10 +143,10 @@ mod tests {
         for operation in [&INTERSECT, &UNION, &COUNT] {
             for (role, both) in Role::ALL.into_iter().flat_map(|role| [(role, false), (role, true)]) {
                 let mut request = Request::new(operation, role, &y);
-                request.terms.both = both;
+                request.spec.terms.both = both;
                 let proposal = |padded: bool| {
                     let pad_to = padded.then_some(3);
-                    let hello = Request { pad_to, ..request }.hello(true);
+                    let hello = request.with(|r| r.input.pad_to = pad_to).hello(true);
                     proposal(hello, 3, peer(5, padded))
                 };
                 let said = would_learn(&proposal(false));
@@ -187,18 +187,21 @@ mod tests {
                 let values = vec![1; if operation.uses.has_values(Role::Sender, &terms) { n_s } else { 0 }];
                 let payloads: Items = (0..if terms.payload { n_s } else { 0 }).map(|_| "payload").collect();
                 let columns = ["note".to_string()];
-                let request = |role, set| Request {
-                    protocol,
-                    group: Some(group),
-                    terms,
-                    sent_columns: if terms.payload { &columns } else { &[] },
-                    ..Request::new(operation, role, set)
+                let request = |role, set| {
+                    Request::new(operation, role, set).with(|r| {
+                        r.spec.candidates = Choice { protocol, group }.into();
+                        r.spec.terms = terms;
+                        r.spec.sent_columns = if terms.payload { columns.to_vec() } else { vec![] };
+                    })
                 };
                 let mut receiver = request(Role::Receiver, &y);
-                let mut sender =
-                    Request { values: &values, payloads: &payloads, ..request(Role::Sender, &x) };
+                let mut sender = request(Role::Sender, &x).with(|r| {
+                    r.input.values = &values;
+                    r.input.payloads = &payloads;
+                });
                 let pads = sizes[0] < 100;
-                (receiver.pad_to, sender.pad_to) = (pads.then_some(n_r + 9), pads.then_some(n_s + 5));
+                (receiver.input.pad_to, sender.input.pad_to) =
+                    (pads.then_some(n_r + 9), pads.then_some(n_s + 5));
                 let (mut a, mut b) = Channel::pair();
                 let seen = [Shared::default(), Shared::default()];
                 a.record(Recording::to_writer(seen[0].clone()));
@@ -217,7 +220,7 @@ mod tests {
                 let proposal = |request: &Request<'_>, theirs| {
                     let mut hello = request.hello(false);
                     // As the sender says.
-                    hello.terms.shared_values = terms.shared_values;
+                    hello.spec.terms.shared_values = terms.shared_values;
                     proposal(hello, request.announced(), peer(theirs, pads))
                 };
                 let traffic = |proposal: Proposal| {

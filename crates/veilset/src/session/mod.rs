@@ -13,6 +13,7 @@ pub mod report;
 mod request;
 pub mod run;
 mod several;
+mod spec;
 pub(crate) mod stages;
 mod words;
 
@@ -21,3 +22,5 @@ pub use agreement::{Agreement, Hello, Term, agree, introduce};
 pub use approval::{Approval, Proposal};
 pub use choosing::Planning;
 pub use party::{Parties, Party};
+pub use request::{Input, Local};
+pub use spec::Spec;

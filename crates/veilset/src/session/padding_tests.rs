@@ -5,7 +5,7 @@ use super::*;
 use crate::channel::{Channel, Recording};
 use crate::item::{ItemSet, Items};
 use crate::operations::share::Beside;
-use crate::operations::{self, INTERSECT, Operation, Rows, SUM};
+use crate::operations::{self, INTERSECT, Operation, Rows, SUM, Terms};
 use crate::testing::is_krtw19;
 use crate::testing::{SEEDS, Shared, split_frames};
 use veilset_testing::Draw;
@@ -22,19 +22,21 @@ fn padded(
     let values = vec![5; x.len()];
     let payloads: Items = (0..x.len()).map(|i| encoded(&format!("note {i}"))).collect();
     let reveal_count = protocol.offer(operation).is_some_and(|offer| offer.reveals_count);
-    let request = |role, set, pad_to| Request {
-        protocol,
-        pad_to,
-        sent_columns: if payload { &columns } else { &[] },
-        terms: Terms { max_row: MAX_ROW, both: both && !reveal_count, reveal_count, ..Terms::default() },
-        ..Request::new(operation, role, set)
+    let request = |role, set, pad_to| {
+        Request::new(operation, role, set).with(|r| {
+            r.spec.candidates = Choice::of(protocol).into();
+            r.input.pad_to = pad_to;
+            r.spec.sent_columns = if payload { columns.to_vec() } else { vec![] };
+            r.spec.terms =
+                Terms { max_row: MAX_ROW, both: both && !reveal_count, reveal_count, ..Terms::default() };
+        })
     };
     let mut sender = request(Role::Sender, x, pad[1]);
     if payload {
-        sender.payloads = &payloads;
+        sender.input.payloads = &payloads;
     }
     if operation == &SUM {
-        sender.values = &values;
+        sender.input.values = &values;
     }
     let receiver = request(Role::Receiver, y, pad[0]);
     let (ours, theirs) = Channel::pair();
@@ -138,7 +140,7 @@ fn payload_list(range: std::ops::Range<usize>) -> Items {
 #[test]
 fn random_dummies_are_others_in_each_run() {
     let (y, _) = keys(3, 0, 0);
-    let request = Request { pad_to: Some(30), ..Request::new(&INTERSECT, Role::Receiver, &y) };
+    let request = Request::new(&INTERSECT, Role::Receiver, &y).with(|r| r.input.pad_to = Some(30));
     let rng = &mut Prng::from_seed(&SEEDS[0]);
     let runs = [(); 2].map(|()| request.prepare(rng).unwrap().set.whole().unwrap().own()[3..].to_vec());
     let dummies: std::collections::HashSet<_> = runs.iter().flatten().collect();
@@ -151,12 +153,15 @@ fn what_a_party_receives_does_not_depend_on_the_size_behind_the_padding() {
         let (y, x) = keys(n_y, n_x, 0);
         let reveal_count = protocol.offer(operation).is_some_and(|offer| offer.reveals_count);
         let request = |role, set| {
-            let request = Request { protocol, pad_to: Some(20), ..Request::new(operation, role, set) };
-            Request { terms: Terms { reveal_count, ..request.terms }, ..request }
+            let request = Request::new(operation, role, set).with(|r| {
+                r.spec.candidates = Choice::of(protocol).into();
+                r.input.pad_to = Some(20);
+            });
+            request.with(|r| r.spec.terms = Terms { reveal_count, ..request.spec.terms })
         };
         let (receiver, mut sender) = (request(Role::Receiver, &y), request(Role::Sender, &x));
         let values = vec![1; x.len()];
-        sender.values = &values;
+        sender.input.values = &values;
         let seen = [Shared::default(), Shared::default()];
         let (mut ours, mut theirs) = Channel::pair();
         ours.record(Recording::to_writer(seen[0].clone()));

@@ -2,13 +2,13 @@
 
 use super::run::{Request, RunOutcome};
 use super::words::{When, of_several};
-use super::{Parties, Party, Term};
+use super::{Parties, Party, Spec, Term};
 use crate::channel::{MessageBytes, StageTime};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::net::Fingerprint;
 use crate::operations::share::Beside;
-use crate::operations::{self, Announced, Fact, Learned, Role, Shape, View};
+use crate::operations::{self, Fact, Learned, Role, Shape, View};
 use crate::params::LAMBDA;
 use crate::spelling::{plain, setting};
 use crate::table::Duplicates;
@@ -148,19 +148,21 @@ impl Report {
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn new(request: &Request, outcome: &RunOutcome, seconds: f64) -> Result<Report> {
         let result = numbers(request, outcome)?;
+        let Spec { operation, role, ref sent_columns, .. } = request.spec;
+        let terms = request.spec.agreed_terms();
         let mut report = Report {
             time: rfc3339(outcome.began),
             session: name_of(&outcome.session_id),
-            operation: request.operation.name,
+            operation: operation.name,
             protocol: outcome.choice.protocol.name,
             group: outcome.choice.group,
             picked: outcome.why.clone(),
-            role: request.role.name(),
-            sizes: Sizes { ours: request.set.len(), announced: request.announced() },
+            role: role.name(),
+            sizes: Sizes { ours: request.input.set.len(), announced: request.announced() },
             prepared: outcome.prepared,
-            shards: request.terms.shards,
-            both: request.terms.both,
-            sent_columns: request.sent_columns.to_vec(),
+            shards: terms.shards,
+            both: terms.both,
+            sent_columns: sent_columns.clone(),
             key_columns: Vec::new(),
             terms: outcome.terms.clone(),
             left_out: LeftOut::default(),
@@ -174,18 +176,14 @@ impl Report {
             bytes: Bytes { sent: outcome.bytes.0, received: outcome.bytes.1 },
             stages: outcome.stages.clone(),
             messages: all_bytes(outcome),
-            assumptions: outcome.choice.protocol.assumes(
-                request.operation,
-                &request.terms(),
-                outcome.choice.group,
-            ),
+            assumptions: outcome.choice.protocol.assumes(operation, &terms, outcome.choice.group),
             failure_bound: format!("2^-{LAMBDA}"),
             parties: outcome.parties.clone(),
             input: None,
             output: None,
             version: env!("CARGO_PKG_VERSION"),
-            shape: (request.operation.result)(request.role, &request.terms()),
-            new_items: (request.operation.learns)(Role::Receiver, &request.terms()).contains(&Fact::NewItems),
+            shape: (operation.result)(role, &terms),
+            new_items: (operation.learns)(Role::Receiver, &terms).contains(&Fact::NewItems),
         };
         report.leave_out(LeftOut::default(), Duplicates::First);
         Ok(report)
@@ -470,16 +468,18 @@ fn all_bytes(outcome: &RunOutcome) -> Vec<MessageBytes> {
 /// The result, in numbers.
 fn numbers(request: &Request, outcome: &RunOutcome) -> Result<Numbers> {
     let none = Numbers::default();
-    if request.parties.is_some() {
+    if request.spec.parties.is_some() {
         return Ok(match &outcome.learned {
             Learned::Matching(m) => Numbers { matches: Some(m.positions.len()), ..none },
             Learned::Matches(n) => Numbers { matches: Some(*n as usize), ..none },
-            Learned::New(new) => Numbers { union_size: Some(request.set.len() + new.items.len()), ..none },
+            Learned::New(new) => {
+                Numbers { union_size: Some(request.input.set.len() + new.items.len()), ..none }
+            }
             _ => none,
         });
     }
     let peer = outcome.parties.peer().announced;
-    let (ours, theirs) = (request.set.len(), peer.size);
+    let (ours, theirs) = (request.input.set.len(), peer.size);
     // Numbers derived from the size of the peer's set are unknown if it is padded.
     let known = |n: usize| (!peer.padded).then_some(n);
     Ok(match &outcome.learned {
@@ -498,7 +498,7 @@ fn numbers(request: &Request, outcome: &RunOutcome) -> Result<Numbers> {
         Learned::Matches(n) => {
             let matches = *n as usize;
             let union_size = known((ours + theirs).saturating_sub(matches));
-            let shape = (request.operation.result)(request.role, &request.terms());
+            let shape = (request.spec.operation.result)(request.spec.role, &request.spec.agreed_terms());
             let union_size = union_size.filter(|_| shape == Shape::MatchesAndUnion);
             Numbers { matches: Some(matches), union_size, ..none }
         }
@@ -518,7 +518,7 @@ fn numbers(request: &Request, outcome: &RunOutcome) -> Result<Numbers> {
         // Stated in both cases, so that nobody takes a withheld sum for one that was not requested.
         Learned::Sum(None) => Numbers { below_minimum: Some(true), ..none },
         Learned::Sum(Some(s)) => {
-            let text = decimal(s.sum, request.value_scale);
+            let text = decimal(s.sum, request.spec.value_scale);
             let raw =
                 RawValue::from_string(text).map_err(|e| Error::bug(format!("a sum is not a number: {e}")))?;
             Numbers { matches: Some(s.matches as usize), sum: Some(raw), below_minimum: Some(false), ..none }
@@ -529,9 +529,9 @@ fn numbers(request: &Request, outcome: &RunOutcome) -> Result<Numbers> {
 /// What this party learned, in one line.
 fn summary(request: &Request, outcome: &RunOutcome, result: &Numbers) -> String {
     let s = |n: usize| if n == 1 { "" } else { "s" };
-    let ours = request.set.len();
+    let ours = request.input.set.len();
     let matches = result.matches.unwrap_or(0);
-    let several = request.parties.is_some();
+    let several = request.spec.parties.is_some();
     match (&outcome.learned, result.union_size, &result.sum) {
         (Learned::Nothing, ..) if several => "Done: the leader has the result".into(),
         (Learned::Nothing, ..) => "Done: the receiver has the result".into(),
@@ -560,7 +560,7 @@ fn summary(request: &Request, outcome: &RunOutcome, result: &Numbers) -> String 
             format!("Sum: {sum}, over {matches} match{}", if matches == 1 { "" } else { "es" })
         }
         (Learned::Sum(_), ..) => {
-            format!("Sum: withheld, because fewer than {} match", request.terms.min_count)
+            format!("Sum: withheld, because fewer than {} match", request.spec.terms.min_count)
         }
         (Learned::Matches(_), Some(size), _) => {
             format!("Matches: {matches} of our {ours}; the union has {size}")
@@ -571,9 +571,10 @@ fn summary(request: &Request, outcome: &RunOutcome, result: &Numbers) -> String 
 
 /// A hint for a result without matches, where matches were possible.
 fn hint(request: &Request, outcome: &RunOutcome, result: &Numbers) -> Option<&'static str> {
-    let possible = !request.set.is_empty() && outcome.parties.iter().all(|party| party.announced.size > 0);
+    let possible =
+        !request.input.set.is_empty() && outcome.parties.iter().all(|party| party.announced.size > 0);
     // The normalisations that leave text as it is.
-    let as_it_is = ["none", "utf8"].contains(&request.normalisation);
+    let as_it_is = ["none", "utf8"].contains(&request.input.normalisation);
     let hint = match outcome.parties.count() {
         1 => {
             concat!(
@@ -597,25 +598,25 @@ fn hint(request: &Request, outcome: &RunOutcome, result: &Numbers) -> Option<&'s
 
 /// What each party learned, in sentences.
 fn sentences(request: &Request, outcome: &RunOutcome, result: &Numbers) -> Vec<String> {
-    let terms = request.terms();
-    let announced = Announced { size: request.announced(), padded: request.pad_to.is_some() };
+    let terms = request.spec.agreed_terms();
+    let announced = request.input.announced();
     let peer = outcome.parties.peer().announced;
-    let columns = request.sent_columns.join(", ");
-    if request.parties.is_some() {
-        let new = result.union_size.map(|size| size.saturating_sub(request.set.len()));
+    let columns = request.spec.sent_columns.join(", ");
+    if request.spec.parties.is_some() {
+        let new = result.union_size.map(|size| size.saturating_sub(request.input.set.len()));
         let numbers = operations::Numbers { matches: result.matches, new, ..Default::default() };
-        let (computed, us) = ((request.operation, &terms), (request.role, announced));
+        let (computed, us) = ((request.spec.operation, &terms), (request.spec.role, announced));
         return of_several(When::Done, computed, us, &outcome.parties, Some(numbers));
     }
     let learned = |role, other, other_pads, numbers| {
         let columns = if role == Role::Receiver { columns.as_str() } else { "" };
         let view =
             View { other, several: false, other_pads: Some(other_pads), columns, numbers: Some(numbers) };
-        view.say(&(request.operation.learns)(role, &terms))
+        view.say(&(request.spec.operation.learns)(role, &terms))
     };
     let ours = operations::Numbers {
         matches: result.matches,
-        new: result.union_size.map(|size| size.saturating_sub(request.set.len())),
+        new: result.union_size.map(|size| size.saturating_sub(request.input.set.len())),
         sum: result.sum.as_ref().map(|sum| sum.get()),
         below_minimum: result.below_minimum,
     };
@@ -626,12 +627,12 @@ fn sentences(request: &Request, outcome: &RunOutcome, result: &Numbers) -> Vec<S
         format!(
             "This party learned that the peer's set has {} items, and {}.",
             peer.words(),
-            learned(request.role, "the peer", peer.padded, ours)
+            learned(request.spec.role, "the peer", peer.padded, ours)
         ),
         format!(
             "The peer learned that this party's set has {} items, and {}.",
             announced.words(),
-            learned(request.role.other(), "this party", announced.padded, theirs)
+            learned(request.spec.role.other(), "this party", announced.padded, theirs)
         ),
     ]
 }

@@ -50,8 +50,8 @@ fn decimals_are_exact() {
 fn who_gets_a_union_learns_how_many_match_unless_the_other_pads() {
     let set: ItemSet = ["a", "b"].iter().collect();
     let learned = |role, learned, our_pad, they_pad| {
-        let mut request = Request { pad_to: our_pad, ..Request::new(&UNION, role, &set) };
-        request.terms.both = true;
+        let mut request = Request::new(&UNION, role, &set).with(|r| r.input.pad_to = our_pad);
+        request.spec.terms.both = true;
         let outcome = outcome(learned, peer(5, they_pad));
         let numbers = numbers(&request, &outcome).unwrap();
         sentences(&request, &outcome, &numbers)
@@ -76,7 +76,7 @@ fn that_the_sender_learned_something_too_is_said_on_both_sides() {
     for operation in [&INTERSECT, &UNION, &COUNT] {
         for (role, both) in Role::ALL.into_iter().flat_map(|role| [(role, false), (role, true)]) {
             let mut request = Request::new(operation, role, &set);
-            request.terms.both = both;
+            request.spec.terms.both = both;
             let outcome = outcome(Learned::Nothing, peer(5, false));
             let said = sentences(&request, &outcome, &Numbers::default());
             // What is said of the sender.
@@ -92,7 +92,10 @@ fn a_report_holds_only_what_this_party_learned() {
     let json_of = |operation, role, learned, they_pad| {
         let outcome = outcome(learned, peer(5, they_pad));
         let terms = Terms { min_count: 7, ..Terms::default() };
-        let request = Request { value_scale: 2, terms, ..Request::new(operation, role, &set) };
+        let request = Request::new(operation, role, &set).with(|r| {
+            r.spec.value_scale = 2;
+            r.spec.terms = terms;
+        });
         let report = Report::new(&request, &outcome, 0.5).unwrap();
         let first = report.to_text().lines().next().unwrap().to_string();
         let value: serde_json::Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
@@ -146,7 +149,8 @@ fn a_hint_is_given_where_nothing_matches_and_nothing_was_normalised() {
     let (none, set) = (ItemSet::default(), ["a", "b"].iter().collect::<ItemSet>());
     let hints = |set: &ItemSet, normalisation, learned, (their_size, they_pad)| {
         let outcome = outcome(learned, peer(their_size, they_pad));
-        let request = Request { normalisation, ..Request::new(&COUNT, Role::Receiver, set) };
+        let request =
+            Request::new(&COUNT, Role::Receiver, set).with(|r| r.input.normalisation = normalisation);
         let report = Report::new(&request, &outcome, 0.5).unwrap();
         let json = report.to_json().unwrap();
         assert!(!json.contains("Hint") && !json.contains("summary"));
@@ -181,12 +185,11 @@ fn report_with(parties: impl Into<Parties>) -> (String, String) {
     let set: ItemSet = ["a", "b"].iter().collect();
     let columns = ["city".to_string()];
     let terms = Terms { max_row: 64, ..Terms::default() };
-    let request = Request {
-        pad_to: Some(9),
-        sent_columns: &columns,
-        terms,
-        ..Request::new(&INTERSECT, Role::Receiver, &set)
-    };
+    let request = Request::new(&INTERSECT, Role::Receiver, &set).with(|r| {
+        r.input.pad_to = Some(9);
+        r.spec.sent_columns = columns.to_vec();
+        r.spec.terms = terms;
+    });
     let learned = Learned::Matching(Matching { positions: vec![1], ..Matching::default() });
     let report = Report::new(&request, &outcome(learned, parties), 0.5).unwrap();
     let json = report.to_json().unwrap().replace(env!("CARGO_PKG_VERSION"), "VERSION");
@@ -342,7 +345,10 @@ fn what_is_lost_is_said_with_numbers_of_our_own_rows() {
     let notes = |operation, role, both, sent: bool, (duplicates, skipped, treated), several: bool| {
         let terms = Terms { both, ..Terms::default() };
         let sent_columns: &[String] = if sent { &columns } else { &[] };
-        let request = Request { sent_columns, terms, ..Request::new(operation, role, &set) };
+        let request = Request::new(operation, role, &set).with(|r| {
+            r.spec.sent_columns = sent_columns.to_vec();
+            r.spec.terms = terms;
+        });
         let parties: Parties = match several {
             false => peer(5, false).into(),
             true => Parties::new(party(2, "south", 5), vec![party(3, "west", 6)]),

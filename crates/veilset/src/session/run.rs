@@ -15,7 +15,7 @@ use crate::course::Course;
 use crate::error::{Error, Reason, Result};
 use crate::hash::SessionId;
 use crate::net::{Connected, Connection, Fingerprint};
-use crate::operations::{Announced, Confirmed, Learned, Role, Sealed, Task, Terms};
+use crate::operations::{Announced, Confirmed, Learned, Role, Sealed, Task};
 use crate::params::{MAX_SET, SMALL_SET};
 use crate::planner::{self, Prices, Setting};
 use crate::protocols::{self, Choice, Protocol};
@@ -113,7 +113,7 @@ fn run_of_two(
     let Prepared { request, mut set, half, filter, keep } = prepared;
     let in_memory = InMemory::default();
     let keep = keep.unwrap_or(&in_memory);
-    let prepared = half.is_some() || filter.is_some() && request.role == Role::Receiver;
+    let prepared = half.is_some() || filter.is_some() && request.spec.role == Role::Receiver;
     let owner = filter.as_ref().map(|filter| filter.head.owner);
     let proposed = approved(&mut connection, (&request, hello), (owner, keep.begun()), approval, rng)
         .and_then(|proposal| {
@@ -128,8 +128,8 @@ fn run_of_two(
         Ok(proposal) => proposal,
         Err(error) => return finish(connection, Err(error)),
     };
-    let stages = proposal.choice.protocol.stages(request.operation, &proposal.hello.terms);
-    let runs = match proposal.hello.terms.shards as usize {
+    let stages = proposal.choice.protocol.stages(proposal.hello.spec.operation, &proposal.hello.spec.terms);
+    let runs = match proposal.hello.spec.terms.shards as usize {
         0 => 1,
         all => all
             .saturating_sub(keep.begun().map_or(0, |begun| begun.kept.iter().filter(|kept| **kept).count())),
@@ -140,8 +140,8 @@ fn run_of_two(
     connection.channel.begins(stages * runs, &course);
     account.begin(SETUP);
     let theirs = proposal.parties.peer().announced;
-    if let (Role::Receiver, Ours::Whole(set)) = (request.role, &mut set) {
-        set.insert_listed(proposal.choice.protocol.inserted(request.operation, theirs));
+    if let (Role::Receiver, Ours::Whole(set)) = (request.spec.role, &mut set) {
+        set.insert_listed(proposal.choice.protocol.inserted(request.spec.operation, theirs));
     }
     let seat = proposal.parties.peer().seat;
     let wrong = Mutex::default();
@@ -156,7 +156,7 @@ fn run_of_two(
                 session: proposal.session_id,
                 rng,
                 exponent: task.terms.exponent(),
-                threads: request.threads,
+                threads: &request.local.threads,
             };
             let computed = compute(proposal.choice.protocol, &task, &mut cx, theirs);
             finish(connection, computed)
@@ -190,7 +190,8 @@ fn run_of_two(
 /// it while they go on.
 fn expected(proposal: &Proposal, request: &Request, runs: usize) -> Course {
     let (protocol, deal) = proposal.deal();
-    let speeds = request.planning.map_or_else(|| Speeds::built_in(request.threads.count()), |by| by.speeds);
+    let local = &request.local;
+    let speeds = local.planning.map_or_else(|| Speeds::built_in(local.threads.count()), |by| by.speeds);
     let setting =
         Setting { speeds: [speeds; 2], link: Network::NONE, prices: Prices::default(), shared: None };
     let one = protocol.cost(&deal).map(|cost| planner::course(&cost, &setting));
@@ -278,10 +279,10 @@ fn approved(
     rng: &mut Prng,
 ) -> Result<Proposal> {
     request.check()?;
-    if request.parties.is_some() {
+    if request.spec.parties.is_some() {
         return Err(Error::Bug("a run of several parties over one connection".into()));
     }
-    let ours = Announced { size: request.announced(), padded: hello.padded };
+    let ours = request.input.announced();
     let met = meet(connection, &hello, ours.size, rng)?;
     let peer = Party {
         seat: connection.seat,
@@ -290,12 +291,12 @@ fn approved(
         announced: Announced { size: 0, padded: met.they_pad },
     };
     // A placeholder until the receiver has chosen; there is at least one.
-    let choice = met.common[0];
+    let choice = met.common.first;
     let (facts, agreed) = met.filter.clone().unzip();
-    let terms =
-        Terms { shared_values: met.shared_values, filter: agreed.or(hello.terms.filter), ..hello.terms };
-    let hello = Hello { terms, filter: facts, ..hello };
-    match (owner, request.role) {
+    let mut hello = Hello { filter: facts, ..hello };
+    hello.spec.terms.shared_values = met.shared_values;
+    hello.spec.terms.filter = agreed.or(hello.spec.terms.filter);
+    match (owner, request.spec.role) {
         (Some(owner), Role::Receiver) if connection.our != Some(owner) => {
             return Err(Error::usage(format!("{FILTER} was made under another identity than this run has")));
         }
@@ -306,29 +307,28 @@ fn approved(
         _ => {}
     }
     let session_id = met.session_id(choice);
-    let job = hello.job;
     let (why, parties) = (None, peer.into());
     let theirs = met.theirs.clone();
-    let mut proposal = Proposal { session_id, hello, choice, theirs, why, job, seat: None, ours, parties };
+    let mut proposal = Proposal { session_id, hello, choice, theirs, why, ours, parties };
     let channel = &mut connection.channel;
     let sized = exchange_sizes(channel, ours.size).and_then(|their_size| {
         let peer = proposal.parties.peer_mut();
         peer.announced.size = their_size;
         // What comes to us, and what we look up, follows from the capacity.
         let capacity = met.filter.as_ref().filter(|(_, agreed)| !agreed.held).map(|(facts, _)| facts.capacity);
-        if let Some(capacity) = capacity.filter(|n| request.role == Role::Sender && *n > request.max_peer_items) {
+        if let Some(capacity) = capacity.filter(|n| request.spec.role == Role::Sender && *n > request.local.max_peer_items) {
             return Err(Error::refused(format!(
                 "the peer's filter is for {capacity} items, but {MAX_PEER_ITEMS} is {}. Raise it if you want to spend the \
                  time",
-                request.max_peer_items
+                request.local.max_peer_items
             )));
         }
-        if their_size > request.max_peer_items {
+        if their_size > request.local.max_peer_items {
             return Err(too_large(peer, request));
         }
         begun.map_or(Ok(()), |begun| begun.check(peer))?;
         shards::check_peer(peer, request)?;
-        let picked = choose(channel, &proposal, &met, request.planning.as_ref())?;
+        let picked = choose(channel, &proposal, &met, request.local.planning.as_ref())?;
         (proposal.choice, proposal.why) = (picked.choice, picked.why);
         proposal.session_id = met.session_id(proposal.choice);
         within_limits(&proposal)
@@ -348,7 +348,7 @@ pub(super) fn too_large(party: &Party, request: &Request) -> Error {
     Error::refused(format!(
         "{}'s set has {} items, but {MAX_PEER_ITEMS} is {}. Raise it if you want to spend the time and \
          memory",
-        party.seat, party.announced.size, request.max_peer_items
+        party.seat, party.announced.size, request.local.max_peer_items
     ))
 }
 

@@ -3,8 +3,9 @@ use crate::channel::{Channel, Recording, WireCount};
 use crate::error::{Fault, Seat};
 use crate::hashed::HashedSet;
 use crate::item::{ItemSet, Items, encode_key};
-use crate::operations::{COUNT, INTERSECT, Operation, SUM, UNION};
+use crate::operations::{COUNT, INTERSECT, Operation, SUM, Terms, UNION};
 use crate::protocols::{self, CM20, CWPRF, DH_PSI, SIGMA_AHE, SIGMA_DH, VOLE};
+use crate::session::{Input, Spec};
 use crate::testing::{Garble, SEEDS, Shared, overlapping, split_frames};
 use std::num::NonZeroU8;
 
@@ -17,7 +18,12 @@ fn request<'a>(
     values: &'a [i128],
 ) -> Request<'a> {
     let terms = Terms { max_row: MAX_ROW, ..Terms::default() };
-    Request { max_peer_items: 100, values, terms, protocol: &CWPRF, ..Request::new(operation, role, set) }
+    Request::new(operation, role, set).with(|r| {
+        r.spec.candidates = Choice::of(&CWPRF).into();
+        r.local.max_peer_items = 100;
+        r.input.values = values;
+        r.spec.terms = terms;
+    })
 }
 
 pub(super) fn connection(channel: Channel) -> Connection {
@@ -30,10 +36,11 @@ fn run_to_the_end(mut connection: Connection, request: &Request, rng: &mut Prng)
     let mut set = set.whole().unwrap();
     let end = approved(&mut connection, (&request, request.hello(false)), (None, None), &mut (), rng)
         .and_then(|proposal| {
-            let Request { operation, role, protocol, values, payloads, .. } = request;
+            let Request { spec: Spec { operation, role, .. }, input: Input { values, payloads, .. }, .. } =
+                request;
+            let Choice { protocol, group } = request.spec.candidates.first;
             let theirs = proposal.parties.peer().announced;
             set.insert_listed(if role == Role::Receiver { protocol.inserted(operation, theirs) } else { 0 });
-            let group = request.group();
             let task = Task {
                 operation,
                 role,
@@ -41,7 +48,7 @@ fn run_to_the_end(mut connection: Connection, request: &Request, rng: &mut Prng)
                 set: &set,
                 values,
                 payloads,
-                terms: request.terms(),
+                terms: request.spec.agreed_terms(),
                 filter: None,
             };
             let mut cx = Context::new(&mut connection.channel, &proposal.session_id, rng);
@@ -56,18 +63,21 @@ fn a_group_that_the_protocol_does_not_work_in_is_refused() {
     let set = overlapping(3, 0, 0.0).0;
     for protocol in protocols::ALL {
         let operation = protocol.offers[0].operation;
-        let request = Request {
-            protocol,
-            terms: Terms { reveal_count: protocol.offers[0].reveals_count, ..Terms::default() },
-            ..Request::new(operation, Role::Receiver, &set)
-        };
-        let request = Request { terms: Terms { max_row: MAX_ROW, ..request.terms }, ..request };
-        assert_eq!((request.group(), request.check()), (protocol.groups[0], Ok(())), "{protocol}");
+        let request = Request::new(operation, Role::Receiver, &set).with(|r| {
+            r.spec.candidates = Choice::of(protocol).into();
+            r.spec.terms = Terms { reveal_count: protocol.offers[0].reveals_count, ..Terms::default() };
+        });
+        let request = request.with(|r| r.spec.terms = Terms { max_row: MAX_ROW, ..request.spec.terms });
+        assert_eq!(
+            (request.spec.candidates.first.group, request.check()),
+            (protocol.groups[0], Ok(())),
+            "{protocol}"
+        );
         for group in [protocols::groups::CURVE25519, protocols::groups::RISTRETTO255, "p384"] {
-            let request = Request { group: Some(group), ..request };
+            let request = request.with(|r| r.spec.candidates.first.group = group);
             let works = protocol.groups.contains(&group);
             assert_eq!(request.check().is_ok(), works, "{protocol} {group}");
-            assert_eq!(request.hello(false).candidates, [Choice { protocol, group }]);
+            assert_eq!(request.hello(false).spec.candidates, Choice { protocol, group }.into());
             let set = HashedSet::new(&set);
             let task = Task {
                 operation,
@@ -76,7 +86,7 @@ fn a_group_that_the_protocol_does_not_work_in_is_refused() {
                 set: &set,
                 values: &[],
                 payloads: const { &Items::new() },
-                terms: request.terms(),
+                terms: request.spec.agreed_terms(),
                 filter: None,
             };
             let (mut ch, _) = Channel::pair();
@@ -116,7 +126,7 @@ fn run_with(
 /// cheat sees no difference. Returns how many were detected.
 fn unseen(honest: &Request, cheat: &Request, tag: u8, places: impl Iterator<Item = Option<usize>>) -> usize {
     let runs: Vec<_> = places.map(|at| run_with(honest, cheat, tag, at)).collect();
-    let what = format!("{} {} {}", honest.operation, honest.protocol, honest.role);
+    let what = format!("{} {} {}", honest.spec.operation, honest.spec.candidates.first, honest.spec.role);
     assert!(runs.iter().all(|(_, sees)| *sees == runs[0].1), "{what}");
     assert_eq!(runs[0].1.1, "Ok(()), network: it left without a word", "{what}");
     let lies = runs.iter().filter_map(|(result, _)| result.as_ref().err());
@@ -140,7 +150,7 @@ fn a_cheat_does_not_see_whether_its_lie_came_to_light() {
     ] {
         let mut receiver = request(operation, Role::Receiver, &y, &[]);
         let mut sender = request(operation, Role::Sender, &x, &values);
-        (receiver.terms.both, sender.terms.both) = (tag == 0x73, tag == 0x73);
+        (receiver.spec.terms.both, sender.spec.terms.both) = (tag == 0x73, tag == 0x73);
         let (honest, cheat) =
             if honest == Role::Receiver { (&receiver, &sender) } else { (&sender, &receiver) };
         assert_eq!(unseen(honest, cheat, tag, places.into_iter()), lies, "{operation}");
@@ -148,27 +158,35 @@ fn a_cheat_does_not_see_whether_its_lie_came_to_light() {
     // Nor if it was told the number of matches.
     let revealed = |role, set| {
         let request = request(&UNION, role, set, &[]);
-        Request { protocol: &SIGMA_DH, terms: Terms { reveal_count: true, ..request.terms }, ..request }
+        request.with(|r| {
+            r.spec.candidates = Choice::of(&SIGMA_DH).into();
+            r.spec.terms = Terms { reveal_count: true, ..request.spec.terms };
+        })
     };
     let (receiver, sender) = (revealed(Role::Receiver, &y), revealed(Role::Sender, &x));
     assert_eq!(unseen(&receiver, &sender, 0x41, rows(MAX_ROW + 2).into_iter()), 4);
     let columns = ["note".to_string()];
     let payloads: Items = (0..n_x).map(|i| [i as u8; 5]).collect();
-    let by = |protocol, role, set| Request { protocol, ..request(&INTERSECT, role, set, &[]) };
+    let by = |protocol, role, set| {
+        request(&INTERSECT, role, set, &[]).with(|r| r.spec.candidates = Choice::of(protocol).into())
+    };
     for protocol in [&CWPRF, &DH_PSI, &CM20, &VOLE] {
         // Rows with a digest by OT, or under keys that the receiver has for its own items: the length of a payload.
         let (tag, digest) = if protocol == &CWPRF { (0x41, 16) } else { (0x65, 0) };
         let lengths = (0..n_x).map(|row| Some(row * (digest + MAX_ROW + 2) + digest + 1));
-        let sent = |role, set| Request { sent_columns: &columns, ..by(protocol, role, set) };
+        let sent = |role, set| by(protocol, role, set).with(|r| r.spec.sent_columns = columns.to_vec());
         let (receiver, sender) = (sent(Role::Receiver, &y), sent(Role::Sender, &x));
-        let sender = Request { payloads: &payloads, ..sender };
+        let sender = sender.with(|r| r.input.payloads = &payloads);
         assert_eq!(unseen(&receiver, &sender, tag, lengths), 4, "{protocol}");
     }
     for protocol in [&CWPRF, &DH_PSI] {
         // The match bit of one of the sender's queries or tags, most of which are dummies.
         let both = |role, set, pad_to| {
             let request = by(protocol, role, set);
-            Request { pad_to, terms: Terms { both: true, ..request.terms }, ..request }
+            request.with(|r| {
+                r.input.pad_to = pad_to;
+                r.spec.terms = Terms { both: true, ..request.spec.terms };
+            })
         };
         let (receiver, sender) = (both(Role::Receiver, &y, None), both(Role::Sender, &x, Some(64)));
         let lies = unseen(&sender, &receiver, 0x72, std::iter::once(None).chain((0..8).map(Some)));
@@ -182,7 +200,7 @@ fn a_peer_with_more_items_than_we_want_is_refused() {
     let mut receiver = request(&COUNT, Role::Receiver, &y, &[]);
     let sender = request(&COUNT, Role::Sender, &x, &[]);
     for (most, ok) in [(5, true), (4, false)] {
-        receiver.max_peer_items = most;
+        receiver.local.max_peer_items = most;
         assert_eq!(run_with(&receiver, &sender, 0, None).0.is_ok(), ok, "{most}");
     }
 }
@@ -203,7 +221,7 @@ impl Approval for Hears {
 #[test]
 fn of_every_run_that_ends_after_our_size_was_sent_somebody_hears() {
     let (y, x) = overlapping(3, 5, 0.5);
-    let receiver = Request { max_peer_items: MAX_SET, ..request(&UNION, Role::Receiver, &y, &[]) };
+    let receiver = request(&UNION, Role::Receiver, &y, &[]).with(|r| r.local.max_peer_items = MAX_SET);
     let sender = request(&UNION, Role::Sender, &x, &[]);
     let hello = Hello { padded: true, ..sender.hello(false) };
     // (the size that the peer sends, if it sends one; our limit; what is heard)
@@ -219,7 +237,7 @@ fn of_every_run_that_ends_after_our_size_was_sent_somebody_hears() {
     for (size, max_peer_items, heard) in cases {
         let (ours, theirs) = Channel::pair();
         let mut hears = Hears::default();
-        let request = Request { max_peer_items, ..receiver };
+        let request = receiver.with(|r| r.local.max_peer_items = max_peer_items);
         std::thread::scope(|s| {
             s.spawn(|| {
                 let mut peer = connection(theirs);
@@ -252,8 +270,11 @@ pub(super) fn keys(n_y: usize, n_x: usize, common: usize) -> (ItemSet, ItemSet) 
 fn sets_that_are_too_large_together_are_refused_by_both_sides() {
     let (y, x) = keys(5, 4, 2);
     let request = |role, set, pad| {
-        let request = Request { protocol: &SIGMA_AHE, pad_to: Some(pad), ..Request::new(&UNION, role, set) };
-        Request { terms: Terms { reveal_count: true, ..request.terms }, ..request }
+        let request = Request::new(&UNION, role, set).with(|r| {
+            r.spec.candidates = Choice::of(&SIGMA_AHE).into();
+            r.input.pad_to = Some(pad);
+        });
+        request.with(|r| r.spec.terms = Terms { reveal_count: true, ..request.spec.terms })
     };
     for (pads, refused) in [([200, 56], false), ([200, 57], true)] {
         let receiver = request(Role::Receiver, &y, pads[0]);
@@ -281,39 +302,73 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
     let (y, _) = keys(5, 0, 0);
     let good = Request::new(&UNION, Role::Sender, &y);
     let columns = ["a".to_string()];
-    let (large, terms) = ([1i128 << 61; 5], good.terms);
+    let (large, terms) = ([1i128 << 61; 5], good.spec.terms);
     let both = Terms { both: true, max_row: 3, ..terms };
     let revealed = Terms { reveal_count: true, ..terms };
     let intersect = Request::new(&INTERSECT, Role::Receiver, &y);
     let other = Request::new(&COUNT, Role::Receiver, &y);
     let cases = [
-        (Request { pad_to: Some(4), ..good }, "`pad_to=4`"),
-        (Request { pad_to: Some(1 << 29), ..good }, "supports"),
-        (Request { pad_to: Some(9), terms: Terms { max_row: 3, ..terms }, ..good }, "`max_row`"),
-        // The receiver sends its own items on.
-        (Request { role: Role::Receiver, terms: both, ..good }, "`max_row`"),
-        (Request { terms: Terms { malicious_sender: true, ..terms }, ..good }, "`malicious_sender`"),
+        (good.with(|r| r.input.pad_to = Some(4)), "`pad_to=4`"),
+        (good.with(|r| r.input.pad_to = Some(1 << 29)), "supports"),
         (
-            Request { terms: revealed, ..good },
+            good.with(|r| {
+                r.input.pad_to = Some(9);
+                r.spec.terms = Terms { max_row: 3, ..terms };
+            }),
+            "`max_row`",
+        ),
+        // The receiver sends its own items on.
+        (
+            good.with(|r| {
+                r.spec.role = Role::Receiver;
+                r.spec.terms = both;
+            }),
+            "`max_row`",
+        ),
+        (good.with(|r| r.spec.terms = Terms { malicious_sender: true, ..terms }), "`malicious_sender`"),
+        (
+            good.with(|r| r.spec.terms = revealed),
             "`reveal_count_to_sender` requires `protocol=sigma-dh, sigma-ahe`",
         ),
         (
-            Request { terms: revealed, protocol: &CM20, ..intersect },
+            intersect.with(|r| {
+                r.spec.candidates = Choice::of(&CM20).into();
+                r.spec.terms = revealed;
+            }),
             "`reveal_count_to_sender` is not for intersect",
         ),
-        (Request { protocol: &SIGMA_DH, ..good }, "the sender of union learns how many items match"),
         (
-            Request { terms: revealed, protocol: &SIGMA_AHE, pad_to: Some(4097), ..good },
+            good.with(|r| r.spec.candidates = Choice::of(&SIGMA_DH).into()),
+            "the sender of union learns how many items match",
+        ),
+        (
+            good.with(|r| {
+                r.spec.candidates = Choice::of(&SIGMA_AHE).into();
+                r.spec.terms = revealed;
+                r.input.pad_to = Some(4097);
+            }),
             "at most 256 items of the receiver and 4096 of the sender",
         ),
         (
-            Request { terms: Terms { both: true, ..revealed }, protocol: &SIGMA_DH, ..good },
+            good.with(|r| {
+                r.spec.candidates = Choice::of(&SIGMA_DH).into();
+                r.spec.terms = Terms { both: true, ..revealed };
+            }),
             "is pointless with `both`",
         ),
-        (Request { protocol: &DH_PSI, ..good }, "`protocol=dh-psi`"),
-        (Request { sent_columns: &columns, ..Request::new(&COUNT, Role::Sender, &y) }, "columns"),
-        (Request { terms: Terms { both: true, ..terms }, ..Request::new(&SUM, Role::Sender, &y) }, "`both`"),
-        (Request { values: &large, pad_to: Some(9), ..Request::new(&SUM, Role::Sender, &y) }, "overflow"),
+        (good.with(|r| r.spec.candidates = Choice::of(&DH_PSI).into()), "`protocol=dh-psi`"),
+        (Request::new(&COUNT, Role::Sender, &y).with(|r| r.spec.sent_columns = columns.to_vec()), "columns"),
+        (
+            Request::new(&SUM, Role::Sender, &y).with(|r| r.spec.terms = Terms { both: true, ..terms }),
+            "`both`",
+        ),
+        (
+            Request::new(&SUM, Role::Sender, &y).with(|r| {
+                r.input.values = &large;
+                r.input.pad_to = Some(9);
+            }),
+            "overflow",
+        ),
     ];
     good.check().unwrap();
     for (request, what) in cases {
@@ -327,7 +382,7 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
             let (ours, mut theirs) = Channel::pair();
             let hears = Shared::default();
             theirs.record(Recording::to_writer(hears.clone()));
-            let prepared = Prepared { request, ..good.prepare(rng).unwrap() };
+            let prepared = Prepared { request: request.clone(), ..good.prepare(rng).unwrap() };
             let (end, peer) = std::thread::scope(|s| {
                 let peer = s.spawn(|| run(connection(theirs), &other, &mut Prng::from_seed(&SEEDS[1])));
                 let end = match checks {
@@ -343,7 +398,10 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
     }
     // Payloads that do not belong to the items are a defect on our side.
     let payloads: Items = ["a"].iter().collect();
-    let wrong = Request { sent_columns: &columns, payloads: &payloads, ..good };
+    let wrong = good.with(|r| {
+        r.spec.sent_columns = columns.to_vec();
+        r.input.payloads = &payloads;
+    });
     assert!(matches!(wrong.check(), Err(Error::Bug(_))));
 }
 
@@ -356,7 +414,7 @@ fn what_was_asked_for_is_what_is_run() {
         let requests = [(Role::Receiver, &y, &[][..]), (Role::Sender, &x, &values[..])];
         let [receiver, sender] = requests.map(|(role, set, values)| {
             let request = request(&SUM, role, set, values);
-            Request { terms: Terms { min_count, ..request.terms }, ..request }
+            request.with(|r| r.spec.terms = Terms { min_count, ..request.spec.terms })
         });
         let (ours, theirs) = Channel::pair();
         let learned = std::thread::scope(|s| {
@@ -366,19 +424,18 @@ fn what_was_asked_for_is_what_is_run() {
         assert!(matches!(learned, Learned::Sum(sum) if sum.is_some() == told), "{min_count}");
     }
     for malicious_sender in [false, true] {
-        let request = Request {
-            protocol: &CM20,
-            terms: Terms { malicious_sender, ..Terms::default() },
-            ..Request::new(&INTERSECT, Role::Receiver, &y)
-        };
-        assert_eq!(request.terms().malicious_sender, malicious_sender);
-        assert_eq!(request.hello(false).terms.malicious_sender, malicious_sender);
+        let request = Request::new(&INTERSECT, Role::Receiver, &y).with(|r| {
+            r.spec.candidates = Choice::of(&CM20).into();
+            r.spec.terms = Terms { malicious_sender, ..Terms::default() };
+        });
+        assert_eq!(request.spec.agreed_terms().malicious_sender, malicious_sender);
+        assert_eq!(request.hello(false).spec.terms.malicious_sender, malicious_sender);
     }
     for reveal_count in [false, true] {
         let request = Request::new(&UNION, Role::Receiver, &y);
-        let request = Request { terms: Terms { reveal_count, ..request.terms }, ..request };
-        assert_eq!(request.terms().reveal_count, reveal_count);
-        assert_eq!(request.hello(false).terms.reveal_count, reveal_count);
+        let request = request.with(|r| r.spec.terms = Terms { reveal_count, ..request.spec.terms });
+        assert_eq!(request.spec.agreed_terms().reveal_count, reveal_count);
+        assert_eq!(request.hello(false).spec.terms.reveal_count, reveal_count);
     }
 }
 
@@ -388,7 +445,7 @@ fn what_was_asked_for_is_what_is_run() {
 fn the_party_of_a_run_is_that_of_its_connection() {
     let (y, x) = overlapping(3, 5, 0.5);
     let receiver = request(&COUNT, Role::Receiver, &y, &[]);
-    let sender = Request { pad_to: Some(9), ..request(&COUNT, Role::Sender, &x, &[]) };
+    let sender = request(&COUNT, Role::Sender, &x, &[]).with(|r| r.input.pad_to = Some(9));
     let seat = Seat::numbered(NonZeroU8::new(3).unwrap());
     let run_against = |approval: &mut (dyn Approval + Send)| {
         let (ours, theirs) = Channel::pair();
@@ -479,15 +536,15 @@ fn a_small_set_is_named_if_the_peer_refuses() {
     let (y, x) = overlapping(3, 10, 0.5);
     let [few, enough] = [&y, &x].map(|set| request(&COUNT, Role::Receiver, set, &[]));
     let cases = [
-        (few, Some("a set of 3,")),
-        (Request { pad_to: Some(9), ..few }, Some("a set of at most 9,")),
-        (Request { pad_to: Some(10), ..few }, None),
-        (enough, None),
+        (few.clone(), Some("a set of 3,")),
+        (few.with(|r| r.input.pad_to = Some(9)), Some("a set of at most 9,")),
+        (few.with(|r| r.input.pad_to = Some(10)), None),
+        (enough.clone(), None),
         // It learns nothing but a size.
-        (Request { role: Role::Sender, ..few }, None),
+        (few.with(|r| r.spec.role = Role::Sender), None),
     ];
     for (ours, said) in cases {
-        let theirs = Request { role: ours.role.other(), ..enough };
+        let theirs = enough.with(|r| r.spec.role = ours.spec.role.other());
         for checks in [false, true] {
             let (here, there) = Channel::pair();
             let refused = std::thread::scope(|s| {
@@ -561,12 +618,15 @@ fn the_receiver_chooses_among_several_protocols() {
         role: Role,
         set: &'a ItemSet,
     ) -> Request<'a> {
-        Request { protocol, alternatives, ..request(&INTERSECT, role, set, &[]) }
+        request(&INTERSECT, role, set, &[]).with(|r| {
+            r.spec.candidates = Choice::of(protocol).into();
+            r.spec.candidates.others = alternatives.to_vec();
+        })
     }
     for (pads, alternatives, chosen) in [(None, [vole, dh], vole), (Some(60), [cm20, dh], dh)] {
         let theirs = [vole];
-        let receiver = Request { pad_to: pads, ..by(&DH_PSI, &alternatives, Role::Receiver, &y) };
-        let sender = Request { pad_to: pads, ..by(&CWPRF, &theirs, Role::Sender, &x) };
+        let receiver = by(&DH_PSI, &alternatives, Role::Receiver, &y).with(|r| r.input.pad_to = pads);
+        let sender = by(&CWPRF, &theirs, Role::Sender, &x).with(|r| r.input.pad_to = pads);
         let (a, b) = Channel::pair();
         let [ours, there] = std::thread::scope(|s| {
             let there = s.spawn(|| run(connection(b), &sender, &mut Prng::from_seed(&SEEDS[1])).unwrap());
@@ -601,15 +661,18 @@ fn the_receiver_chooses_among_several_protocols() {
 fn every_candidate_is_checked() {
     let (y, _) = keys(4, 4, 0);
     let krtw19 = [Choice::of(&crate::protocols::KRTW19)];
-    let request = Request { alternatives: &krtw19, ..Request::new(&INTERSECT, Role::Receiver, &y) };
+    let request =
+        Request::new(&INTERSECT, Role::Receiver, &y).with(|r| r.spec.candidates.others = krtw19.to_vec());
     assert!(
         matches!(request.check(), Err(Error::Usage(m)) if m.contains("`protocol=krtw19` cannot compute intersect"))
     );
     let dh = [Choice::of(&CWPRF)];
-    let mut request =
-        Request { protocol: &CM20, alternatives: &dh, ..Request::new(&INTERSECT, Role::Sender, &y) };
+    let mut request = Request::new(&INTERSECT, Role::Sender, &y).with(|r| {
+        r.spec.candidates = Choice::of(&CM20).into();
+        r.spec.candidates.others = dh.to_vec();
+    });
     assert!(request.check().is_ok() && request.check_prepared().is_err());
-    request.terms.malicious_sender = true;
+    request.spec.terms.malicious_sender = true;
     assert!(matches!(request.check(), Err(Error::Usage(m)) if m.contains("does not work with dh")));
 }
 

@@ -127,7 +127,7 @@ pub(super) fn check(
 impl Handshake {
     /// Refuses connections that are not those to the parties of the request.
     fn new(connections: Vec<Connection>, request: &Request) -> Result<Handshake> {
-        let Some(me) = request.parties else {
+        let Some(me) = &request.spec.parties else {
             return Err(Error::Bug("a run of two parties over several connections".into()));
         };
         let expected = me.others().map(|member| (member.seat(), member.fingerprint()));
@@ -160,7 +160,7 @@ impl Handshake {
     ) -> Result<Proposal> {
         request.check()?;
         let hello = request.hello(check);
-        let ours = Announced { size: request.announced(), padded: hello.padded };
+        let ours = request.input.announced();
         if ours.size > MAX_SET {
             return Err(Error::usage(format!(
                 "our set of {} items is more than this version supports ({MAX_SET}). Split it",
@@ -177,22 +177,13 @@ impl Handshake {
         if !differences.is_empty() {
             return Err(Error::Disagreement(differences));
         }
-        let choice = hello.candidates.first().copied();
-        let choice = choice.ok_or_else(|| Error::Bug("a request without a protocol".into()))?;
+        let choice = hello.spec.candidates.first;
         let parties = self.parties(request, &theirs)?;
         // A placeholder until the sizes are known.
         let session_id = SessionId::of([0; 32]);
-        let mut proposal = Proposal {
-            session_id,
-            hello,
-            choice,
-            theirs: vec![choice],
-            why: None,
-            job: None,
-            seat: Some(self.seat),
-            ours,
-            parties,
-        };
+        let theirs_too = choice.into();
+        let mut proposal =
+            Proposal { session_id, hello, choice, theirs: theirs_too, why: None, ours, parties };
         // Sizes, and whether everybody was told the same.
         let sized = self.sized(request, &mut proposal, (&said, &theirs));
         // A log must list every party that may know our size.
@@ -207,7 +198,7 @@ impl Handshake {
 
     /// The other parties, of which the sizes are not known yet.
     fn parties(&self, request: &Request, theirs: &[HelloBytes]) -> Result<Parties> {
-        let members = request.parties.into_iter().flat_map(Me::others);
+        let members = request.spec.parties.iter().flat_map(Me::others);
         let mut all = members.zip(&self.others).zip(theirs).map(|((member, other), said)| Party {
             seat: member.seat(),
             fingerprint: other.fingerprint,
@@ -230,7 +221,8 @@ impl Handshake {
         for (party, size) in proposal.parties.iter_mut().zip(&sizes) {
             party.announced.size = *size;
         }
-        if let Some(party) = proposal.parties.iter().find(|p| p.announced.size > request.max_peer_items) {
+        if let Some(party) = proposal.parties.iter().find(|p| p.announced.size > request.local.max_peer_items)
+        {
             return Err(too_large(party, request));
         }
         let others = self.others.iter().zip(theirs).zip(&sizes);
@@ -250,7 +242,7 @@ impl Handshake {
 
     /// Has every channel wait as long as the run may take.
     fn be_patient(&mut self, proposal: &Proposal, request: &Request) -> Result<()> {
-        let work = Estimate::of(proposal, false, &Speeds::built_in(request.threads.count()))?.work;
+        let work = Estimate::of(proposal, false, &Speeds::built_in(request.local.threads.count()))?.work;
         self.mesh.be_patient(work.saturating_mul(PATIENCE).min(Duration::from_secs(7 * 24 * 3600)));
         Ok(())
     }
@@ -270,7 +262,7 @@ impl Handshake {
             pairs: self.pairs.clone(),
             session: proposal.session_id,
             rng,
-            threads: request.threads,
+            threads: &request.local.threads,
         };
         let sealed = protocols::run_multiparty(proposal.choice.protocol, task, &mut many, &bounds)?;
         self.clock.begin(CONFIRMING);
@@ -308,7 +300,7 @@ fn meet_one(
 ) -> Result<(HelloBytes, Vec<Difference>)> {
     let (bytes, theirs) = hellos(channel, &ours.hello)?;
     let candidates = theirs.candidates()?;
-    let common = hello.candidates.iter().any(|choice| candidates.contains(choice));
+    let common = candidates.iter().any(|choice| choice == hello.spec.candidates.first);
     let role = Role::multiparty(leads);
     let mut differences = differences(hello, &theirs, &candidates, !common, role)?;
     differences.iter_mut().for_each(|difference| difference.who = who);

@@ -26,7 +26,10 @@ fn all<T: Send>(n: usize, party: impl Fn(usize, Connected) -> T + Sync) -> Vec<T
 fn request<'a>(operation: &'static Operation, me: &'a Me, set: &'a ItemSet) -> Request<'a> {
     let role = Role::multiparty(me.leads());
     let protocol = protocols::multiparty_for(operation).unwrap();
-    Request { protocol, parties: Some(me), ..Request::new(operation, role, set) }
+    Request::new(operation, role, set).with(|r| {
+        r.spec.candidates = Choice::of(protocol).into();
+        r.spec.parties = Some(me.clone());
+    })
 }
 
 fn rng(me: usize) -> Prng {
@@ -51,7 +54,7 @@ fn the_leader_learns_the_result_and_all_others_learn_nothing() {
         let outcomes = all(sizes.len(), |me, connected| {
             // One in two pads.
             let pad_to = (me % 2 == 1).then_some(9);
-            let request = Request { pad_to, ..request(operation, &mes[me], &sets[me]) };
+            let request = request(operation, &mes[me], &sets[me]).with(|r| r.input.pad_to = pad_to);
             run(connected, &request, &mut rng(me)).unwrap()
         });
         let sessions: BTreeSet<_> = outcomes.iter().map(|o| *o.session_id.as_bytes()).collect();
@@ -100,7 +103,7 @@ fn items_of_the_leader_may_be_longer_than_a_row() {
     let mes = parties(2);
     let outcomes = all(2, |me, connected| {
         let mut request = request(&UNION, &mes[me], &sets[me]);
-        request.terms.max_row = 4;
+        request.spec.terms.max_row = 4;
         run(connected, &request, &mut rng(me)).unwrap()
     });
     assert!(matches!(&outcomes[0].learned, Learned::New(new) if new.items.get(0) == b"y"));
@@ -203,7 +206,7 @@ fn a_role_that_is_not_that_of_the_place_in_the_list_is_refused() {
         let Connected::Parties(connections) = connected else { panic!() };
         let mut handshake = Handshake::new(connections, &request).unwrap();
         let (hello, mut lie) = (request.hello(false), request.hello(false));
-        lie.role = Role::multiparty(true);
+        lie.spec.role = Role::multiparty(true);
         let said = words(&lie, &mut rng(me)).unwrap();
         let meet =
             |who, channel: &mut Channel| meet_one(channel, &hello, &said, who, who == seat(0)).map(drop);
@@ -229,8 +232,8 @@ fn another_list_or_another_term_is_a_difference_with_the_party_that_has_it() {
     type Change = fn(&mut Request<'_>);
     let cases: [(Option<Change>, &str); 3] = [
         (None, "hash of the list of parties (`parties`)"),
-        (Some(|request| request.key_columns = 2), "number of key columns"),
-        (Some(|request| request.terms.max_row = 99), "`max_row`"),
+        (Some(|request| request.input.key_columns = 2), "number of key columns"),
+        (Some(|request| request.spec.terms.max_row = 99), "`max_row`"),
     ];
     for (change, words) in cases {
         let errors = all(3, |me, connected| {
@@ -370,7 +373,7 @@ fn a_set_that_is_too_large_is_refused_by_who_limits_it_with_the_party_that_has_i
     let (mes, sets) = (parties(3), sets(&[2, 3, 4]));
     let results = all(3, |me, connected| {
         let max_peer_items = if me == 0 { 3 } else { MAX_SET };
-        let request = Request { max_peer_items, ..request(&COUNT, &mes[me], &sets[me]) };
+        let request = request(&COUNT, &mes[me], &sets[me]).with(|r| r.local.max_peer_items = max_peer_items);
         run(connected, &request, &mut rng(me)).unwrap_err()
     });
     assert!(matches!(&results[0], Error::Refused(why) if why.starts_with("party 3's set has 4 items")));
@@ -384,7 +387,7 @@ fn a_size_that_is_refused_is_heard_of_without_being_asked() {
     all(3, |me, connected| {
         let mut approval = Hears { refuses: false, heard: &heard, me };
         let max_peer_items = if me == 0 { 3 } else { MAX_SET };
-        let request = Request { max_peer_items, ..request(&COUNT, &mes[me], &sets[me]) };
+        let request = request(&COUNT, &mes[me], &sets[me]).with(|r| r.local.max_peer_items = max_peer_items);
         let rng = &mut rng(me);
         let prepared: Prepared<'_> = request.prepare(rng).unwrap();
         run_if(connected, prepared, &mut approval, rng).unwrap_err()
@@ -417,19 +420,22 @@ fn what_is_not_for_several_parties_is_refused_with_the_reason() {
     let mes = parties(2);
     let base = |me: usize| request(&UNION, &mes[me], &set);
     let columns = ["c".to_string()];
-    let both = operations::Terms { both: true, ..base(0).terms };
+    let both = operations::Terms { both: true, ..base(0).spec.terms };
     let refused = [
-        (Request { operation: &SUM, ..base(0) }, "sum is for two parties only"),
-        (Request { terms: both, ..base(0) }, "`both` is for two parties"),
-        (Request { sent_columns: &columns, ..base(0) }, "columns are sent between two parties only"),
-        (Request { protocol: &protocols::CWPRF, ..base(0) }, "computed by mpsu only"),
-        (Request { parties: None, ..base(0) }, "`protocol=mpsu` is for several parties"),
+        (base(0).with(|r| r.spec.operation = &SUM), "sum is for two parties only"),
+        (base(0).with(|r| r.spec.terms = both), "`both` is for two parties"),
+        (
+            base(0).with(|r| r.spec.sent_columns = columns.to_vec()),
+            "columns are sent between two parties only",
+        ),
+        (base(0).with(|r| r.spec.candidates = Choice::of(&protocols::CWPRF).into()), "computed by mpsu only"),
+        (base(0).with(|r| r.spec.parties = None), "`protocol=mpsu` is for several parties"),
     ];
     for (request, words) in refused {
         let said = request.check().unwrap_err();
         assert!(matches!(&said, Error::Usage(what) if what.contains(words)), "{said}");
     }
-    assert!(matches!(Request { role: Role::Sender, ..base(0) }.check(), Err(Error::Bug(_))));
+    assert!(matches!(base(0).with(|r| r.spec.role = Role::Sender).check(), Err(Error::Bug(_))));
     base(0).check().unwrap();
     base(1).check().unwrap();
 }

@@ -21,7 +21,7 @@ use crate::hash::ItemHash;
 use crate::net::Identity;
 use crate::operations::Learned;
 use crate::operations::union::rows::New;
-use crate::party::data::Input;
+use crate::party::data::OurTable;
 use crate::party::{Data, KeyedTable, PartySpec, TableFacts};
 use crate::secret::{Secret, Secrets};
 use crate::sharded::disk::{Form, Part};
@@ -67,12 +67,12 @@ pub fn keys(identity: &Identity) -> Vec<Secret<[u8; 32]>> {
 impl Elsewhere {
     /// The table of a job, with the sums of all its pieces.
     pub fn new(
-        spec: &PartySpec,
+        party: &PartySpec,
         spread: RemoteSet,
         [rows, duplicates, skipped]: [u64; 3],
         profile: Profile,
     ) -> Elsewhere {
-        Elsewhere { spread, compared: spec.compared(), rows, duplicates, skipped, profile }
+        Elsewhere { spread, compared: party.compared(), rows, duplicates, skipped, profile }
     }
 }
 
@@ -81,17 +81,17 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// [`Error::Usage`] for a job that is not cut into shards, or whose result goes to a file.
-    pub fn elsewhere(spec: &'a PartySpec, all: Elsewhere) -> Result<Data<'a>> {
-        if spec.terms.shards == 0 {
+    pub fn elsewhere(party: &'a PartySpec, all: Elsewhere) -> Result<Data<'a>> {
+        if party.spec.terms.shards == 0 {
             return Err(Error::usage(format!(
                 "workers run the shards of a job. Give their number with {SHARDS}"
             )));
         }
-        if !spec.in_memory || spec.output.is_some() {
+        if !party.in_memory || party.output.is_some() {
             return Err(Error::usage(format!("the result of workers goes to no file. Omit {OUTPUT}")));
         }
-        let input = Input::Elsewhere(Box::new(all));
-        Ok(Data { spec, input, output_format: Format::Arrow })
+        let input = OurTable::Elsewhere(Box::new(all));
+        Ok(Data { party, input, output_format: Format::Arrow })
     }
 
     /// The rows of this piece that have a key, ascending, and the hash of each key.
@@ -116,13 +116,14 @@ impl<'a> Data<'a> {
         let [for_log, for_job] = keys else {
             return Err(Error::Bug("there are two digests of a set".into()));
         };
-        let threads = request.threads;
+        let threads = &request.local.threads;
         let sums = vec![
             request
+                .input
                 .set
-                .sum(request.payloads, threads, for_log, |_, hash, _, to| to.extend_from_slice(hash))?,
+                .sum(request.input.payloads, threads, for_log, |_, hash, _, to| to.extend_from_slice(hash))?,
             // Positions follow from the hashes.
-            request.set.sum(request.payloads, threads, for_job, |_, hash, payload, to| {
+            request.input.set.sum(request.input.payloads, threads, for_job, |_, hash, payload, to| {
                 crate::sharded::keep::message(0, hash, payload, to);
             })?,
         ];
@@ -135,13 +136,12 @@ impl<'a> Data<'a> {
     /// [`Error::Bug`] for data that are not in memory.
     pub fn part(&self) -> Result<Part> {
         let all = self.in_memory()?;
-        let request = self.request();
-        Ok(Part::of(&all.keys.keyed.set, &all.payloads, request.form()))
+        Ok(Part::of(&all.keys.keyed.set, &all.payloads, self.party.spec.form()))
     }
 
     /// What there is of each item in a shard.
     pub fn form(&self) -> Form {
-        self.request().form()
+        self.party.spec.form()
     }
 
     /// The places in the key of the columns that become text, because a key that a worker [learned](learned) is no value of
@@ -164,7 +164,7 @@ impl<'a> Data<'a> {
     /// # Errors
     /// [`Error::Usage`] for bytes of something else; [`Error::Peer`] for malformed rows of the peer.
     pub fn batches_of(&self, learned: &[u8], as_text: &[usize]) -> Result<Option<Batches>> {
-        if !self.spec().shape().has_items() {
+        if !self.party().shape().has_items() {
             return Ok(None);
         }
         let learned = learned::of_bytes(learned)?.map_err(|error| error.by(Seat::PEER))?;

@@ -2,7 +2,7 @@ use super::*;
 use crate::item::{Items, encode_key};
 use crate::operations::{INTERSECT, Operation, Role};
 use crate::party::{InputTable, Watch};
-use crate::protocols::VOLE;
+use crate::protocols::{Choice, VOLE};
 use crate::sharded::engine::{Lanes, Workers};
 use crate::table::{EmptyKeys, Table};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
@@ -22,23 +22,23 @@ impl Side {
     }
 
     /// A sender's job of four shards on these rows, in memory as those of a piece are.
-    fn spec(&self, name: &str, rows: &[&str]) -> PartySpec {
+    fn party(&self, name: &str, rows: &[&str]) -> PartySpec {
         let file = self.folder.path().join(name);
         std::fs::write(&file, format!("k,n\n{}\n", rows.join("\n"))).unwrap();
-        let mut spec =
+        let mut party =
             PartySpec::new(&INTERSECT as &'static Operation, Role::Sender, InputTable::new(file, ["k"]));
-        spec.source.empty_keys = EmptyKeys::Skip;
-        spec.sent_columns = vec!["n".into()];
-        spec.protocol = &VOLE;
-        spec.terms.shards = 4;
-        spec.in_memory = true;
-        spec
+        party.source.empty_keys = EmptyKeys::Skip;
+        party.spec.sent_columns = vec!["n".into()];
+        party.spec.candidates = Choice::of(&VOLE).into();
+        party.spec.terms.shards = 4;
+        party.in_memory = true;
+        party
     }
 
     fn of<T>(&self, rows: &[&str], then: impl FnOnce(&Data<'_>) -> T) -> T {
-        let spec = self.spec("rows.csv", rows);
-        let table = spec.source.table(None, &Watch::NONE).unwrap();
-        then(&Data::of(&spec, table, &Watch::NONE).unwrap())
+        let party = self.party("rows.csv", rows);
+        let table = party.source.table(None, &Watch::NONE).unwrap();
+        then(&Data::of(&party, table, &Watch::NONE).unwrap())
     }
 
     fn sums(&self, rows: &[&str]) -> (u64, u64, Vec<crate::sharded::set::Sum>) {
@@ -113,9 +113,10 @@ fn the_profiles_of_pieces_add_up_to_that_of_the_whole() {
     }
     assert_eq!(Profile::of_counts(counts), whole);
     // It is what is said of the table of the workers.
-    let spec = side.spec("profile.csv", &rows);
-    let data = Data::elsewhere(&spec, Elsewhere::new(&spec, spread(Vec::new(), 6), [7, 1, 0], whole.clone()))
-        .unwrap();
+    let party = side.party("profile.csv", &rows);
+    let data =
+        Data::elsewhere(&party, Elsewhere::new(&party, spread(Vec::new(), 6), [7, 1, 0], whole.clone()))
+            .unwrap();
     assert_eq!(data.facts().profile, Some(&whole));
 }
 
@@ -138,11 +139,12 @@ fn the_digest_of_the_log_is_that_of_one_run() {
     let spread = spread(vec![(Secret::new(**for_log), sums[0])], items as usize);
     let message = |_: u32, hash: &ItemHash, _: &[u8], to: &mut Vec<u8>| to.extend_from_slice(hash);
     let of = |request: &crate::session::run::Request<'_>| {
-        request.set.digest(request.payloads, request.threads, for_log, message).unwrap()
+        request.input.set.digest(request.input.payloads, &request.local.threads, for_log, message).unwrap()
     };
     let whole = side.of(&ROWS, |data| of(&data.request()));
-    let spec = side.spec("spread.csv", &ROWS);
-    let data = Data::elsewhere(&spec, Elsewhere::new(&spec, spread, [7, 2, 1], Profile::default())).unwrap();
+    let party = side.party("spread.csv", &ROWS);
+    let data =
+        Data::elsewhere(&party, Elsewhere::new(&party, spread, [7, 2, 1], Profile::default())).unwrap();
     assert_eq!(of(&data.request()), whole);
 }
 
@@ -150,18 +152,18 @@ fn the_digest_of_the_log_is_that_of_one_run() {
 fn a_job_without_shards_or_with_a_file_for_its_result_is_refused() {
     let side = Side::new();
     let refused = |change: &dyn Fn(&mut PartySpec), words: &str| {
-        let mut spec = side.spec("refused.csv", &ROWS);
-        change(&mut spec);
+        let mut party = side.party("refused.csv", &ROWS);
+        change(&mut party);
         let error = Data::elsewhere(
-            &spec,
-            Elsewhere::new(&spec, spread(Vec::new(), 4), [7, 2, 1], Profile::default()),
+            &party,
+            Elsewhere::new(&party, spread(Vec::new(), 4), [7, 2, 1], Profile::default()),
         )
         .err()
         .unwrap();
         assert!(matches!(&error, Error::Usage(said) if said.contains(words)), "{error}");
     };
-    refused(&|spec| spec.terms.shards = 0, "`shards`");
-    refused(&|spec| spec.output = Some("result.csv".into()), "`output`");
+    refused(&|party| party.spec.terms.shards = 0, "`shards`");
+    refused(&|party| party.output = Some("result.csv".into()), "`output`");
 }
 
 /// A worker's result of a shard that has these keys of the other side.
@@ -177,14 +179,14 @@ fn learned(keys: &[&str]) -> Vec<u8> {
 #[test]
 fn a_column_has_one_type_in_the_whole_result() {
     let side = Side::new();
-    let mut spec = side.spec("union.csv", &[]);
-    (spec.operation, spec.role) = (&crate::operations::UNION, Role::Receiver);
-    (spec.sent_columns, spec.terms.shards) = (Vec::new(), 2);
+    let mut party = side.party("union.csv", &[]);
+    (party.spec.operation, party.spec.role) = (&crate::operations::UNION, Role::Receiver);
+    (party.spec.sent_columns, party.spec.terms.shards) = (Vec::new(), 2);
     let rows =
         RecordBatch::try_from_iter([("k", Arc::new(Int64Array::from(vec![5, 6])) as ArrayRef)]).unwrap();
     let table =
-        Table::from_batches("rows", &rows.schema(), [Ok(rows.clone())], &spec.source.read, None).unwrap();
-    let data = Data::of(&spec, table, &Watch::NONE).unwrap();
+        Table::from_batches("rows", &rows.schema(), [Ok(rows.clone())], &party.source.read, None).unwrap();
+    let data = Data::of(&party, table, &Watch::NONE).unwrap();
     let [numbers, texts] = [learned(&["7", "-1"]), learned(&["8", "a text"])];
     assert_eq!(data.text_keys_of(&numbers).unwrap(), [0; 0]);
     assert_eq!(data.text_keys_of(&texts).unwrap(), [0]);
@@ -192,7 +194,7 @@ fn a_column_has_one_type_in_the_whole_result() {
         let batches = data.batches_of(learned, as_text).unwrap().unwrap();
         let schema = batches.schema().unwrap();
         let rows = batches.batches().iter().cloned().map(Ok);
-        let result = Table::from_batches("result", schema, rows, &spec.source.read, None).unwrap();
+        let result = Table::from_batches("result", schema, rows, &party.source.read, None).unwrap();
         let values = (0..result.rows()).map(|row| String::from_utf8(result.cell(row, 0).to_vec()).unwrap());
         (schema.field(0).data_type().is_integer(), values.collect::<Vec<_>>())
     };

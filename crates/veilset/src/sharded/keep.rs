@@ -41,7 +41,7 @@ impl Data<'_> {
         peer: Option<Fingerprint>,
         rng: &mut Prng,
     ) -> Result<Option<InFolder<'a>>> {
-        let PartySpec { folder: Some(path), resume, terms, .. } = self.spec() else { return Ok(None) };
+        let PartySpec { folder: Some(path), resume, spec, .. } = self.party() else { return Ok(None) };
         let Some(identity) = identity else {
             return Err(Error::usage(format!(
                 "what a job keeps is encrypted under an identity, but this run has none. Omit {SHARDS}, or run over TLS"
@@ -55,7 +55,7 @@ impl Data<'_> {
             .map(|head| begun(path, head, folder.kept(), (&request, peer), (&same, set)))
             .transpose()?;
         let session = Mutex::new(begun.as_ref().map(|begun| begun.session));
-        let (shards, rng) = (terms.shards, Mutex::new(rng.split()));
+        let (shards, rng) = (spec.terms.shards, Mutex::new(rng.split()));
         Ok(Some(InFolder { folder, shards, identity, rng, begun, session, same, set }))
     }
 }
@@ -66,10 +66,10 @@ fn same(request: &Request<'_>, peer: Option<Fingerprint>) -> Vec<(String, String
     let ours = |term: &str| !matches!(term, "purpose" | "job" | "parties");
     let terms = hello.terms().into_iter().filter(|term| ours(term.key));
     let mut same: Vec<(String, String)> = terms.map(|term| (term.words.into(), term.value)).collect();
-    let pad_to = request.pad_to.map_or("none".into(), |n| n.to_string());
+    let pad_to = request.input.pad_to.map_or("none".into(), |n| n.to_string());
     let by = if hello.workers { "workers" } else { "one machine" };
     same.push(("way to run its shards".into(), by.into()));
-    same.push((ROLE.to_string(), request.role.name().into()));
+    same.push((ROLE.to_string(), request.spec.role.name().into()));
     same.push((PAD_TO.to_string(), pad_to));
     same.push((PEER.to_string(), peer.map_or("none".into(), |peer| peer.to_string())));
     same
@@ -78,7 +78,7 @@ fn same(request: &Request<'_>, peer: Option<Fingerprint>) -> Vec<(String, String
 /// A digest of the set and the payloads with their positions, to which results refer.
 fn digest(request: &Request<'_>, identity: &Identity) -> Result<[u8; 32]> {
     let key = digest_key(identity);
-    Ok(*request.set.digest(request.payloads, request.threads, &key, message)?.as_bytes())
+    Ok(*request.input.set.digest(request.input.payloads, &request.local.threads, &key, message)?.as_bytes())
 }
 
 /// The key of such a digest.
@@ -119,7 +119,7 @@ fn begun(
     }
     let (protocol, group) = &head.choice;
     let choice = Choice::named(protocol, group).map_err(Error::usage)?;
-    if !request.candidates().contains(&choice) {
+    if !request.candidates().iter().any(|one| one == choice) {
         return wrong(format!(
             "began with {choice}, which is not allowed now. Use {}",
             PROTOCOL.with(protocol)
@@ -168,7 +168,7 @@ impl Keep for InFolder<'_> {
         let head = FolderHead {
             session: *proposal.session_id.as_bytes(),
             key: *key.bytes(),
-            shards: proposal.hello.terms.shards,
+            shards: proposal.hello.spec.terms.shards,
             choice: (proposal.choice.protocol.name.into(), proposal.choice.group.into()),
             same: self.same.iter().map(|(what, value)| (plain(what), value.clone())).collect(),
             set: self.set,

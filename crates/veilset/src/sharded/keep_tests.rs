@@ -25,24 +25,24 @@ impl Side {
     }
 
     /// A job on rows with these keys.
-    fn spec(&self, operation: &'static Operation, role: Role, keys: std::ops::Range<usize>) -> PartySpec {
+    fn party(&self, operation: &'static Operation, role: Role, keys: std::ops::Range<usize>) -> PartySpec {
         let file = self.path(&format!("{role}.csv"));
         let rows: String = keys.map(|i| format!("k{i},{}\n", i * i)).collect();
         std::fs::write(&file, format!("k,n\n{rows}")).unwrap();
-        let mut spec = PartySpec::new(operation, role, InputTable::new(file, ["k"]));
-        spec.protocol = if operation == &UNION { &CWPRF } else { &VOLE };
-        spec.terms.shards = 4;
-        spec.folder = Some(self.path(&format!("{role}.job")));
-        spec.output = Some(self.path(&format!("{role}.result.csv")));
-        spec
+        let mut party = PartySpec::new(operation, role, InputTable::new(file, ["k"]));
+        party.spec.candidates = Choice::of(if operation == &UNION { &CWPRF } else { &VOLE }).into();
+        party.spec.terms.shards = 4;
+        party.folder = Some(self.path(&format!("{role}.job")));
+        party.output = Some(self.path(&format!("{role}.result.csv")));
+        party
     }
 
     /// Carries out one side. Returns its result, if it has one.
-    fn carry_out(&self, spec: &PartySpec, connection: Connection) -> Result<Option<String>> {
-        spec.check()?;
-        let data = spec.load(&Watch::NONE)?;
+    fn carry_out(&self, party: &PartySpec, connection: Connection) -> Result<Option<String>> {
+        party.check()?;
+        let data = party.load(&Watch::NONE)?;
         let mut rng = Prng::from_os()?;
-        let ours = usize::from(spec.role == Role::Sender);
+        let ours = usize::from(party.spec.role == Role::Sender);
         let identity = &self.identities[ours];
         // Channels in memory have no fingerprints.
         let prepared = data.prepare(Some(identity), &Watch::NONE, &mut rng)?;
@@ -51,7 +51,7 @@ impl Side {
             Some(kept) => prepared.keeping(kept),
             None => prepared,
         };
-        let output = spec.create_output()?;
+        let output = party.create_output()?;
         let ran = run(connection, prepared, None, &mut rng)?;
         let Some(mut output) = output else { return Ok(None) };
         data.write(&ran.outcome, &mut output)?;
@@ -59,7 +59,7 @@ impl Side {
         if let Some(kept) = kept {
             kept.leftover().delete()?;
         }
-        Ok(Some(std::fs::read_to_string(spec.output.as_deref().unwrap()).unwrap()))
+        Ok(Some(std::fs::read_to_string(party.output.as_deref().unwrap()).unwrap()))
     }
 
     /// Both sides; the connection breaks when one of them has sent so many frames.
@@ -83,14 +83,14 @@ impl Side {
     }
 
     fn jobs(&self, operation: &'static Operation) -> [PartySpec; 2] {
-        [self.spec(operation, Role::Receiver, 0..120), self.spec(operation, Role::Sender, 60..170)]
+        [self.party(operation, Role::Receiver, 0..120), self.party(operation, Role::Sender, 60..170)]
     }
 }
 
 fn resumed(jobs: &[PartySpec; 2]) -> [PartySpec; 2] {
-    jobs.clone().map(|mut spec| {
-        spec.resume = true;
-        spec
+    jobs.clone().map(|mut party| {
+        party.resume = true;
+        party
     })
 }
 
@@ -101,11 +101,13 @@ fn a_job_in_a_folder_gives_what_one_run_gives_wherever_it_broke_off() {
         let side = Side::new();
         let jobs = side.jobs(operation);
         let mut plain = jobs.clone();
-        plain.iter_mut().for_each(|spec| (spec.terms.shards, spec.folder, spec.force) = (0, None, true));
+        plain
+            .iter_mut()
+            .for_each(|party| (party.spec.terms.shards, party.folder, party.force) = (0, None, true));
         let [expected, _] = side.both([&plain[0], &plain[1]], None).map(|came| came.unwrap());
         // In the order of the rows; a union's new rows are sorted.
         let mut jobs = jobs;
-        jobs.iter_mut().for_each(|spec| spec.force = true);
+        jobs.iter_mut().for_each(|party| party.force = true);
         let (mut broke, mut compared) = (0, 0);
         let places = (0..2).flat_map(|side| [5, 9, 14, 22, 31].map(|after| (side, after)));
         // An early one, a late one, and one of each side in the middle, after both have heard that it began.
@@ -123,7 +125,7 @@ fn a_job_in_a_folder_gives_what_one_run_gives_wherever_it_broke_off() {
                 if !begun || !jobs[1].folder.as_deref().unwrap().join("job").exists() {
                     // One side has not heard that it began: it begins again on both.
                     jobs.iter()
-                        .for_each(|spec| drop(std::fs::remove_dir_all(spec.folder.as_deref().unwrap())));
+                        .for_each(|party| drop(std::fs::remove_dir_all(party.folder.as_deref().unwrap())));
                     continue;
                 }
                 let [result, _] = side.both([&going[0], &going[1]], None).map(|came| came.unwrap());
@@ -146,24 +148,24 @@ fn a_job_goes_on_as_it_began() {
     let ended = side.both([&jobs[0], &jobs[1]], Some((1, 12)));
     assert!(ended.iter().all(Result::is_err), "{ended:?}");
     let [receiver, _] = resumed(&jobs);
-    let refused = |spec: &PartySpec, word: &str| {
+    let refused = |party: &PartySpec, word: &str| {
         // Nobody is there.
         let here = Channel::pair().0;
-        let came = side.carry_out(spec, Connection::unprotected(here, WireCount::default()));
+        let came = side.carry_out(party, Connection::unprotected(here, WireCount::default()));
         assert!(matches!(&came, Err(Error::Usage(m)) if m.contains(word)), "{word}: {came:?}");
     };
     let with = |change: &dyn Fn(&mut PartySpec)| {
-        let mut spec = receiver.clone();
-        change(&mut spec);
-        spec
+        let mut party = receiver.clone();
+        change(&mut party);
+        party
     };
-    refused(&with(&|spec| spec.terms.shards = 5), "`shards`");
-    refused(&with(&|spec| spec.terms.both = true), "`both`");
-    refused(&with(&|spec| spec.source.pad_to = Some(500)), "`pad_to`");
-    refused(&with(&|spec| spec.source.normalise = "trim".parse().unwrap()), "normalisation");
-    refused(&with(&|spec| spec.protocol = &DH_PSI), "`protocol=vole`");
-    refused(&with(&|spec| spec.resume = false), "already");
-    let role = with(&|spec| spec.folder = Some(side.path("sender.job")));
+    refused(&with(&|party| party.spec.terms.shards = 5), "`shards`");
+    refused(&with(&|party| party.spec.terms.both = true), "`both`");
+    refused(&with(&|party| party.source.pad_to = Some(500)), "`pad_to`");
+    refused(&with(&|party| party.source.normalise = "trim".parse().unwrap()), "normalisation");
+    refused(&with(&|party| party.spec.candidates = Choice::of(&DH_PSI).into()), "`protocol=vole`");
+    refused(&with(&|party| party.resume = false), "already");
+    let role = with(&|party| party.folder = Some(side.path("sender.job")));
     assert!(matches!(side.both([&role, &jobs[1]], None)[0], Err(Error::Input(_))), "another identity");
     // The same rows in another order, and one key more.
     let text = std::fs::read_to_string(&receiver.source.inputs[0]).unwrap();
@@ -183,7 +185,7 @@ fn a_job_goes_on_as_it_began() {
 fn a_sender_goes_on_with_the_cells_that_it_began_to_send() {
     let side = Side::new();
     let mut jobs = side.jobs(&INTERSECT);
-    jobs.iter_mut().for_each(|spec| spec.sent_columns = vec!["n".into()]);
+    jobs.iter_mut().for_each(|party| party.spec.sent_columns = vec!["n".into()]);
     jobs[0].received_as = vec!["theirs".into()];
     let ended = side.both([&jobs[0], &jobs[1]], Some((1, 12)));
     assert!(ended.iter().all(Result::is_err), "{ended:?}");
@@ -202,26 +204,26 @@ fn a_sender_goes_on_with_the_cells_that_it_began_to_send() {
 #[test]
 fn what_contradicts_itself_is_refused() {
     let side = Side::new();
-    let [spec, _] = side.jobs(&INTERSECT);
+    let [party, _] = side.jobs(&INTERSECT);
     let refused = |change: &dyn Fn(&mut PartySpec), word: &str| {
-        let mut spec = spec.clone();
-        change(&mut spec);
-        let came = spec.check();
+        let mut party = party.clone();
+        change(&mut party);
+        let came = party.check();
         assert!(matches!(&came, Err(Error::Usage(m)) if m.contains(word)), "{word}: {came:?}");
     };
-    assert_eq!(spec.check(), Ok(()));
-    refused(&|spec| spec.terms.shards = 0, "`shards`");
-    refused(&|spec| (spec.resume, spec.folder) = (true, None), "`job`");
-    refused(&|spec| spec.filter = Some(side.path("filter")), "`filter`");
-    refused(&|spec| spec.prepared = Some((side.path("half"), side.path("ledger"))), "`prepared`");
+    assert_eq!(party.check(), Ok(()));
+    refused(&|party| party.spec.terms.shards = 0, "`shards`");
+    refused(&|party| (party.resume, party.folder) = (true, None), "`job`");
+    refused(&|party| party.filter = Some(side.path("filter")), "`filter`");
+    refused(&|party| party.prepared = Some((side.path("half"), side.path("ledger"))), "`prepared`");
     // Without a folder there is nothing to encrypt.
-    let mut in_memory = spec.clone();
+    let mut in_memory = party.clone();
     in_memory.folder = None;
     assert_eq!(in_memory.check(), Ok(()));
     let data = in_memory.load(&Watch::NONE).unwrap();
     let mut rng = Prng::from_os().unwrap();
     assert!(data.keep(None, None, &mut rng).unwrap().is_none());
-    let data = spec.load(&Watch::NONE).unwrap();
+    let data = party.load(&Watch::NONE).unwrap();
     assert!(matches!(data.keep(None, None, &mut rng), Err(Error::Usage(m)) if m.contains("identity")));
 }
 
@@ -277,28 +279,28 @@ fn a_job_gives_what_one_run_gives_for_tables_of_all_kinds() {
                 continue;
             }
             let mut jobs = side.jobs(operation);
-            for (spec, (first, n)) in jobs.iter_mut().zip([(0, 60), (20, 50)]) {
-                std::fs::write(&spec.source.inputs[0], rows(first, n, seed + first as u8)).unwrap();
-                (spec.folder, spec.force, spec.terms.both) = (None, true, both);
-                spec.source.empty_keys = EmptyKeys::Skip;
-                spec.source.pad_to = pad_to;
-                spec.sent_columns = if sent { vec!["note".into()] } else { vec![] };
+            for (party, (first, n)) in jobs.iter_mut().zip([(0, 60), (20, 50)]) {
+                std::fs::write(&party.source.inputs[0], rows(first, n, seed + first as u8)).unwrap();
+                (party.folder, party.force, party.spec.terms.both) = (None, true, both);
+                party.source.empty_keys = EmptyKeys::Skip;
+                party.source.pad_to = pad_to;
+                party.spec.sent_columns = if sent { vec!["note".into()] } else { vec![] };
             }
             if all {
                 jobs[0].source.duplicates = Some(duplicates);
             }
             jobs[0].received_as = if sent { vec!["theirs".into()] } else { vec![] };
             let mut plain = jobs.clone();
-            plain.iter_mut().for_each(|spec| spec.terms.shards = 0);
+            plain.iter_mut().for_each(|party| party.spec.terms.shards = 0);
             let expected = side.both([&plain[0], &plain[1]], None).map(|came| came.unwrap());
             let result = side.both([&jobs[0], &jobs[1]], None).map(|came| came.unwrap());
             assert_eq!(result, expected, "{operation} {all} {sent} {both}");
-            let facts = |spec: &PartySpec| {
-                let data = spec.load(&Watch::NONE).unwrap();
-                assert_eq!(data.keys().is_some(), spec.terms.shards == 0);
+            let facts = |party: &PartySpec| {
+                let data = party.load(&Watch::NONE).unwrap();
+                assert_eq!(data.keys().is_some(), party.spec.terms.shards == 0);
                 format!("{:?}", data.facts())
             };
-            assert!(jobs.iter().zip(&plain).all(|(spec, plain)| facts(spec) == facts(plain)));
+            assert!(jobs.iter().zip(&plain).all(|(party, plain)| facts(party) == facts(plain)));
         }
     }
 }
@@ -306,7 +308,7 @@ fn a_job_gives_what_one_run_gives_for_tables_of_all_kinds() {
 #[test]
 fn what_is_wrong_with_a_table_is_said_as_in_one_run() {
     let side = Side::new();
-    let [spec, _] = side.jobs(&INTERSECT);
+    let [party, _] = side.jobs(&INTERSECT);
     let many: String = (0..20).map(|i| format!("k{i},{i}\n")).collect();
     let cases = [
         format!("k,n\n{many}k3,again\n{many}"),
@@ -317,33 +319,33 @@ fn what_is_wrong_with_a_table_is_said_as_in_one_run() {
         "".into(),
     ];
     for text in cases {
-        std::fs::write(&spec.source.inputs[0], &text).unwrap();
+        std::fs::write(&party.source.inputs[0], &text).unwrap();
         let error = |shards| {
-            let mut spec = spec.clone();
-            spec.terms.shards = shards;
-            spec.source.duplicates = Some(Duplicates::Error);
-            spec.load(&Watch::NONE).err().map(|error| error.to_string())
+            let mut party = party.clone();
+            party.spec.terms.shards = shards;
+            party.source.duplicates = Some(Duplicates::Error);
+            party.load(&Watch::NONE).err().map(|error| error.to_string())
         };
         assert_eq!(error(4), error(0), "{text}");
         assert!(error(4).is_some(), "{text}");
     }
     // A folder for the set that is not there.
-    let mut spec = spec;
-    spec.folder = Some(side.path("missing").join("folder"));
-    std::fs::write(&spec.source.inputs[0], "k,n\n").unwrap();
-    assert!(matches!(spec.load(&Watch::NONE).err(), Some(Error::Output(m)) if m.contains("missing")));
+    let mut party = party;
+    party.folder = Some(side.path("missing").join("folder"));
+    std::fs::write(&party.source.inputs[0], "k,n\n").unwrap();
+    assert!(matches!(party.load(&Watch::NONE).err(), Some(Error::Output(m)) if m.contains("missing")));
 }
 
 #[test]
 fn a_file_that_has_changed_gives_no_result() {
     let side = Side::new();
-    let [spec, _] = side.jobs(&INTERSECT);
-    let text = std::fs::read_to_string(&spec.source.inputs[0]).unwrap();
-    let data = spec.load(&Watch::NONE).unwrap();
+    let [party, _] = side.jobs(&INTERSECT);
+    let text = std::fs::read_to_string(&party.source.inputs[0]).unwrap();
+    let data = party.load(&Watch::NONE).unwrap();
     let prepared = data.prepare(None, &Watch::NONE, &mut Prng::from_os().unwrap()).unwrap();
     let outcome = |text: &str| {
-        let mut sender = spec.clone();
-        (sender.role, sender.folder, sender.output) = (Role::Sender, None, None);
+        let mut sender = party.clone();
+        (sender.spec.role, sender.folder, sender.output) = (Role::Sender, None, None);
         sender.source.inputs = vec![side.path("same.csv")];
         std::fs::write(&sender.source.inputs[0], text).unwrap();
         let (here, there) = Channel::pair();
@@ -355,8 +357,8 @@ fn a_file_that_has_changed_gives_no_result() {
     };
     let outcome = outcome(&text);
     let written = |text: &str| {
-        std::fs::write(&spec.source.inputs[0], text).unwrap();
-        let mut output = spec.create_output().unwrap().unwrap();
+        std::fs::write(&party.source.inputs[0], text).unwrap();
+        let mut output = party.create_output().unwrap().unwrap();
         data.write(&outcome, &mut output)
     };
     for changed in [format!("{text}more,1\n"), text.replacen("k0,0\n", "", 1)] {
@@ -366,6 +368,6 @@ fn a_file_that_has_changed_gives_no_result() {
             "{error}"
         );
     }
-    std::fs::remove_file(&spec.source.inputs[0]).unwrap();
-    assert!(data.write(&outcome, &mut spec.create_output().unwrap().unwrap()).is_err());
+    std::fs::remove_file(&party.source.inputs[0]).unwrap();
+    assert!(data.write(&outcome, &mut party.create_output().unwrap().unwrap()).is_err());
 }

@@ -13,9 +13,7 @@ use crate::params::MAX_SET;
 use crate::party::data::output_format;
 use crate::party::{PartySpec, Phase, Watch};
 use crate::rng::Prng;
-use crate::session::run::Request;
 use crate::sharded::disk::{DiskSet, Draft};
-use crate::sharded::set::Set;
 use crate::spelling::setting;
 use crate::table::{
     Duplicates, Format, Output, PIECE, Profile, SentColumns, Table, To, Wanted, again_error, check_max_row,
@@ -110,7 +108,7 @@ impl PartySpec {
     pub(crate) fn in_pieces(&self) -> bool {
         let files =
             || input_files(&self.source.inputs).is_ok_and(|files| files.iter().all(|file| file.is_file()));
-        self.terms.shards > 0 && files()
+        self.spec.terms.shards > 0 && files()
     }
 
     /// Where the set is put: beside the folder of the job, or where temporary files are.
@@ -137,27 +135,21 @@ impl PartySpec {
 
 impl OnDisk {
     /// Reads and checks the table.
-    pub(crate) fn read(spec: &PartySpec, watch: &Watch<'_>) -> Result<OnDisk> {
-        let (source, threads) = (&spec.source, &spec.threads);
+    pub(crate) fn read(party: &PartySpec, watch: &Watch<'_>) -> Result<OnDisk> {
+        let (source, threads) = (&party.source, &party.local.threads);
         (watch.begins)(Phase::Reading);
-        let none = Default::default();
-        let request = Request {
-            sent_columns: &spec.sent_columns,
-            terms: spec.all_terms(),
-            ..Request::new(spec.operation, spec.role, Set::Memory(&none))
-        };
-        let keys_travel = spec.operation.uses.items_in_rows(spec.role, &spec.all_terms());
+        let keys_travel = party.spec.operation.uses.items_in_rows(party.spec.role, &party.spec.terms);
         let files = Files::of(&source.inputs)?;
-        let mut draft = Draft::new(&spec.scratch(), request.form())?;
+        let mut draft = Draft::new(&party.scratch(), party.spec.form())?;
         let (mut head, mut key): (Option<(Table, Format)>, _) = (None, Vec::new());
         let (mut rows, mut skipped, mut first, mut repeated) = (0, 0, Bits::default(), Vec::new());
         let mut profile = Profile::default();
         let mut digests = Vec::new();
-        spec.pieces(watch.read, &mut |mut piece| {
-            if let (None, Some(path)) = (source.read.delimiter, &spec.output) {
+        party.pieces(watch.read, &mut |mut piece| {
+            if let (None, Some(path)) = (source.read.delimiter, &party.output) {
                 piece.written_as(path);
             }
-            let format = output_format(spec, &piece)?;
+            let format = output_format(party, &piece)?;
             match &mut head {
                 None => head = Some((piece.without_rows(), format)),
                 Some((head, _)) => head.include(&piece),
@@ -166,11 +158,11 @@ impl OnDisk {
             // Whether there are any in the whole table is known later.
             let (normalise, empty) = (source.normalise, source.empty_keys);
             let keyed = threads.run(|| keyed_set(&piece, &key, normalise, empty, Duplicates::First))?;
-            let sent = match spec.sends() {
+            let sent = match party.spec.sends() {
                 [] => Items::new(),
                 sent => payloads(&piece, &keyed, &piece.columns(sent)?)?,
             };
-            check_max_row(&piece, &keyed, keys_travel, &sent, spec.terms.max_row)?;
+            check_max_row(&piece, &keyed, keys_travel, &sent, party.spec.terms.max_row)?;
             let payload = |i: usize| if sent.is_empty() { &[] } else { sent.get(i) };
             let positions = keyed.rows.iter().map(|row| rows + row);
             draft.push(positions, keyed.set.hashes(), |i| [keyed.set.get(i), payload(i)])?;
@@ -209,7 +201,7 @@ impl OnDisk {
         repeated.extend(again);
         repeated.sort_unstable_by_key(|&(_, again)| again);
         if let (Duplicates::Error, Some(&two)) = (source.duplicates(false), repeated.first()) {
-            return Err(same_key(spec, &key, two));
+            return Err(same_key(party, &key, two));
         }
         let stored = distinct.padded(source.pad_to.unwrap_or(n), &mut Prng::from_os()?)?.into();
         Ok(OnDisk {
@@ -229,15 +221,15 @@ impl OnDisk {
     }
 
     /// Writes the result, whose positions are rows.
-    pub(crate) fn write(&self, spec: &PartySpec, learned: &Learned, to: To<'_>) -> Result<()> {
+    pub(crate) fn write(&self, party: &PartySpec, learned: &Learned, to: To<'_>) -> Result<()> {
         let sent = |payloads| {
-            let names = spec.received_as.as_slice();
+            let names = party.received_as.as_slice();
             (!names.is_empty()).then_some(SentColumns { names, payloads })
         };
         match learned {
             Learned::Nothing => Ok(()),
             Learned::Matching(Matching { positions, payloads }) => {
-                let expanded = match spec.source.duplicates {
+                let expanded = match party.source.duplicates {
                     Some(Duplicates::All) => Some(self.with_repeated(positions)),
                     _ => None,
                 };
@@ -250,7 +242,7 @@ impl OnDisk {
                 let sent = sent(payloads);
                 let mut output = Output::of_rows(&self.head, rows.len(), sent, to)?;
                 let mut done = 0;
-                self.again(spec, &mut |before, piece| {
+                self.again(party, &mut |before, piece| {
                     let end = before + piece.rows() as u32;
                     let of = rows[done..].partition_point(|&row| row < end);
                     let here: Vec<usize> =
@@ -265,8 +257,8 @@ impl OnDisk {
             Learned::New(new) => {
                 let theirs = (&new.items, sent(&new.payloads));
                 let mut output = Output::of_union(&self.head, (&self.key, &[]), theirs, to)?;
-                let none = vec![None; spec.received_as.len()];
-                self.again(spec, &mut |before, piece| {
+                let none = vec![None; party.received_as.len()];
+                self.again(party, &mut |before, piece| {
                     let here = (0..piece.rows()).filter(|&row| self.first.get(before + row as u32));
                     output.ours(piece, &here.collect::<Vec<_>>(), &|_| none.clone())
                 })?;
@@ -291,10 +283,10 @@ impl OnDisk {
     }
 
     /// Reads the table again. `each` gets the pieces, and the number of rows before each.
-    fn again(&self, spec: &PartySpec, each: &mut dyn FnMut(u32, &Table) -> Result<()>) -> Result<()> {
+    fn again(&self, party: &PartySpec, each: &mut dyn FnMut(u32, &Table) -> Result<()>) -> Result<()> {
         let changed = |file: &Path| {
             let what = "the file has changed since the run began";
-            let next = match spec.folder {
+            let next = match party.folder {
                 Some(_) => concat!("Put back the file of then, and go on with ", setting!(resume)),
                 None => "Run again, and leave the file as it is until the run is over",
             };
@@ -310,7 +302,7 @@ impl OnDisk {
         };
         same()?;
         let (mut rows, mut digests) = (0, self.digests.iter());
-        let read = spec.pieces(&|_| Ok(()), &mut |piece| {
+        let read = party.pieces(&|_| Ok(()), &mut |piece| {
             if digests.next() != Some(&piece.digest()?) {
                 return other(piece.name());
             }
@@ -334,9 +326,9 @@ fn changed_while_read(file: impl AsRef<Path>) -> Error {
 }
 
 /// The error for two rows with the same key.
-fn same_key(spec: &PartySpec, key: &[usize], (first, again): (u32, u32)) -> Error {
+fn same_key(party: &PartySpec, key: &[usize], (first, again): (u32, u32)) -> Error {
     let (mut before, mut place) = (0, String::new());
-    let looked = spec.pieces(&|_| Ok(()), &mut |piece| {
+    let looked = party.pieces(&|_| Ok(()), &mut |piece| {
         let within =
             |row: u32| row.checked_sub(before).map(|row| row as usize).filter(|row| *row < piece.rows());
         if let Some(row) = within(first) {
@@ -348,7 +340,7 @@ fn same_key(spec: &PartySpec, key: &[usize], (first, again): (u32, u32)) -> Erro
         before += piece.rows() as u32;
         Ok(())
     });
-    looked.err().unwrap_or_else(|| changed_while_read(spec.source.name()))
+    looked.err().unwrap_or_else(|| changed_while_read(party.source.name()))
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ use std::time::Duration;
 const TEXT: &str = "k,n\na,1\nb,2\nc,3\nd,4\ne,5\nf,6\ng,7\n";
 
 /// A job in shards on this table.
-fn spec() -> (tempfile::TempDir, PartySpec) {
+fn party() -> (tempfile::TempDir, PartySpec) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("table.csv");
     write(&file, TEXT).unwrap();
-    let mut spec = PartySpec::new(&INTERSECT, Role::Receiver, InputTable::new(file, ["k"]));
-    spec.terms.shards = 4;
-    (folder, spec)
+    let mut party = PartySpec::new(&INTERSECT, Role::Receiver, InputTable::new(file, ["k"]));
+    party.spec.terms.shards = 4;
+    (folder, party)
 }
 
 fn touched(file: &Path) {
@@ -28,19 +28,19 @@ fn changes() -> [&'static dyn Fn(&Path); 2] {
 #[test]
 fn a_file_that_changes_while_it_is_read_is_refused() {
     for change in changes() {
-        let (_folder, spec) = spec();
+        let (_folder, party) = party();
         let read = |_| {
-            change(&spec.source.inputs[0]);
+            change(&party.source.inputs[0]);
             Ok(())
         };
-        let refused = OnDisk::read(&spec, &Watch { read: &read, ..Watch::NONE }).err().unwrap();
+        let refused = OnDisk::read(&party, &Watch { read: &read, ..Watch::NONE }).err().unwrap();
         assert!(refused.to_string().contains("while it was read"), "{refused}");
     }
 }
 
-fn again(disk: &OnDisk, spec: &PartySpec, during: &dyn Fn()) -> Result<u32> {
+fn again(disk: &OnDisk, party: &PartySpec, during: &dyn Fn()) -> Result<u32> {
     let mut rows = 0;
-    disk.again(spec, &mut |_, piece| {
+    disk.again(party, &mut |_, piece| {
         rows += piece.rows() as u32;
         during();
         Ok(())
@@ -52,15 +52,15 @@ fn again(disk: &OnDisk, spec: &PartySpec, during: &dyn Fn()) -> Result<u32> {
 fn a_file_that_has_changed_is_not_read_again() {
     for change in changes() {
         for during in [false, true] {
-            let (_folder, spec) = spec();
-            let disk = OnDisk::read(&spec, &Watch::NONE).unwrap();
-            assert_eq!(again(&disk, &spec, &|| ()), Ok(7));
-            let change = || change(&spec.source.inputs[0]);
+            let (_folder, party) = party();
+            let disk = OnDisk::read(&party, &Watch::NONE).unwrap();
+            assert_eq!(again(&disk, &party, &|| ()), Ok(7));
+            let change = || change(&party.source.inputs[0]);
             let ended = match during {
-                true => again(&disk, &spec, &change),
+                true => again(&disk, &party, &change),
                 false => {
                     change();
-                    again(&disk, &spec, &|| panic!("it was read"))
+                    again(&disk, &party, &|| panic!("it was read"))
                 }
             };
             let refused = ended.unwrap_err();
@@ -71,8 +71,8 @@ fn a_file_that_has_changed_is_not_read_again() {
 
 #[test]
 fn other_bytes_are_noticed_even_if_nothing_tells_that_a_file_has_changed() {
-    let (_folder, spec) = spec();
-    let mut disk = OnDisk::read(&spec, &Watch::NONE).unwrap();
+    let (_folder, party) = party();
+    let mut disk = OnDisk::read(&party, &Watch::NONE).unwrap();
     // A row less, one more, others in place of one, another cell that is no key, and a cell that moves.
     for (text, read) in [
         (TEXT.replace("d,4\n", ""), 0),
@@ -85,10 +85,10 @@ fn other_bytes_are_noticed_even_if_nothing_tells_that_a_file_has_changed() {
         (TEXT.replace("f,6\ng,7", "f,7\ng,6"), 5),
         (TEXT.replace("a,1\n", "a,1b\n").replace("b,2", ",2"), 0),
     ] {
-        write(&spec.source.inputs[0], &text).unwrap();
-        disk.files = Files::of(&spec.source.inputs).unwrap();
+        write(&party.source.inputs[0], &text).unwrap();
+        disk.files = Files::of(&party.source.inputs).unwrap();
         let rows = std::cell::Cell::new(0);
-        let ended = disk.again(&spec, &mut |_, piece| {
+        let ended = disk.again(&party, &mut |_, piece| {
             rows.set(rows.get() + piece.rows());
             Ok(())
         });
@@ -101,8 +101,8 @@ fn other_bytes_are_noticed_even_if_nothing_tells_that_a_file_has_changed() {
 #[cfg(unix)]
 #[test]
 fn a_stamp_tells_files_apart_that_are_made_to_look_the_same() {
-    let (folder, spec) = spec();
-    let file = &spec.source.inputs[0];
+    let (folder, party) = party();
+    let file = &party.source.inputs[0];
     touched(file);
     let then = Stamp::of(file).unwrap();
     assert!(then == Stamp::of(file).unwrap());
@@ -124,12 +124,12 @@ fn a_stamp_tells_files_apart_that_are_made_to_look_the_same() {
 
 #[test]
 fn a_key_that_comes_again_in_a_later_piece_belongs_to_its_first_row() {
-    let (_folder, mut spec) = spec();
-    spec.source.duplicates = Some(Duplicates::All);
+    let (_folder, mut party) = party();
+    party.source.duplicates = Some(Duplicates::All);
     // Pieces of five rows.
     let keys = ["a", "b", "c", "a", "d", "e", "b", "b", "f", "a", "g", "b", "e"];
-    write(&spec.source.inputs[0], format!("k\n{}\n", keys.join("\n"))).unwrap();
-    let disk = OnDisk::read(&spec, &Watch::NONE).unwrap();
+    write(&party.source.inputs[0], format!("k\n{}\n", keys.join("\n"))).unwrap();
+    let disk = OnDisk::read(&party, &Watch::NONE).unwrap();
     assert_eq!((disk.rows, disk.stored.len()), (13, 7));
     assert_eq!(disk.repeated, [(0, 3), (1, 6), (1, 7), (0, 9), (1, 11), (5, 12)]);
     assert!((0..13).filter(|&row| disk.first.get(row)).eq([0, 1, 2, 4, 5, 8, 10]));
@@ -138,12 +138,13 @@ fn a_key_that_comes_again_in_a_later_piece_belongs_to_its_first_row() {
 
 #[test]
 fn a_row_of_a_later_piece_that_is_too_long_is_refused_as_in_one_run() {
-    let (_folder, mut spec) = spec();
-    (spec.role, spec.sent_columns, spec.terms.max_row) = (Role::Sender, vec!["n".into()], 4);
-    assert!(OnDisk::read(&spec, &Watch::NONE).is_ok());
-    write(&spec.source.inputs[0], TEXT.replace("g,7", "g,77777")).unwrap();
-    let refused = OnDisk::read(&spec, &Watch::NONE).err().unwrap().to_string();
+    let (_folder, mut party) = party();
+    (party.spec.role, party.spec.sent_columns, party.spec.terms.max_row) =
+        (Role::Sender, vec!["n".into()], 4);
+    assert!(OnDisk::read(&party, &Watch::NONE).is_ok());
+    write(&party.source.inputs[0], TEXT.replace("g,7", "g,77777")).unwrap();
+    let refused = OnDisk::read(&party, &Watch::NONE).err().unwrap().to_string();
     assert!(refused.contains("`max_row`") && refused.contains("line 8"), "{refused}");
-    spec.terms.shards = 0;
-    assert_eq!(spec.load(&Watch::NONE).err().unwrap().to_string(), refused);
+    party.spec.terms.shards = 0;
+    assert_eq!(party.load(&Watch::NONE).err().unwrap().to_string(), refused);
 }

@@ -46,7 +46,7 @@ use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use crate::session::run::{Request, finish};
 use crate::session::stages::{BETWEEN, CONFIRMING, CUTTING, SETUP};
-use crate::session::{Party, Proposal, confirm};
+use crate::session::{Party, Proposal, Spec, confirm};
 use crate::sharded::disk::{DiskSet, Source};
 use crate::sharded::folder::Attempts;
 use crate::spelling::{MAX_PEER_ITEMS, PAD_TO, PROTOCOL, SHARDS};
@@ -229,7 +229,8 @@ impl ShardedRun<'_> {
         let confirmed = leaving(connection, |open| {
             let (key, ran) = self.begin(open.channel()?, rng)?;
             open.channel()?.account().begin(CUTTING);
-            let cut = set.cut(self.request.threads, number, |items, of| key.shards(items, number, of))?;
+            let cut =
+                set.cut(&self.request.local.threads, number, |items, of| key.shards(items, number, of))?;
             let size = bound(self.proposal.ours.size, number);
             cut.sizes().iter().try_for_each(|&items| fits(items, size))?;
             let ran = exchange_kept(open.channel()?, &ran)?;
@@ -248,7 +249,7 @@ impl ShardedRun<'_> {
                 Ok((Key::of(*begun.key.bytes()), kept.collect()))
             }
             None => {
-                let key = draw(channel, self.request.role, &self.proposal.session_id, rng)?;
+                let key = draw(channel, self.request.spec.role, &self.proposal.session_id, rng)?;
                 self.keep.begin(self.proposal, &key)?;
                 Ok((key, kept))
             }
@@ -272,7 +273,7 @@ impl ShardedRun<'_> {
     }
 
     pub(crate) fn number(&self) -> u32 {
-        self.proposal.hello.terms.shards
+        self.proposal.hello.spec.terms.shards
     }
 
     /// Runs these shards, confirms the end, and leaves: then `left` is called.
@@ -433,7 +434,7 @@ impl Part {
         size: usize,
         dummies: &Prng,
     ) -> Result<Part> {
-        let Request { operation, role, threads, .. } = *job.request;
+        let (&Spec { operation, role, .. }, threads) = (&job.request.spec, &job.request.local.threads);
         let session = session_of(&job.proposal.session_id, shard);
         let theirs = job.proposal.parties.peer().announced.size;
         let theirs = Announced { size: bound(theirs, job.number()), padded: true };
@@ -444,7 +445,7 @@ impl Part {
         if role == Role::Receiver {
             set.insert_listed(job.proposal.choice.protocol.inserted(operation, theirs));
         }
-        let payloads = if job.request.sends_payloads() { payloads } else { Items::new() };
+        let payloads = if !job.request.spec.sends().is_empty() { payloads } else { Items::new() };
         Ok(Part { session, number: job.number(), positions, set, payloads, theirs })
     }
 
@@ -454,8 +455,8 @@ impl Part {
         ch: &mut Channel,
         rng: &mut Prng,
     ) -> Result<(Sealed<'_, Learned>, Confirmed)> {
-        let Request { operation, role, threads, .. } = *job.request;
-        let (choice, terms) = (job.proposal.choice, job.proposal.hello.terms);
+        let (&Spec { operation, role, .. }, threads) = (&job.request.spec, &job.request.local.threads);
+        let (choice, terms) = (job.proposal.choice, job.proposal.hello.spec.terms);
         let (set, payloads) = (&self.set, &self.payloads);
         let task =
             Task { operation, role, group: choice.group, set, values: &[], payloads, terms, filter: None };
@@ -545,14 +546,14 @@ fn merged(parts: impl Iterator<Item = Result<Learned>>, [ours, theirs]: [usize; 
 
 /// Refuses a peer whose shards have more items and dummies in all than we accept.
 pub(crate) fn check_peer(peer: &Party, request: &Request) -> Result<()> {
-    let (number, announced) = (request.terms.shards, peer.announced.size);
+    let (number, announced) = (request.spec.terms.shards, peer.announced.size);
     let all = if number == 0 { 0 } else { number as usize * bound(announced, number) };
-    match all <= request.max_peer_items {
+    match all <= request.local.max_peer_items {
         true => Ok(()),
         false => Err(Error::refused(format!(
             "in {number} shards {}'s set of {announced} items has up to {all} with dummies, but {MAX_PEER_ITEMS} is {}. \
              Raise it, or use fewer shards",
-            peer.seat, request.max_peer_items
+            peer.seat, request.local.max_peer_items
         ))),
     }
 }

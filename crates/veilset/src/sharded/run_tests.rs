@@ -24,7 +24,10 @@ fn request<'a>(
     both: bool,
 ) -> Request<'a> {
     let terms = Terms { max_row: MAX_ROW, shards: SHARDS, both, ..Terms::default() };
-    Request { protocol, terms, ..Request::new(operation, role, set) }
+    Request::new(operation, role, set).with(|r| {
+        r.spec.candidates = Choice::of(protocol).into();
+        r.spec.terms = terms;
+    })
 }
 
 /// The set as it is cut.
@@ -74,9 +77,10 @@ fn a_job_gives_what_the_plain_computation_gives() {
                 let what = format!("{} {} {n_y} {n_x} {payload}", of.0, of.1);
                 let columns = if payload { vec!["note".to_string()] } else { vec![] };
                 let payloads: Items = x.iter().filter(|_| payload).map(payload_of).collect();
-                let [receiver, sender] = [(Role::Receiver, &y), (Role::Sender, &x)]
-                    .map(|(role, set)| Request { sent_columns: &columns, ..request(of, role, set, both) });
-                let sender = Request { payloads: &payloads, ..sender };
+                let [receiver, sender] = [(Role::Receiver, &y), (Role::Sender, &x)].map(|(role, set)| {
+                    request(of, role, set, both).with(|r| r.spec.sent_columns = columns.to_vec())
+                });
+                let sender = sender.with(|r| r.input.payloads = &payloads);
                 let [r, s] = run_both(&receiver, &sender);
                 assert_eq!(r.session_id.as_bytes(), s.session_id.as_bytes());
                 for outcome in [&r, &s] {
@@ -127,7 +131,7 @@ fn what_a_party_receives_follows_from_the_announced_sizes() {
     let frames = |of, (n_y, n_x, overlap): (usize, usize, f64), seed: u8| {
         let (y, x) = overlapping(n_y, n_x, overlap);
         let [receiver, sender] = [(Role::Receiver, &y), (Role::Sender, &x)]
-            .map(|(role, set)| Request { pad_to: Some(60), ..request(of, role, set, false) });
+            .map(|(role, set)| request(of, role, set, false).with(|r| r.input.pad_to = Some(60)));
         let seen = [Shared::default(), Shared::default()];
         let (mut ours, mut theirs) = Channel::pair();
         ours.record(Recording::to_writer(seen[0].clone()));
@@ -478,10 +482,13 @@ fn a_lie_in_a_shard_comes_to_light_when_the_peer_has_left() {
     let payloads: Items = x.iter().map(payload_of).collect();
     let [receiver, sender] = [(Role::Receiver, &y), (Role::Sender, &x)].map(|(role, set)| {
         let request = request((&INTERSECT, &VOLE), role, set, false);
-        let terms = Terms { shards: MANY, ..request.terms };
-        Request { sent_columns: &columns, terms, ..request }
+        let terms = Terms { shards: MANY, ..request.spec.terms };
+        request.with(|r| {
+            r.spec.sent_columns = columns.to_vec();
+            r.spec.terms = terms;
+        })
     });
-    let sender = Request { payloads: &payloads, ..sender };
+    let sender = sender.with(|r| r.input.payloads = &payloads);
     let run_with = |at: Option<usize>| {
         let (ours, theirs) = Channel::pair();
         let seen = Shared::default();
@@ -523,7 +530,7 @@ fn what_cannot_be_cut_is_refused() {
     let set = overlapping(4, 0, 0.0).0;
     let check = |operation, protocol, shards| {
         let request = request((operation, protocol), Role::Receiver, &set, false);
-        Request { terms: Terms { shards, ..request.terms }, ..request }.check()
+        request.with(|r| r.spec.terms = Terms { shards, ..request.spec.terms }).check()
     };
     for shards in [2, 3, MAX_SHARDS] {
         assert_eq!(check(&INTERSECT, &VOLE, shards), Ok(()));
@@ -550,7 +557,14 @@ fn a_set_on_disk_is_padded_as_it_is_announced() {
     let (y, _) = overlapping(6, 0, 0.0);
     let set = stored(&y).into();
     let of_memory = request((&INTERSECT, &VOLE), Role::Receiver, &y, false);
-    let check = |pad_to| Request { set: crate::sharded::set::Set::Disk(&set), pad_to, ..of_memory }.check();
+    let check = |pad_to| {
+        of_memory
+            .with(|r| {
+                r.input.set = crate::sharded::set::Set::Disk(&set);
+                r.input.pad_to = pad_to;
+            })
+            .check()
+    };
     assert_eq!(check(None), Ok(()));
     assert_eq!(check(Some(6)), Ok(()));
     assert!(matches!(check(Some(7)), Err(Error::Bug(m)) if m.contains("padded")));

@@ -204,11 +204,9 @@ impl Lane<'_> {
         let proposal = Proposal {
             hello: request.hello(false),
             choice,
-            theirs: vec![choice],
+            theirs: choice.into(),
             session_id: session_of(ticket.session, &connection.exporter),
             why: None,
-            job: None,
-            seat: None,
             ours,
             parties: Party { seat: Seat::PEER, fingerprint: connection.peer, name: None, announced: theirs }
                 .into(),
@@ -289,7 +287,7 @@ fn agree(channel: &mut Channel, ticket: &Ticket, proposal: &Proposal) -> Result<
     let (protocol, group) = &ticket.choice;
     terms.update(protocol.as_bytes()).update(&[0]).update(group.as_bytes()).update(&[0]);
     let mut announced = [&proposal.ours, &proposal.parties.peer().announced];
-    if proposal.hello.role == Role::Sender {
+    if proposal.hello.spec.role == Role::Sender {
         announced.reverse();
     }
     for announced in announced {

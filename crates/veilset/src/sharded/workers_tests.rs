@@ -86,13 +86,12 @@ impl Crew {
     fn request<'a>(&'a self, set: impl Into<Set<'a>>) -> Request<'a> {
         let (operation, protocol) = self.of;
         let terms = Terms { max_row: 3010, shards: SHARDS, ..Terms::default() };
-        Request {
-            protocol,
-            terms,
-            pad_to: self.pad_to,
-            sent_columns: &self.columns,
-            ..Request::new(operation, self.role, set)
-        }
+        Request::new(operation, self.role, set.into()).with(|r| {
+            r.spec.candidates = Choice::of(protocol).into();
+            r.spec.terms = terms;
+            r.input.pad_to = self.pad_to;
+            r.spec.sent_columns = self.columns.to_vec();
+        })
     }
 
     /// The items of a shard, in the order of the set, and their payloads.
@@ -110,7 +109,7 @@ impl Crew {
         impl Source for From<'_> {
             fn part(&self, part: u32) -> Result<Part> {
                 let (set, payloads) = self.0.shard(part);
-                let form = self.0.request(&set).form();
+                let form = self.0.request(&set).spec.form();
                 Ok(Part::of(&set, &payloads, form))
             }
         }

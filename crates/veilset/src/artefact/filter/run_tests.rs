@@ -51,7 +51,7 @@ fn run_both(prepared: [Prepared<'_>; 2]) -> ([Result<RunOutcome>; 2], [Frames; 2
 
 fn prepared<'a>(request: &Request<'a>, filter: Option<&Path>) -> Result<Prepared<'a>> {
     let rng = &mut Prng::from_os().unwrap();
-    let identity = if request.role == Role::Receiver { &*IDENTITY } else { &*PEER };
+    let identity = if request.spec.role == Role::Receiver { &*IDENTITY } else { &*PEER };
     match filter {
         Some(path) => request.prepare_with_filter(path, identity, rng),
         None => request.prepare(rng),
@@ -60,7 +60,10 @@ fn prepared<'a>(request: &Request<'a>, filter: Option<&Path>) -> Result<Prepared
 
 fn request<'a>(operation: &'static Operation, role: Role, set: &'a ItemSet, both: bool) -> Request<'a> {
     let terms = Terms { max_row: 40, both, ..Terms::default() };
-    Request { protocol: &DC17, terms, ..Request::new(operation, role, set) }
+    Request::new(operation, role, set).with(|r| {
+        r.spec.candidates = Choice::of(&DC17).into();
+        r.spec.terms = terms;
+    })
 }
 
 /// The result in comparable form.
@@ -131,8 +134,9 @@ fn filters_and_runs_under_paillier_give_the_same() {
         let public = place.export(&path, "public");
         assert_eq!(about(&public).unwrap().head.cipher, cipher);
         for operation in [&INTERSECT, &UNION, &COUNT] {
-            let [receiver, sender] = [(Role::Receiver, &y), (Role::Sender, &x)]
-                .map(|(role, set)| Request { group: Some(cipher), ..request(operation, role, set, false) });
+            let [receiver, sender] = [(Role::Receiver, &y), (Role::Sender, &x)].map(|(role, set)| {
+                request(operation, role, set, false).with(|r| r.spec.candidates.first.group = cipher)
+            });
             let [with, held] = [[Some(&*path), Some(&*public)], [None, None]].map(|filters| {
                 let prepared = [prepared(&receiver, filters[0]), prepared(&sender, filters[1])];
                 let ends = run_both(prepared.map(Result::unwrap)).0.map(Result::unwrap);
@@ -152,7 +156,7 @@ fn padded_sets_have_filters_too() {
     let path = place.build("f", &y, [9, 9]);
     for operation in [&INTERSECT, &UNION, &COUNT] {
         let [receiver, sender] = [(Role::Receiver, &y), (Role::Sender, &x)]
-            .map(|(role, set)| Request { pad_to: Some(8), ..request(operation, role, set, false) });
+            .map(|(role, set)| request(operation, role, set, false).with(|r| r.input.pad_to = Some(8)));
         let (plain, _) = run_both([&receiver, &sender].map(|request| prepared(request, None).unwrap()));
         let both = [prepared(&receiver, Some(&path)), prepared(&sender, None)].map(Result::unwrap);
         let (ends, _) = run_both(both);
@@ -251,7 +255,7 @@ fn filters_that_differ_end_the_run_for_both() {
     };
     assert!(errors.iter().any(says), "{errors:?}");
     // A filter whose capacity is more than the sender accepts.
-    let sender = Request { max_peer_items: 3, ..request(&COUNT, Role::Sender, &x, false) };
+    let sender = request(&COUNT, Role::Sender, &x, false).with(|r| r.local.max_peer_items = 3);
     let fewer = items(0, 2);
     let small = place.build("small", &fewer, [4, 9]);
     let receiver = request(&COUNT, Role::Receiver, &fewer, false);
@@ -273,14 +277,30 @@ fn what_a_filter_cannot_do_is_refused_before_the_peer_is_met() {
     let sender = request(&COUNT, Role::Sender, &x, false);
     let choices = [Choice::of(&CWPRF)];
     for (request, filter, words) in [
-        (Request { protocol: &CWPRF, ..receiver }, &path, "`filter` is for dc17 only"),
-        (Request { alternatives: &choices, ..receiver }, &path, "no other protocol may be allowed"),
-        (Request { group: Some(groups::PAILLIER_2048), ..receiver }, &path, "encrypted by ristretto255"),
-        (Request { pad_to: Some(6), ..receiver }, &path, "at most 5 items on our side, and this run has 6"),
-        (sender, &public, "at most 2 items on our side, and this run has 3"),
-        (Request { normalisation: "trim", ..sender }, &public, "normalised as none"),
-        (Request { key_columns: 2, ..sender }, &public, "1 key columns"),
-        (sender, &path, "not a public filter"),
+        (
+            receiver.with(|r| r.spec.candidates = Choice::of(&CWPRF).into()),
+            &path,
+            "`filter` is for dc17 only",
+        ),
+        (
+            receiver.with(|r| r.spec.candidates.others = choices.to_vec()),
+            &path,
+            "no other protocol may be allowed",
+        ),
+        (
+            receiver.with(|r| r.spec.candidates.first.group = groups::PAILLIER_2048),
+            &path,
+            "encrypted by ristretto255",
+        ),
+        (
+            receiver.with(|r| r.input.pad_to = Some(6)),
+            &path,
+            "at most 5 items on our side, and this run has 6",
+        ),
+        (sender.clone(), &public, "at most 2 items on our side, and this run has 3"),
+        (sender.with(|r| r.input.normalisation = "trim"), &public, "normalised as none"),
+        (sender.with(|r| r.input.key_columns = 2), &public, "1 key columns"),
+        (sender.clone(), &path, "not a public filter"),
         (receiver, &public, "it is a public filter"),
     ] {
         let error = prepared(&request, Some(filter)).err().unwrap();

@@ -1,6 +1,6 @@
 //! What of a request contradicts itself, before there is a peer.
 
-use super::Request;
+use super::{Request, Spec};
 use crate::artefact;
 use crate::error::{Error, Result};
 use crate::spelling::{
@@ -20,11 +20,11 @@ impl Request<'_> {
     /// [`Error::Usage`] if the terms contradict each other, or the data does not fit them.
     pub fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::usage(what));
-        let Request { operation, ref terms, .. } = *self;
-        let payload = !self.sent_columns.is_empty();
-        self.threads.check()?;
+        let Spec { operation, ref terms, .. } = self.spec;
+        let payload = !self.spec.sent_columns.is_empty();
+        self.local.threads.check()?;
         self.check_parties()?;
-        for Choice { protocol, group } in self.candidates() {
+        for Choice { protocol, group } in self.candidates().iter() {
             if !protocol.works_in().any(|name| name == group) {
                 return Err(protocol.refuse_group(group));
             }
@@ -51,10 +51,10 @@ impl Request<'_> {
                     shards::bound(self.announced(), number)
                 }
             };
-            let sizes = if self.role == Role::Receiver { [ours, 0] } else { [0, ours] };
+            let sizes = if self.spec.role == Role::Receiver { [ours, 0] } else { [0, ours] };
             protocol.check_sizes(operation, sizes).map_err(Error::usage)?;
         }
-        if terms.shards > 0 && self.parties.is_some() {
+        if terms.shards > 0 && self.spec.parties.is_some() {
             return wrong(format!("jobs in shards are of two parties. Omit {SHARDS}, or {PARTIES}"));
         }
         if terms.both && terms.reveal_count {
@@ -75,12 +75,12 @@ impl Request<'_> {
                 those.collect::<Vec<_>>().join(" and ")
             ));
         }
-        artefact::check_size(self.set.len(), self.announced())?;
+        artefact::check_size(self.input.set.len(), self.announced())?;
         self.check_rows()?;
         match operation.uses.shares {
-            true if self.values.iter().all(|value| share::fits(*value)) => Ok(()),
+            true if self.input.values.iter().all(|value| share::fits(*value)) => Ok(()),
             true => wrong(format!("a value does not fit 64 bits. Use a smaller {SCALE}")),
-            false if sum::fits(terms.modulus, self.announced(), self.values) => Ok(()),
+            false if sum::fits(terms.modulus, self.announced(), self.input.values) => Ok(()),
             false => wrong(format!(
                 "with {} values, including the dummies of {PAD_TO}, the sum could overflow. Use \
                  {} on both sides, or a smaller {SCALE}",
@@ -93,8 +93,8 @@ impl Request<'_> {
     /// Refuses what is not for as many parties as take part.
     fn check_parties(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::usage(what));
-        let operation = self.operation;
-        let Some(me) = self.parties else {
+        let operation = self.spec.operation;
+        let Some(me) = &self.spec.parties else {
             return match self.candidates().iter().find(|choice| choice.protocol.is_multiparty()) {
                 Some(Choice { protocol, .. }) => wrong(format!(
                     "{} is for several parties. Name them with {PARTIES}, or omit {PROTOCOL}",
@@ -111,18 +111,15 @@ impl Request<'_> {
                 those.join(", ")
             ));
         };
-        match self.candidates()[..] {
-            [choice] if choice.protocol == protocol => {}
-            _ => {
-                return wrong(format!(
-                    "{operation} of several parties is computed by {protocol} only. Omit {PROTOCOL}"
-                ));
-            }
+        if self.candidates().iter().any(|choice| choice.protocol != protocol) {
+            return wrong(format!(
+                "{operation} of several parties is computed by {protocol} only. Omit {PROTOCOL}"
+            ));
         }
-        if self.role != Role::multiparty(me.leads()) {
-            return Err(Error::bug(format!("the role of {} in {}", self.role, me.own())));
+        if self.spec.role != Role::multiparty(me.leads()) {
+            return Err(Error::bug(format!("the role of {} in {}", self.spec.role, me.own())));
         }
-        let Terms { both, malicious_sender, reveal_count, .. } = self.terms;
+        let Terms { both, malicious_sender, reveal_count, .. } = self.spec.terms;
         let not_offered = [
             (
                 both,
@@ -146,7 +143,7 @@ impl Request<'_> {
                 ),
             ),
             (
-                !self.sent_columns.is_empty(),
+                !self.spec.sent_columns.is_empty(),
                 "columns are sent between two parties only: they would show whose they are",
             ),
         ];
@@ -158,9 +155,9 @@ impl Request<'_> {
 
     /// Refuses an offer that does not reveal the count to the sender though it is asked to, or does so unasked.
     fn check_revealed(&self, protocol: &Protocol, offer: &Offer) -> Result<()> {
-        let operation = self.operation;
+        let operation = self.spec.operation;
         let those = protocols::names(|p| p.offer(operation).is_some_and(|offer| offer.reveals_count));
-        let wrong = match (self.terms.reveal_count, offer.reveals_count) {
+        let wrong = match (self.spec.terms.reveal_count, offer.reveals_count) {
             (true, true) | (false, false) => return Ok(()),
             (true, false) if those.is_empty() => {
                 format!("{REVEAL_COUNT_TO_SENDER} is not for {operation}. Omit it")
@@ -180,14 +177,14 @@ impl Request<'_> {
 
     /// Refuses rows longer than the agreed maximum.
     fn check_rows(&self) -> Result<()> {
-        let terms = self.terms();
+        let terms = self.spec.agreed_terms();
         let Terms { payload, max_row, .. } = terms;
-        let set = match self.set {
+        let set = match self.input.set {
             Set::Memory(set) => set,
             Set::Disk(_) | Set::Remote(_) if terms.shards == 0 => {
                 return Err(Error::Bug("a set that is not in memory, for a run in one piece".into()));
             }
-            Set::Disk(stored) if stored.form() != self.form() => {
+            Set::Disk(stored) if stored.form() != self.spec.form() => {
                 return Err(Error::Bug("a set on disk of another form".into()));
             }
             Set::Disk(stored) if stored.announced() != self.announced() => {
@@ -196,12 +193,13 @@ impl Request<'_> {
             // Each row was checked when it was written, or is by a worker.
             Set::Disk(_) | Set::Remote(_) => return Ok(()),
         };
-        let keys_travel = self.operation.uses.items_in_rows(self.role, &terms);
-        if self.sends_payloads() && self.payloads.len() != set.len() {
+        let keys_travel = self.spec.operation.uses.items_in_rows(self.spec.role, &terms);
+        let payloads = self.input.payloads;
+        if !self.spec.sends().is_empty() && payloads.len() != set.len() {
             return Err(Error::Bug("the payloads do not belong to the items".into()));
         }
         let key = |i| if keys_travel { set.get(i).len() } else { 0 };
-        let sent = |i| if self.payloads.is_empty() { 0 } else { self.payloads.get(i).len() };
+        let sent = |i| if payloads.is_empty() { 0 } else { payloads.get(i).len() };
         match (0..set.len()).map(|i| key(i) + sent(i)).max() {
             Some(longest) if longest > max_row && (keys_travel || payload) => Err(Error::usage(format!(
                 "one of our rows takes {longest} bytes, but {MAX_ROW} is {max_row}. Use a larger value on \
@@ -213,7 +211,7 @@ impl Request<'_> {
 
     /// Refuses shards, which use nothing that was prepared.
     fn check_in_one_piece(&self) -> Result<()> {
-        match self.terms.shards {
+        match self.spec.terms.shards {
             0 => Ok(()),
             _ => Err(Error::usage(format!(
                 "a job in shards cannot use what was prepared. Omit {PREPARED}, {FILTER} or {SHARDS}"
@@ -228,10 +226,11 @@ impl Request<'_> {
     pub fn check_filter(&self) -> Result<()> {
         self.check_in_one_piece()?;
         let those = protocols::names(|p| p.offers.iter().any(|offer| offer.filters));
-        let uses = |protocol: &Protocol| protocol.offer(self.operation).is_some_and(|offer| offer.filters);
-        match self.candidates()[..] {
-            [Choice { protocol, .. }] if uses(protocol) => Ok(()),
-            _ => Err(Error::usage(format!(
+        let uses =
+            |choice: Choice| choice.protocol.offer(self.spec.operation).is_some_and(|offer| offer.filters);
+        match self.candidates().iter().all(uses) {
+            true => Ok(()),
+            false => Err(Error::usage(format!(
                 "{FILTER} is for {those} only, and no other protocol may be allowed. Omit {FILTER} or {PROTOCOL}"
             ))),
         }
@@ -243,19 +242,19 @@ impl Request<'_> {
     /// [`Error::Usage`].
     pub fn check_prepared(&self) -> Result<()> {
         self.check_in_one_piece()?;
-        for Choice { protocol, group } in self.candidates() {
-            if !protocol.offer(self.operation).is_some_and(|offer| offer.prepares) {
+        let first = self.spec.candidates.first.group;
+        for Choice { protocol, group } in self.candidates().iter() {
+            if !protocol.offer(self.spec.operation).is_some_and(|offer| offer.prepares) {
                 return Err(Error::usage(format!(
                     "{} cannot use a prepared half. Omit {PREPARED} or {PROTOCOL}",
                     PROTOCOL.with(protocol)
                 )));
             }
             // A half consists of points of one group.
-            if group != self.group() {
+            if group != first {
                 return Err(Error::usage(format!(
-                    "a half is prepared in one group, but the allowed protocols work in {} and {group}. \
-                     Allow only one",
-                    self.group()
+                    "a half is prepared in one group, but the allowed protocols work in {first} and {group}. \
+                     Allow only one"
                 )));
             }
         }

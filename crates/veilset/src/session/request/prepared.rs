@@ -1,6 +1,6 @@
 //! A request whose set is padded: the work that depends on our data, done before there is a peer.
 
-use super::Request;
+use super::{Input, Request};
 use crate::artefact::filter::{self, FilterDraft};
 use crate::artefact::{self, Half, Ledger};
 use crate::error::{Error, Result};
@@ -26,17 +26,17 @@ impl<'a> Request<'a> {
     /// Those of [`Request::check`].
     pub fn prepare(&self, rng: &mut Prng) -> Result<Prepared<'a>> {
         self.check()?;
-        let set = match (self.terms.shards, self.set) {
+        let set = match (self.spec.terms.shards, self.input.set) {
             (0, _) => Ours::Whole(self.basis()?.hashed(rng)),
             (_, Set::Disk(stored)) => Ours::Disk(stored.clone()),
             (_, Set::Remote(spread)) => Ours::Remote(spread),
             (_, Set::Memory(set)) => {
                 let folder = std::env::temp_dir();
-                let distinct = Distinct::of(set, self.payloads, (&folder, self.form()))?;
+                let distinct = Distinct::of(set, self.input.payloads, (&folder, self.spec.form()))?;
                 Ours::Disk(distinct.padded(self.announced(), rng)?.into())
             }
         };
-        Ok(Prepared { request: *self, set, half: None, filter: None, keep: None })
+        Ok(Prepared { request: self.clone(), set, half: None, filter: None, keep: None })
     }
 
     /// Like [`Request::prepare`], with a half prepared in advance ([`artefact::prepare`]). It is spent once both sides
@@ -48,7 +48,13 @@ impl<'a> Request<'a> {
         self.check()?;
         self.check_prepared()?;
         let (set, half) = artefact::open(half, ledger, identity, &self.basis()?)?;
-        Ok(Prepared { request: *self, set: Ours::Whole(set), half: Some(half), filter: None, keep: None })
+        Ok(Prepared {
+            request: self.clone(),
+            set: Ours::Whole(set),
+            half: Some(half),
+            filter: None,
+            keep: None,
+        })
     }
 
     /// Like [`Request::prepare`], with a filter that was made in advance: as the receiver our own, which `identity` opens,
@@ -67,18 +73,20 @@ impl<'a> Request<'a> {
         self.check_filter()?;
         let basis = self.basis()?;
         let (set, items) = (basis.hashed(rng), basis.set);
-        let Request { key_columns, normalisation, threads, .. } = *self;
+        let Input { key_columns, normalisation, .. } = self.input;
+        let threads = &self.local.threads;
         let draft = FilterDraft { set: items, key_columns, normalisation, threads };
-        let filter = match self.role {
+        let filter = match self.spec.role {
             Role::Receiver => filter::open(path, identity, &draft, &set.own()[..items.len()])?,
             Role::Sender => filter::open_public(path, &|_| Ok(()))?,
         };
         let head = &filter.head;
         let wrong = |what: String, next: &str| Err(Error::input(path, what, next));
-        if let Some(group) = self.group.filter(|group| *group != head.cipher) {
+        let Some(candidates) = self.spec.candidates.kept(|choice| choice.group == head.cipher) else {
+            let group = self.spec.candidates.first.group;
             let what = format!("it is encrypted by {}, but this run names {group}", head.cipher);
             return wrong(what, concat!("Omit ", setting!(cipher), " and ", setting!(group)));
-        }
+        };
         if head.normalisation != normalisation || head.key_columns != key_columns {
             let what = format!(
                 "it is of {} key columns normalised as {}, but this run has {key_columns}, normalised as {normalisation} \
@@ -87,7 +95,7 @@ impl<'a> Request<'a> {
             );
             return wrong(what, "Use the filter's");
         }
-        let (most, of) = match self.role {
+        let (most, of) = match self.spec.role {
             Role::Receiver => (head.capacity, setting!(capacity)),
             Role::Sender => (head.queries, setting!(for)),
         };
@@ -97,8 +105,12 @@ impl<'a> Request<'a> {
             return wrong(what, &format!("Use a filter that was made with a larger {of}, or none"));
         }
         // Of a receiver the peer is told how many keys the filter may have, and not how many it has: that would show how it grows.
-        let pad_to = if self.role == Role::Receiver { Some(head.capacity) } else { self.pad_to };
-        let request = Request { group: Some(head.cipher), pad_to, ..*self };
+        let request = self.with(|request| {
+            request.spec.candidates = candidates;
+            if request.spec.role == Role::Receiver {
+                request.input.pad_to = Some(head.capacity);
+            }
+        });
         let set = if request.announced() > self.announced() { request.basis()?.hashed(rng) } else { set };
         Ok(Prepared { request, set: Ours::Whole(set), half: None, filter: Some(filter), keep: None })
     }
@@ -145,13 +157,7 @@ impl<'a> Prepared<'a> {
     pub fn keeping(self, keep: &'a dyn Keep) -> Prepared<'a> {
         let mut request = self.request;
         if let Some(Begun { choice, .. }) = keep.begun() {
-            request = Request {
-                protocol: choice.protocol,
-                group: Some(choice.group),
-                alternatives: &[],
-                planning: None,
-                ..request
-            };
+            (request.spec.candidates, request.local.planning) = ((*choice).into(), None);
         }
         Prepared { request, keep: Some(keep), ..self }
     }
@@ -159,7 +165,7 @@ impl<'a> Prepared<'a> {
     /// What we say to the peer first ([`Request::hello`]).
     pub(in crate::session) fn hello(&self, check: bool) -> Hello {
         let filter = self.filter.as_ref().map(|filter| filter.facts.clone());
-        let begun = self.keep.and_then(Keep::begun).filter(|_| self.request.terms.shards > 0);
+        let begun = self.keep.and_then(Keep::begun).filter(|_| self.request.spec.terms.shards > 0);
         Hello { filter, job: begun.map(|begun| begun.session), ..self.request.hello(check) }
     }
 }

@@ -43,8 +43,8 @@ use veilset::ot::base;
 use veilset::params::{LAMBDA, matrix::Matrix};
 use veilset::planner::Preference;
 use veilset::protocols::{self, CM20, CWPRF, Choice, DH_PSI, VOLE};
-use veilset::session::Planning;
 use veilset::session::run::{Request, RunOutcome, run};
+use veilset::session::{Planning, Spec};
 use veilset::speed::Speeds;
 use veilset::vole::{Half, Receiver, Vole, silent::Silent};
 use veilset_core::hazmat;
@@ -104,39 +104,48 @@ impl Data {
 
 /// The requests with other terms.
 fn with(requests: [Request<'_>; 2], terms: Terms) -> [Request<'_>; 2] {
-    requests.map(|r| Request { terms, ..r })
+    requests.map(|r| r.with(|r| r.spec.terms = terms))
 }
 
 /// The requests with every supported option.
 fn everything<'a>(data: &'a Data, requests: [Request<'a>; 2]) -> [Request<'a>; 2] {
-    let (uses, terms) = (requests[0].operation.uses, requests[0].terms);
+    let (uses, terms) = (requests[0].spec.operation.uses, requests[0].spec.terms);
     let terms = match uses.values {
         // Without a minimum, which would hide changes of the sum.
         true => Terms { modulus: Modulus::Bits128, min_count: 0, ..terms },
         false => Terms { both: uses.both && !terms.reveal_count, ..terms },
     };
-    let [receiver, sender] = with(requests, terms).map(|r| Request { pad_to: Some(12), ..r });
+    let [receiver, sender] = with(requests, terms).map(|r| r.with(|r| r.input.pad_to = Some(12)));
     let sent_columns: &[String] = if uses.rows == Rows::None { &[] } else { &data.columns };
-    let payloads = if uses.rows == Rows::None { sender.payloads } else { &data.payloads };
-    let terms = Terms { shared_values: uses.shares, ..sender.terms };
-    let values = if uses.shares { &data.values } else { sender.values };
-    [Request { sent_columns, ..receiver }, Request { sent_columns, payloads, terms, values, ..sender }]
+    let payloads = if uses.rows == Rows::None { sender.input.payloads } else { &data.payloads };
+    let terms = Terms { shared_values: uses.shares, ..sender.spec.terms };
+    let values = if uses.shares { &data.values } else { sender.input.values };
+    [
+        receiver.with(|r| r.spec.sent_columns = sent_columns.to_vec()),
+        sender.with(|r| {
+            r.spec.sent_columns = sent_columns.to_vec();
+            r.input.payloads = payloads;
+            r.spec.terms = terms;
+            r.input.values = values;
+        }),
+    ]
 }
 
 /// Each operation of each protocol, plain and with every supported option, and options that few of them have.
 fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
     let Data { y, x, none, values, .. } = data;
     let terms = Terms { max_row: 64, min_count: 2, ..Terms::default() };
-    let request = |operation, protocol, role, set| Request {
-        protocol,
-        max_peer_items: 100,
-        terms,
-        ..Request::new(operation, role, set)
+    let request = |operation, protocol, role, set| {
+        Request::new(operation, role, set).with(|r| {
+            r.spec.candidates = Choice::of(protocol).into();
+            r.local.max_peer_items = 100;
+            r.spec.terms = terms;
+        })
     };
     let pair = |operation: &'static Operation, protocol, y, x| {
         let sender = request(operation, protocol, Role::Sender, x);
         let values: &[i128] = if operation.uses.values { values } else { &[] };
-        [request(operation, protocol, Role::Receiver, y), Request { values, ..sender }]
+        [request(operation, protocol, Role::Receiver, y), sender.with(|r| r.input.values = values)]
     };
     let scenario = |name: String, requests| Scenario { name, requests, only: &[] };
     let mut all = Vec::new();
@@ -146,8 +155,8 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
             let terms = Terms { reveal_count: offer.reveals_count, ..terms };
             let requests = with(pair(operation, protocol, y, x), terms);
             let name = |what: &str| format!("{operation} by {protocol}{what}");
-            all.push(scenario(name(""), requests));
-            all.push(scenario(name(" with everything"), everything(data, requests)));
+            all.push(scenario(name(""), requests.clone()));
+            all.push(scenario(name(" with everything"), everything(data, requests.clone())));
             if offer.malicious_sender {
                 let terms = Terms { malicious_sender: true, ..terms };
                 all.push(scenario(name(", malicious sender"), with(requests, terms)));
@@ -159,13 +168,18 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
         let offer = &protocol.offers[0];
         let (operation, terms) = (offer.operation, Terms { reveal_count: offer.reveals_count, ..terms });
         let requests = with(pair(operation, protocol, y, x), terms);
-        let requests = requests.map(|r| Request { group: Some(group), ..r });
+        let requests = requests.map(|r| r.with(|r| r.spec.candidates.first.group = group));
         let name = format!("{operation} by {protocol} over {group}");
         all.push(Scenario { name, requests, only: &[0x11, 0x12, 0x16, 0x17, 0x61, 0x62] });
     }
     // Enough items that the VOLE uses its code. Other messages are as in the small scenarios.
     let many = pair(&INTERSECT, &VOLE, y, x);
-    let many = many.map(|r| Request { pad_to: Some(4000), max_peer_items: 4000, ..r });
+    let many = many.map(|r| {
+        r.with(|r| {
+            r.input.pad_to = Some(4000);
+            r.local.max_peer_items = 4000;
+        })
+    });
     let many = Scenario { name: "intersect of many items".into(), requests: many, only: &[0x91, 0x92] };
     // Three rows fit in a frame, so the rows take several frames.
     let wide = with(pair(&UNION, &CWPRF, y, x), Terms { max_row: 65_000, ..terms });
@@ -182,7 +196,10 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
     // measure.
     let picked = pair(&INTERSECT, &CWPRF, y, x).map(|r| {
         let planning = Some(Planning { speeds: Speeds::built_in(1), prefer: Preference::Bytes });
-        Request { alternatives: &ALTERNATIVES, planning, ..r }
+        r.with(|r| {
+            r.spec.candidates.others = ALTERNATIVES.to_vec();
+            r.local.planning = planning;
+        })
     });
     all.push(Scenario {
         name: "intersect by what is picked".into(),
@@ -617,7 +634,9 @@ fn whatever_the_peer_does_to_a_frame_we_end_as_the_table_says() {
                     continue;
                 }
                 // Frames that a scenario has in common with another one of the same operation are tampered with once.
-                let Request { operation, group, .. } = scenario.requests[0];
+                let Spec { operation, ref candidates, .. } = scenario.requests[0].spec;
+                let Choice { protocol, group } = candidates.first;
+                let group = Some(group).filter(|group| *group != protocol.group());
                 if !seen.insert((operation.name, group, cheat, at, tag(now), now.len())) {
                     continue;
                 }
@@ -628,7 +647,7 @@ fn whatever_the_peer_does_to_a_frame_we_end_as_the_table_says() {
         }
     }
     let made = cases.len();
-    let protocol = |c: &usize| cases[*c].0.requests[0].protocol.name;
+    let protocol = |c: &usize| cases[*c].0.requests[0].spec.candidates.first.protocol.name;
     let message = |c: &usize| (protocol(c), cases[*c].1, cases[*c].3);
     let kind = |c: &usize| (cases[*c].3, cases[*c].5.kind);
     let drawn = drawn("two parties", made, message, kind);
@@ -640,7 +659,7 @@ fn whatever_the_peer_does_to_a_frame_we_end_as_the_table_says() {
         let request = &scenario.requests[*us];
         let (result, time) = against(request, *us as u8, case);
         let verdict = in_time(time).and_then(|()| verdict(case, *tag, &result, learned, EXCEPTIONS));
-        let (name, role) = (&scenario.name, request.role);
+        let (name, role) = (&scenario.name, request.spec.role);
         verdict.map_err(|why| format!("{name}, our {role}, frame {at} (tag {tag:#x}) {case}: {why}"))
     });
     println!("{} of {made} cases, {} frames", cases.len(), seen.len());

@@ -16,7 +16,7 @@ use veilset::item::ItemSet;
 use veilset::many::seat;
 use veilset::net::{Connected, Fingerprint, Listed, ListedParty, Me, Roster, in_memory};
 use veilset::operations::{INTERSECT, Learned, Role, Terms};
-use veilset::protocols::{self, Protocol, groups};
+use veilset::protocols::{self, Choice, Protocol, groups};
 use veilset::session::run::{Request, RunOutcome, run};
 use veilset_core::hazmat;
 
@@ -82,14 +82,13 @@ impl Parties {
         let request = |i: usize| {
             let (me, set) = (&self.mes[i], &self.sets[i]);
             let role = Role::multiparty(me.leads());
-            Request {
-                protocol,
-                parties: Some(me),
-                max_peer_items: 100,
-                pad_to: (i == PARTIES - 1).then_some(4),
-                terms: Terms { max_row: 12, ..Terms::default() },
-                ..Request::new(protocol.offers[0].operation, role, set)
-            }
+            Request::new(protocol.offers[0].operation, role, set).with(|r| {
+                r.spec.candidates = Choice::of(protocol).into();
+                r.spec.parties = Some(me.clone());
+                r.local.max_peer_items = 100;
+                r.input.pad_to = (i == PARTIES - 1).then_some(4);
+                r.spec.terms = Terms { max_row: 12, ..Terms::default() };
+            })
         };
         (0..PARTIES).map(request).collect()
     }
@@ -138,7 +137,7 @@ fn record(requests: &[Request]) -> (Sent, Vec<Learned>) {
     let tapes = vec![vec![(); PARTIES]; PARTIES];
     let tapes: Vec<Vec<Tape>> =
         tapes.iter().map(|row| row.iter().map(|()| Tape::default()).collect()).collect();
-    let mut all = in_memory(requests[0].parties.unwrap().roster());
+    let mut all = in_memory(requests[0].spec.parties.as_ref().unwrap().roster());
     for (to, connections) in all.iter_mut().enumerate() {
         for connection in connections {
             let tape = tapes[place(connection.seat)][to].clone();
@@ -185,7 +184,9 @@ impl Cast {
 fn against(request: &Request, cast: Cast, sent: &Sent, case: &Case) -> (Result<RunOutcome>, Duration) {
     let Cast { us, cheat } = cast;
     let (mut ours, mut scripts) = (Vec::new(), Vec::new());
-    for (from, connections) in in_memory(request.parties.unwrap().roster()).into_iter().enumerate() {
+    for (from, connections) in
+        in_memory(request.spec.parties.as_ref().unwrap().roster()).into_iter().enumerate()
+    {
         for connection in connections {
             if from == us {
                 ours.push(connection);

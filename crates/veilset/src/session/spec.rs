@@ -1,0 +1,129 @@
+//! What a run computes.
+
+use crate::error::Result;
+use crate::net::Me;
+use crate::operations::{Operation, Role, Rows, Shape, Terms, Uses};
+use crate::planner::Choices;
+use crate::protocols::{self, Choice};
+use crate::sharded::disk::Form;
+
+/// What a run computes. All parties must want the same, with these exceptions: the roles of two parties are opposite, at least
+/// one of the candidates must be common, and the sender of share says what is shared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// The operation to compute.
+    pub operation: &'static Operation,
+    /// Our role in it. Of several parties, the leader is the receiver, and all others are senders.
+    pub role: Role,
+    /// The protocols that we allow, and the group of each. The receiver's order decides, unless it plans.
+    pub candidates: Choices,
+    /// For intersect and union: the columns sent with the sender's items, by the sender's names.
+    pub sent_columns: Vec<String>,
+    /// For sum and share: the decimal places of the values.
+    pub value_scale: u32,
+    /// The other terms. `payload` and `several` follow from `sent_columns` and `parties`.
+    pub terms: Terms,
+    /// The parties of a run of several, and which we are; `None` in a run of two.
+    pub parties: Option<Me>,
+}
+
+impl Spec {
+    /// A plain run of two parties by the default protocol, in which only the receiver learns the result. Rows have at most 64
+    /// bytes.
+    pub fn new(operation: &'static Operation, role: Role) -> Spec {
+        Spec {
+            operation,
+            role,
+            candidates: Choice::of(protocols::default_for(operation, &Terms::default())).into(),
+            sent_columns: Vec::new(),
+            value_scale: 0,
+            terms: Terms { max_row: 64, ..Terms::default() },
+            parties: None,
+        }
+    }
+
+    /// The same among several parties, by the protocol that is for them. The role follows from the list.
+    #[must_use]
+    pub fn among(self, parties: Me) -> Spec {
+        let role = Role::multiparty(parties.leads());
+        let protocol = protocols::multiparty_for(self.operation);
+        let candidates = protocol.map_or(self.candidates, |protocol| Choice::of(protocol).into());
+        Spec { role, candidates, parties: Some(parties), ..self }
+    }
+
+    /// Allows only those candidates that are `permitted`.
+    ///
+    /// # Errors
+    /// What is wrong with the first, if none is.
+    pub fn restrict(&mut self, mut permitted: impl FnMut(Choice) -> Result<()>) -> Result<()> {
+        let mut wrong = None;
+        let kept = self.candidates.kept(|choice| match permitted(*choice) {
+            Ok(()) => true,
+            Err(why) => {
+                wrong.get_or_insert(why);
+                false
+            }
+        });
+        match (kept, wrong) {
+            (None, Some(why)) => Err(why),
+            (kept, _) => {
+                self.candidates = kept.unwrap_or_else(|| self.candidates.clone());
+                Ok(())
+            }
+        }
+    }
+
+    /// Our columns that are sent.
+    pub fn sends(&self) -> &[String] {
+        if self.role == Role::Sender { &self.sent_columns } else { &[] }
+    }
+
+    /// Whether our items have values.
+    pub fn has_values(&self) -> bool {
+        self.operation.uses.has_values(self.role, &self.terms)
+    }
+
+    /// The form of our result.
+    pub fn shape(&self) -> Shape {
+        (self.operation.result)(self.role, &self.agreed_terms())
+    }
+
+    /// What a set on disk has of each item, for a run in shards.
+    pub fn form(&self) -> Form {
+        let terms = self.agreed_terms();
+        let items = self.operation.uses.items_in_rows(self.role, &terms);
+        let row = (items || !self.sends().is_empty()).then_some(terms.max_row);
+        Form { items, row }
+    }
+
+    /// The same, as it is agreed on: what the operation does not use is 0 or its default.
+    pub(super) fn agreed(&self) -> Spec {
+        let Uses { values, shares, .. } = self.operation.uses;
+        let value_scale = if values || shares { self.value_scale } else { 0 };
+        Spec { terms: self.agreed_terms(), value_scale, ..self.clone() }
+    }
+
+    /// The terms, of which those that the operation does not use are 0 or their default.
+    pub fn agreed_terms(&self) -> Terms {
+        let Terms {
+            max_row, both, modulus, min_count, malicious_sender, reveal_count, shared_values, ..
+        } = self.terms;
+        let payload = !self.sent_columns.is_empty();
+        let Uses { rows, values, shares, .. } = self.operation.uses;
+        let rows = rows == Rows::Items || payload || shares;
+        Terms {
+            payload,
+            max_row: if rows { max_row } else { 0 },
+            both,
+            modulus: if values { modulus } else { Default::default() },
+            min_count: if values { min_count } else { 0 },
+            malicious_sender,
+            reveal_count,
+            shared_values: shares && shared_values && self.role == Role::Sender,
+            several: self.parties.is_some(),
+            bare: false,
+            filter: self.terms.filter,
+            shards: self.terms.shards,
+        }
+    }
+}
