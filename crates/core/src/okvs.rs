@@ -3,23 +3,24 @@
 //! "Near-Optimal Oblivious Key-Value Stores for Efficient PSI, PSU and Volume-Hiding Multi-Maps", USENIX Security 2023;
 //! the matrix of Dillinger and Walzer's ribbon filters, 2021).
 //!
-//! Keys are hashes, which have a fixed length. Each key has a row: a start and [`WIDTH`] random bits. Its value is the sum of the elements of the vector at the set
-//! bits, counted from the start. Encoding solves these equations. It eliminates rows in the order of their starts, in
-//! one pass over memory, and then finds the elements from the last to the first. Elements that the equations leave free
-//! are random, so the vector is uniform among the solutions. If the values are uniform too, so is the vector.
+//! Keys are hashes, which have a fixed length. Each key has a row: a start and [`WIDTH`] random bits. Its value is the
+//! sum of the elements of the vector at the set bits, counted from the start. Encoding solves these equations. It
+//! eliminates rows in the order of their starts, in one pass over memory, and then finds the elements from the last to
+//! the first. Elements that the equations leave free are random, so the vector is uniform among the solutions. If the
+//! values are uniform too, so is the vector.
 //!
 //! Rows are bits, so a store is linear over GF(2), and each bit of the values is encoded separately with the same rows.
 //! The first bytes of all elements are a store of the first bytes of all values, uniform among its solutions if the
 //! whole is. So for values of w bytes, w bytes per element are sent. The bound on failure depends on the rows alone.
 //!
-//! It replaces the clusters of sparse rows of RR22. It is as cache-friendly and needs less memory, and the bound on
-//! failure ([`failure`]) is proven rather than extrapolated from simulations.
+//! The band matrix replaces the clusters of sparse rows of RR22. It is as cache-friendly and needs less memory, and the
+//! bound on failure ([`failure`]) is proven rather than extrapolated from simulations.
 //!
 //! Security: rows come from a PRF (AES) under a seed that the encoder picks after its keys are fixed. A party that
 //! picks keys after seeing the seed can make encoding fail. Semi-honest only: a vector can hold more keys than were
 //! encoded ("OKVS overfitting", Asiacrypt 2024). Leakage: the size. The time of encoding, and the addresses that
 //! encoding and decoding read, depend on the rows and so on the keys and the seed. Cost: `size(n)` elements, 1.215 n at
-//! a million keys; decoding reads 2 KiB.
+//! a million keys; decoding reads 2 KiB per key.
 
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash};
@@ -289,7 +290,7 @@ pub struct Encoded {
     pub rows: BandRows,
 }
 
-/// Encodes `value(i)` for key number i of `keys`, which are distinct, in a vector of [`size`] elements.
+/// Encodes `value(i)` for key number i of `keys`, which must be distinct, in a vector of [`size`] elements.
 ///
 /// # Errors
 /// [`Error::Bug`] if encoding fails, which has negligible probability unless keys are equal.

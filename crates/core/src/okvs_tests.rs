@@ -107,7 +107,7 @@ fn free_elements_are_random() {
     let encode = |n| rows.encode(|i| values[i], size, &mut Prng::from_seed(&[n; 32])).unwrap();
     let (a, b) = (encode(1), encode(2));
     let equal = a.iter().zip(b.iter()).filter(|(a, b)| a == b).count();
-    // All but those to which no free element contributes.
+    // All differ except those to which no free element contributes.
     assert!(equal < 3, "{equal} of {size} elements are equal");
     assert_eq!(*rows.decode(&a).unwrap(), *rows.decode(&b).unwrap());
 }
@@ -138,7 +138,7 @@ fn every_store_has_a_seed_and_free_elements_of_its_own() {
     let rows = BandRows::new(&[1; 16], &keys, size).unwrap();
     let [a, b] = [(); 2].map(|()| rows.encode(|i| values[i], size, &mut rng).unwrap());
     let equal = a.iter().zip(b.iter()).filter(|(a, b)| a == b).count();
-    // All but those to which no free element contributes.
+    // All differ except those to which no free element contributes.
     assert!(equal < 3, "{equal} of {size} elements are equal");
 }
 
@@ -159,7 +159,7 @@ fn what_fails_is_tried_again_under_another_seed() {
         }
     }
     assert!(tries.contains(&0) && tries.iter().any(|&n| n > 0), "{tries:?}");
-    // Equal keys always fail, and so do more keys than elements.
+    // Equal keys always fail. So do vectors that are shorter than a row, or than the rows were made for.
     let equal = [ItemHash::of_item(b"a"); 2];
     let e = encode(&equal, |i| [i as u8; 16], &mut Prng::from_seed(&[1; 32])).err().unwrap();
     assert!(e.to_string().contains("distinct"), "{e}");
@@ -167,7 +167,7 @@ fn what_fails_is_tried_again_under_another_seed() {
     assert!(BandRows::new(&[0; 16], &keys, WIDTH).unwrap().decode(&values[1..]).is_err());
 }
 
-/// All starts and all bits of three rows.
+/// All starts and all bits of up to three rows.
 #[test]
 fn the_bound_holds_in_all_cases_of_small_matrices() {
     for (n, size, width) in [(1, 3, 2), (2, 4, 3), (2, 6, 2), (3, 5, 3), (3, 7, 2)] {

@@ -18,7 +18,7 @@ fn time(mut f: impl FnMut()) -> f64 {
     best
 }
 
-/// Bytes of SplitMix64, for timing only, not for keys.
+/// Bytes of SplitMix64, for timing only: no real keys may come from them.
 fn random(seed: u64) -> impl FnMut(&mut [u8]) {
     let mut state = seed << 32;
     move |out| {
@@ -31,7 +31,7 @@ fn random(seed: u64) -> impl FnMut(&mut [u8]) {
     }
 }
 
-/// Number of ciphertexts of one call.
+/// Number of ciphertexts per call.
 const CELLS: usize = 128;
 
 fn main() {

@@ -36,7 +36,7 @@ pub(crate) use on_path;
 pub enum Backend {
     /// Plain Rust: the specification, and the path on every other processor.
     Portable,
-    /// AES rounds on one block: AES-NI.
+    /// AES rounds on one block: AES-NI and SSSE3.
     AesNi,
     /// AES rounds on two blocks at a time: VAES with AVX2.
     Vaes256,
@@ -52,9 +52,9 @@ pub enum Backend {
     Avx2,
     /// 512-bit integer vectors under masks: AVX-512 and BMI2.
     Avx512,
-    /// Fused multiply-adds of 256-bit vectors of doubles: AVX2 and FMA.
+    /// Fused multiply-adds of 256-bit vectors of doubles: AVX2, FMA and BMI2.
     Fma,
-    /// 52-bit integer multipliers of 512-bit vectors: AVX-512 IFMA.
+    /// 52-bit integer multipliers of 512-bit vectors: AVX-512 IFMA and BMI2.
     Ifma512,
 }
 

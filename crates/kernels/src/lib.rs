@@ -6,8 +6,9 @@
 //! * [`ristretto255`]: the group of RFC 9496, in batches.
 //! * `p256`: the map of RFC 9380 to P-256, and multiplication with aws-lc, in batches.
 //! * `paillier`: Paillier's encryption with aws-lc's big integers, in batches.
-//! * [`aes`]: AES-128 under one key: blocks, counter mode, and a tweakable correlation-robust hash.
-//! * [`gf128`]: products in GF(2^128).
+//! * [`aes`]: AES-128: blocks, counter mode and a tweakable correlation-robust hash under one key; blocks with a key
+//!   each.
+//! * [`gf128`] and [`gf64`]: products in GF(2^128) and GF(2^64).
 //! * [`bytes`]: sums of byte strings.
 //! * [`band`]: sums over rows of a band matrix, for oblivious key-value stores.
 //! * [`hash`]: BLAKE3 of many short messages.
@@ -15,8 +16,9 @@
 //! * [`transpose`]: transposition of a 128-column bit matrix, for oblivious-transfer extension.
 //! * [`Backend`]: the code path that runs, and its selection in tests.
 //!
-//! Every function works on slices on the calling thread; callers split their batches over threads. Each kernel, or
-//! its field, has a `portable` module as its specification, and paths for x86-64 that are tested against it. The `unsafe`
+//! Every function works on slices on the calling thread; callers split their batches over threads. Each kernel
+//! that lists `BACKENDS`, or its field, has a `portable` module as its specification, and paths for x86-64 that are
+//! tested against it. The `unsafe`
 //! code of the workspace is here, apart from an allocator (veilset-memory) and Arrow's C interface in Python.
 //!
 //! The features `p256` and `paillier`, which are on by default, link aws-lc. Without them only Rust is compiled.

@@ -24,7 +24,7 @@ impl Bloom {
         Bloom(params::bloom(share(exponent, 2), queries, elements))
     }
 
-    /// The positions of a digest, independent, uniform up to 2^-64 * B.
+    /// The positions of a digest: independent, each uniform up to a distance of 2^-64 times the filter's number of bits.
     fn positions(&self, digest: u128) -> impl Iterator<Item = u64> {
         let mut xof = blake3::Hasher::new().update(&digest.to_le_bytes()).finalize_xof();
         let bits = self.0.bits;

@@ -1,12 +1,12 @@
 //! Truncated tags, sorted over the whole set and Golomb-Rice coded.
 //!
-//! A tag is the first t bits of a digest. Gaps between sorted tags are written as the quotient by 2^b in unary (ones,
+//! A tag is the highest t bits of a digest. Gaps between sorted tags are written as the quotient by 2^b in unary (ones,
 //! then a zero) and b bits of remainder, least significant bit first. With b = t - ceil(log2 n) a set takes about 61.6
 //! bits per item at 2^20 items per side, against 86.6 for a Bloom filter of equal strength. Equal tags are legal. The
 //! length varies a little with the tags, so each frame carries it. The decoder enforces a bound: floor(2^t / 2^b) bits
 //! for the unary parts of all frames together, in addition to n(b+1) for the rest.
 //!
-//! `operations::intersect::tags` sends the tags of an intersection with it, too.
+//! `operations::intersect::tags` also sends the tags of an intersection in this code.
 
 use super::CompactSet;
 use crate::channel::{Message, Rx, Tx, frames};
@@ -53,7 +53,7 @@ impl Golomb {
         self.tag_bits
     }
 
-    /// The tag of a digest above a position, of at most 96 and 32 bits.
+    /// The tag of a digest, of at most 96 bits, above a position of 32 bits.
     pub(crate) fn word(&self, digest: u128, position: u32) -> u128 {
         self.tag(digest) << 32 | u128::from(position)
     }
@@ -92,7 +92,7 @@ impl Golomb {
         Ok(())
     }
 
-    /// Receives the tags of a set that was sent before the queries are known, in ascending order.
+    /// Receives the tags, in ascending order, of a set that is sent before the queries are known.
     pub(crate) fn receive(&self, rx: &mut Rx) -> Result<Tags> {
         // Memory grows with the received tags.
         let mut tags = Secrets::zeros(0);
@@ -100,7 +100,7 @@ impl Golomb {
         Ok(Tags { of: *self, tags })
     }
 
-    /// floor(2^t / 2^b): the largest sum of the quotients of all gaps.
+    /// floor(2^t / 2^b): a bound on the sum of the quotients of all gaps.
     fn unary_budget(&self) -> u64 {
         1 << (self.tag_bits - self.rice_bits)
     }
@@ -115,7 +115,7 @@ impl CompactSet for Golomb {
     }
 
     fn send(&self, tx: &mut Tx, threads: &Threads, mut digests: Secrets<u128>) -> Result<()> {
-        // Sorted over the whole set, so the order in which the points came is hidden.
+        // Sorting over the whole set hides the order in which the digests came.
         threads.run(|| {
             digests.par_iter_mut().for_each(|d| *d = self.tag(*d));
             digests.par_sort_unstable();
@@ -244,7 +244,7 @@ impl<'a> BitReader<'a> {
         BitReader { bytes, rest: 0, held: 0 }
     }
 
-    /// Reads bytes until more than 96 bits are held or none are left.
+    /// Reads bytes until more than 120 bits are held or no bytes are left.
     fn refill(&mut self) {
         while self.held <= 120 {
             let Some((&byte, bytes)) = self.bytes.split_first() else { return };

@@ -11,12 +11,12 @@ use crate::error::Result;
 use crate::secret::Secrets;
 use crate::threads::Threads;
 
-/// An encoding of a set of digests. Its parameters follow from the public sizes and the error.
+/// An encoding of a set of digests. Its parameters follow from the public sizes and the error bound.
 pub trait CompactSet {
     /// Approximate length of the encoding in bytes.
     fn bytes(&self) -> usize;
 
-    /// Sends the set of `digests`, in any order, which is encoded on these threads.
+    /// Encodes the set of `digests`, which may be in any order, on these threads and sends it.
     fn send(&self, tx: &mut Tx, threads: &Threads, digests: Secrets<u128>) -> Result<()>;
 
     /// Receives a set and returns for each query whether it is in it.

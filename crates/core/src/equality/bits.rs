@@ -8,7 +8,7 @@ use std::ops::{BitAnd, BitXor};
 /// The number of bits in a word.
 const WORD: usize = 64;
 
-/// Secret bits. Bit 0 is the lowest bit of the first word. The last word is 0 after the end.
+/// Secret bits. Bit 0 is the lowest bit of the first word. The bits of the last word after the end are 0.
 #[derive(Debug, Clone)]
 pub(super) struct Bits {
     words: Secrets<u64>,

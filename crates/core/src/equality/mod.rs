@@ -1,5 +1,5 @@
 //! Equality with shared output: two parties each have a list of short strings, and get shares of the bits that show where the
-//! lists agree. This file defines the functionality; the submodules implement it.
+//! lists agree. This module defines the functionality; [`nibbles`] implements it.
 //!
 //! Neither party learns where they agree: its share of each bit is uniform by itself.
 
@@ -16,7 +16,7 @@ pub const MAX_BITS: u32 = u128::BITS;
 /// A protocol for equality with shared output.
 ///
 /// Both parties pass the same number of strings, in the same order, each in the low `bits` bits of a word; the other bits are
-/// ignored. The two shares of a string add up (exclusive-or) to 1 if the strings agree, and to 0 otherwise.
+/// ignored. The two shares of a pair add up (exclusive-or) to 1 if its strings agree, and to 0 otherwise.
 pub trait Equality {
     /// Runs the party that is the receiver of the underlying OTs.
     fn receiver(&self, cx: &mut Context, strings: &[u128], bits: u32) -> Result<Secrets<bool>>;
@@ -58,8 +58,8 @@ pub(crate) mod tests {
     use crate::rng::Prng;
     use crate::testing::{ANY_SESSION, every_bit_is_random, run_pair};
 
-    /// Two lists of strings of `bits` bits. A third of them agree, a third differ in one bit, each in turn, and the others are
-    /// independent. The bits above the strings are independent in all pairs.
+    /// Two lists of strings of `bits` bits. A third of them agree, a third differ in one bit (each bit in turn), and the others
+    /// are independent. The bits above the strings are independent in all pairs.
     pub(crate) fn lists(n: usize, bits: u32) -> [Vec<u128>; 2] {
         let mut rng = Prng::from_seed(&[u8::try_from(bits).unwrap(); 32]);
         let mut word = || u128::from_le_bytes(rng.bytes());

@@ -6,20 +6,20 @@
 //! 1. For each nibble, R's choices in four random OTs are the bits of its nibble. From each OT, S gets two strings of 16 bits,
 //!    k_t^0 and k_t^1, and R gets the string of its choice.
 //! 2. S draws a bit r. For v = 0..15 it sends the bit r + [v = its nibble] + XOR_t (bit v of k_t^(v_t)). R can remove
-//!    the mask at v = its nibble and at no other v. Now r and the bit that R opens are shares of "the nibbles agree".
+//!    the mask at v = R's nibble and at no other v. Now r and the bit that R opens are shares of "the nibbles agree".
 //! 3. For each AND, two more random OTs, with random choices a and b of R, give a triple. With pads m of one bit, S has the
 //!    shares a' = m_2,0 + m_2,1 and b' = m_1,0 + m_1,1. Then a b + m_1,a + m_2,b of R and a' b' + m_1,0 + m_2,0 of S are shares
 //!    of (a + a') (b + b').
 //! 4. The nibbles of a string are joined by ANDs in a tree. For z = x y the parties open d = x + (a + a') and e = y +
-//!    (b + b'), two bits of each party.
+//!    (b + b'), two bits from each party.
 //!
-//! Security: semi-honest, as the OT extension ([`crate::ot::extension`]). Leakage: the number of strings and their length in
-//! bits. Every message is uniform to its recipient. To R, the table is masked at the other 15 places with bits of pads that it
-//! does not have, and its share is masked with r. Opened bits are masked with a triple that is used once.
+//! Security: semi-honest, like the OT extension ([`crate::ot::extension`]). Leakage: the number of strings and their length in
+//! bits. Every message is uniform to its recipient. To R, the table is masked at the other 15 places with bits of pads that R
+//! does not have, and R's share is masked with r. Opened bits are masked with a triple that is used once.
 //!
 //! **Why strings of 16 bits.** With pads of one bit, k_t^(v_t) in all places of the table, the masks are affine in v: k_0 + sum
 //! of v_t (k_t^0 + k_t^1). The table is an affine function plus a one at the nibble of S. No two of these are equal, so R reads
-//! the nibble. A test does so every time, and can only guess in this protocol.
+//! the nibble. A test reads it every time, but can only guess it in this protocol.
 //!
 //! Cost: a string of m nibbles takes 4 m + 2 (m - 1) OTs of ceil(128 / k) bits each from R to S, 16 m bits from S to R, and 2
 //! (m - 1) bits each way. A string of 64 bits takes 94 OTs, and 345 bytes at k = 5 or 228 at k = 8: [`Nibbles::traffic`]. A
@@ -109,9 +109,9 @@ impl Nibbles {
 
     /// The number of rounds for `n` strings of `bits` bits. The sender begins.
     pub fn rounds(&self, n: usize, bits: u32) -> usize {
-        // The base OTs there and back. Then R's corrections, which follow a message that R sends anyway; S's tables, with its
-        // bits for the first level; and one more for each level, because a party that has the other's bits of a level sends its
-        // own bits of this level and of the next.
+        // The base OTs take one message in each direction, and R's corrections directly follow R's. Then come S's tables, with
+        // its bits for the first level, and one more message for each level, because a party that has the other's bits of a
+        // level sends its own bits of this level and of the next.
         let levels = ceil_log2(bits.div_ceil(4) as usize);
         match self.batches(n, bits).count() {
             0 => 2,
@@ -196,8 +196,8 @@ impl Shape {
         self.strings * (self.nibbles - 1)
     }
 
-    /// The number of ANDs on each level of the tree. Where a string has an odd number of bits, the last one moves on to the
-    /// next level.
+    /// The number of ANDs on each level of the tree. If a level has an odd number of bits per string, the last one moves on
+    /// to the next level.
     fn levels(self) -> impl Iterator<Item = usize> {
         let wide = std::iter::successors(Some(self.nibbles), |n| Some(n.div_ceil(2)));
         wide.take_while(|n| *n > 1).map(move |n| n / 2 * self.strings)
@@ -256,7 +256,7 @@ struct Leaves {
     triples: Triples,
 }
 
-/// Shares of triples, of which the third is the product of the others.
+/// Shares of triples (a, b, c) with c = a b.
 struct Triples {
     a: Bits,
     b: Bits,
@@ -371,12 +371,12 @@ fn single_bits(first: usize, pads: &[Pad]) -> Bits {
     Bits::from_fn(pads.len(), |i| masks[i] & 1 == 1)
 }
 
-/// The string of 16 bits that is k_t in one OT.
+/// The 16-bit string k_t that an OT's mask gives.
 fn string(mask: u128) -> u16 {
     mask as u16
 }
 
-/// A table with a one at this nibble only. No address and no time depends on the nibble.
+/// A table with a one at this nibble only. Neither addresses nor time depend on the nibble.
 fn only(nibble: u8) -> u16 {
     // A bit of 1 selects the places that have it, and a bit of 0 the others.
     let places = |(t, ones): (usize, &u16)| ones ^ u16::from(nibble >> t & 1).wrapping_sub(1);
@@ -425,7 +425,7 @@ fn join(cx: &mut Context, leaves: Leaves, side: &Side) -> Result<Bits> {
     let Leaves { shape, mut equal, triples } = leaves;
     let mut used = 0;
     for n in shape.levels() {
-        // Joins the first half of the nibbles with the second. Of an odd number, the last one is left over.
+        // Joins the first half of the nibbles with the second. If their number is odd, the last one is left over.
         let (pairs, triples) = ([0, n].map(|at| equal.range(at, n)), triples.range(used, n));
         used += n;
         let left = equal.range(2 * n, equal.len() - 2 * n);
@@ -440,7 +440,7 @@ fn and(ch: &mut Channel, [x, y]: &[Bits; 2], triples: &Triples, side: &Side) -> 
     let ((), theirs) =
         ch.duplex(|tx| send_opened(tx, side.sends, &d, &e), |rx| receive_opened(rx, side.receives, x.len()))?;
     let (d, e) = (&d ^ &theirs[0], &e ^ &theirs[1]);
-    // x y = (d + A) (e + B) = d e + d B + e A + A B
+    // With A = a + a' and B = b + b': x y = (d + A) (e + B) = d e + d B + e A + A B.
     let z = &(&triples.c ^ &(&d & &triples.b)) ^ &(&e & &triples.a);
     Ok(if side.leads { &z ^ &(&d & &e) } else { z })
 }

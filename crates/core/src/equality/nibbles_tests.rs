@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const SMALL: Nibbles = Nibbles { k: 5, batch: 60 };
 
-/// The shares of R and of S of these lists, under generators of this seed, and their views.
+/// The shares of R and of S for these lists, and the parties' views, with generators from this seed.
 fn run(protocol: &Nibbles, [w, s]: &[Vec<u128>; 2], bits: u32, seed: u8) -> ([Vec<bool>; 2], Views) {
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let ((r, s), views) = run_pair(
@@ -26,7 +26,7 @@ fn it_is_an_equality() {
     is_an_equality(&Nibbles { k: 2, batch: 200 }, 200);
 }
 
-/// Frames of tables and of triples that are full, and one more.
+/// A full frame of tables, and one string more than fills a frame of tables or of triples.
 #[test]
 fn several_frames_are_compared() {
     for n in [TABLES_PER_FRAME / 2, TABLES_PER_FRAME / 2 + 1, TRIPLES_PER_FRAME + 1] {

@@ -9,7 +9,7 @@ use crate::params::{ceil_log2, share};
 
 /// The possible values of `levels` for more than one block, where a block has 2^`levels` bins.
 const LEVELS: std::ops::RangeInclusive<u32> = 10..=14;
-/// The maximum number of levels of a table of one block.
+/// The maximum number of levels of a table of one block, if any other table is possible.
 const ALONE: u32 = 16;
 
 /// Parameters of a table in blocks.
@@ -24,8 +24,8 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Returns the table of least cost for `n` items. The probability that a block gets too many items, or that they
-    /// have no placement, is at most 2^-`exponent`.
+    /// Returns the table of least cost for `n` items. The probability that a block gets too many items, or that the
+    /// items have no placement, is at most 2^-`exponent`.
     ///
     /// Three failures are possible, each with at most a third of this probability:
     ///
@@ -47,7 +47,8 @@ impl Blocks {
         all.min_by_key(|blocks| (cost(blocks), blocks.levels)).unwrap_or(alone)
     }
 
-    /// The smallest number of blocks of 2^`levels` bins for `n` items, if the bounds allow more than one.
+    /// The smallest number, at least two, of blocks of 2^`levels` bins for `n` items; `None` if a block has too few
+    /// items for the fit, or obstructions of few items are too likely.
     fn several(exponent: u32, n: usize, levels: u32) -> Option<Blocks> {
         let bins = 1 << levels;
         // The maximum number of items per block that the fit allows, which decreases with the number of blocks.

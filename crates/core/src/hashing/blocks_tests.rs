@@ -26,7 +26,7 @@ fn chernoff(n: usize, blocks: usize, most: usize) -> f64 {
     }
 }
 
-/// C(n, k), computed with logarithms.
+/// ln of C(n, k).
 fn ln_choose(n: usize, k: usize) -> f64 {
     (0..k).map(|i| ((n - i) as f64).ln() - ((i + 1) as f64).ln()).sum()
 }
@@ -78,7 +78,7 @@ fn sizes_of_the_design() {
     assert!(of(1 << 26, 12).is_some());
 }
 
-/// One block less, or one more item in each, violates a bound.
+/// One block fewer, or one more item in each, violates a bound.
 #[test]
 fn there_are_as_few_blocks_as_the_bounds_allow() {
     for (n, levels) in [(20_000, 10), (1 << 20, 12), (1 << 22, 14)] {
@@ -91,7 +91,7 @@ fn there_are_as_few_blocks_as_the_bounds_allow() {
     }
 }
 
-/// At a weak exponent failures can be counted: their number is within the bound. Many items, in blocks of few bins.
+/// At a small exponent failures can be counted, and their number is within the bound. Blocks have the fewest bins.
 #[test]
 fn placements_fail_no_more_often_than_promised() {
     let (n, exponent, runs) = (6000, 3, 60);
@@ -107,7 +107,7 @@ fn placements_fail_no_more_often_than_promised() {
         };
         (0..blocks.number).any(|block| full(block) > blocks.items)
     });
-    // Expected are at most 22, from three failures of 2^-3; the limit is six standard deviations higher.
+    // At most 22 are expected, from three kinds of failure at 2^-3 each; the limit is six standard deviations higher.
     assert!(failures.count() <= 45);
 }
 

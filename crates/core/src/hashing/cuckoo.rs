@@ -25,18 +25,19 @@ const BATCH: usize = 1 << 9;
 /// Marks a bin without an item.
 const EMPTY: u32 = u32::MAX;
 
-/// Returns a number of bins in which `n` items have a placement, except with probability 2^-`exponent` (up to 256).
+/// Returns a number of bins in which `n` items have a placement, except with probability 2^-`exponent`
+/// (an exponent above 256 counts as 256).
 ///
 /// Items have no placement if and only if some k + 1 of them have all of their bins among some k bins (Hall). The
 /// result satisfies two bounds:
 ///
-/// - e n bins, with e = (`exponent` + 256 + log2 n) / 240. This is a fit to simulations, published with the library
+/// - At least e n bins, with e = (`exponent` + 256 + log2 n) / 240. This is a fit to simulations, published with the library
 ///   cryptoTools for 512 items and more. At exponents at which failures can be counted it is conservative. It does not
 ///   cover obstructions of few items.
-/// - The expected number of obstructions: for k >= 3, p_k = C(k, 3) / C(bins, 3), the sum of C(n, k + 1) C(bins, k)
-///   p_k^(k + 1). Up to 512 items the sum is over all k, and for more items over k up to 10: for larger k it is far too
-///   pessimistic, and the fit covers them. A table for more than 512 items also satisfies the bound for 512, so that
-///   the number of bins never decreases as `n` grows.
+/// - The expected number of obstructions is at most 2^-`exponent`: with p_k = C(k, 3) / C(bins, 3), it is the sum over
+///   k >= 3 of C(n, k + 1) C(bins, k) p_k^(k + 1). Up to 512 items the sum is over all k, and for more items over k up
+///   to 10: for larger k it is far too pessimistic, and the fit covers them. A table for more than 512 items also
+///   satisfies the bound for 512, so that the number of bins never decreases as `n` grows.
 ///
 /// Every machine computes the same number, from integers and products of floating-point numbers. These round
 /// identically everywhere; logarithms do not.
@@ -64,7 +65,7 @@ pub fn number(exponent: u32, n: usize) -> usize {
     high
 }
 
-/// Subtracted from the limit to allow for rounding: a term is a product of fewer than 4000 floating-point operations.
+/// Subtracted from the limit to allow for rounding: a term takes fewer than 4000 floating-point operations.
 pub(super) const MARGIN: f64 = 1e-9;
 /// The maximum number of items for which obstructions of all sizes are counted. For more items, the fit covers the
 /// larger ones.
@@ -72,7 +73,7 @@ pub(super) const EXACT: usize = 512;
 /// The maximum number of bins of an obstruction for more than [`EXACT`] items.
 pub(super) const SMALL: usize = 10;
 
-/// ceil(e n)
+/// ceil(e n), with the e of [`number`].
 pub(super) fn fit(exponent: u32, n: usize) -> usize {
     let e = ((u128::from(exponent) + 256) << FRACTION) + u128::from(log2_up(n));
     (n as u128 * e).div_ceil(240 << FRACTION) as usize
@@ -98,14 +99,14 @@ fn log2_up(n: usize) -> u64 {
 
 /// The expected number of obstructions of at most `most` bins, and so a bound on the probability that there is one.
 ///
-/// Each term is a product of k + 1 factors, which first increase and then decrease. So no intermediate product is
-/// smaller than both the term and 1. With at most [`EXACT`] items and more bins than items, none exceeds 2^1000.
+/// Each term is a product of k + 1 factors. Its partial products first increase and then decrease, so none is smaller
+/// than both the term and 1. With at most [`EXACT`] items and more bins than items, none exceeds 2^1000.
 fn obstructed(n: usize, bins: usize, most: usize) -> f64 {
     obstructed_in_blocks(n, 1, bins, most)
 }
 
-/// The sum of [`obstructed`] for blocks of `bins` bins each. The k + 1 items of an obstruction are in one block, with
-/// probability blocks^-k.
+/// The sum of [`obstructed`] for `blocks` blocks of `bins` bins each. The k + 1 items of an obstruction are all in one
+/// block with probability `blocks`^-k.
 pub(super) fn obstructed_in_blocks(n: usize, blocks: usize, bins: usize, most: usize) -> f64 {
     let (items, all, blocks) = (n as f64, bins as f64, blocks as f64);
     let triples = |k: f64| k * (k - 1.0) * (k - 2.0);
@@ -133,7 +134,7 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// Returns functions from this oracle into `bins` bins, at least [`number`].
+    /// Returns functions from this oracle into `bins` bins, of which [`number`] are enough.
     ///
     /// # Errors
     /// [`Error::Bug`] for fewer than three bins, or more than can be numbered.
@@ -227,14 +228,14 @@ fn placed(choices: &[[u32; CHOICES]], bins: usize) -> Option<CuckooTable> {
     Some(CuckooTable { items })
 }
 
-/// A breadth-first search from the bins of an item to an empty bin. Each step goes from a bin to the other bins of its
-/// item.
+/// A breadth-first search from the bins of an item to an empty bin. Each step goes from a bin to the other bins of
+/// the item in it.
 struct Search {
     /// The last search that reached each bin, as the number of its item plus 1.
     reached: Secrets<u32>,
     /// The bin from which each bin was reached, or the bin itself if the search began there.
     from: Secrets<u32>,
-    /// The bins that the search reached, in this order, all of which are full.
+    /// The full bins that the search reached, in the order in which it reached them.
     queue: Secrets<u32>,
 }
 

@@ -73,7 +73,7 @@ fn numbers_keep_both_bounds_and_are_the_smallest() {
             let sum = |bins| slow_sum(n.min(EXACT), bins, EXACT).max(slow_sum(n, bins, SMALL));
             let limit = (-f64::from(exponent)).exp2();
             assert!(sum(bins) <= limit && bins as f64 >= fit, "{exponent} {n}: {bins}");
-            // One bin less violates a bound. The fit's logarithm is rounded up.
+            // One bin fewer violates a bound. The fit's logarithm is rounded up.
             let less = bins as f64 - 1.0 < fit * (1.0 + 1e-5) || sum(bins - 1) > limit * (1.0 - 2.0 * MARGIN);
             assert!(bins == CHOICES || less, "{exponent} {n}: {bins}");
         }
@@ -234,7 +234,7 @@ fn the_three_bins_are_different_and_all_triples_equally_likely() {
         *seen.entry(*triple).or_insert(0u32) += 1;
     }
     assert_eq!(seen.len(), 60);
-    // 59 degrees of freedom: above 130 has a probability below 1e-6.
+    // With 59 degrees of freedom, a value above 130 has a probability below 1e-6.
     let mean = n as f64 / 60.0;
     let chi2: f64 = seen.values().map(|&c| (f64::from(c) - mean).powi(2) / mean).sum();
     assert!(chi2 < 130.0, "chi-squared {chi2}");

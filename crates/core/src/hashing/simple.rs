@@ -67,8 +67,8 @@ fn term(n: usize, of: usize, bins: usize, i: usize) -> Sum {
     term
 }
 
-/// A compensated sum (Neumaier). It accounts for the rounding errors of its additions, which exceed the margin for 2^28
-/// items in two bins.
+/// A compensated sum (Neumaier). It corrects the rounding errors of its additions, which would exceed the margin for
+/// 2^28 items in two bins.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     sum: f64,
@@ -100,8 +100,8 @@ pub struct Bins {
 }
 
 impl Bins {
-    /// Returns the bins of least cost for sets of these sizes, among bins with at most `largest` items of the receiver
-    /// and of the sender. The bounds of one party or the other fail with a probability of 2^-`exponent`.
+    /// Returns bins of about the least cost for sets of these sizes, among those whose bounds for the receiver and the
+    /// sender are at most `largest`. Some bin exceeds its bound with a probability of at most 2^-`exponent`.
     ///
     /// Each party has its own bound, from the size of its set. The sender's bound is the number of tests per bin, the
     /// receiver's the length of a polynomial; they may differ. For sets of unequal size, the paper's single bound (n

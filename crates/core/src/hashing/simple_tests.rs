@@ -39,7 +39,7 @@ fn rounding_is_within_the_margin_at_the_largest_sizes() {
         let e = (x - mean) / mean;
         mean * ((1.0 + e) * e.ln_1p() - e)
     };
-    // The largest set: in few bins, and in frames of maximum load. Bins of a large set.
+    // The largest set in few bins, and in sets of bins; a large set in sets of three bins.
     for (n, of, bins) in [(1usize << 28, 1usize, 8usize), (1 << 28, 1 << 12, 1 << 20), (1 << 20, 3, 1 << 12)]
     {
         let mean = n * of / bins;
@@ -109,7 +109,7 @@ fn the_best_bins_are_about_the_best_of_all() {
         };
         assert_eq!(found, alone);
     }
-    // Epsilon is in [0.04, 0.06], or slightly above; the paper's [0.4, 0.6] is too large by a factor of ten.
+    // Epsilon (bins per item) is about 0.04 to 0.06; the paper's [0.4, 0.6] is too large by a factor of ten.
     for log in [12, 16, 20, 24] {
         let found = Bins::best(40, (1 << log, 1 << log), (255, 4095), cost);
         let epsilon = found.number as f64 / f64::from(1 << log);

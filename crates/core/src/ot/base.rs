@@ -44,7 +44,7 @@ impl Oracles {
         Oracles { point: Domain::new(&part, "base OT point"), key: Domain::new(&part, "base OT key") }
     }
 
-    /// The uniform bytes that map to the element H_b(r) of OT `i`.
+    /// The uniform bytes that map to H_0(r) or H_1(r), as `branch` says, of OT `i`.
     fn uniform(&self, i: usize, branch: u8, r: &Bytes) -> [u8; 64] {
         self.point.hash(&[&(i as u64).to_le_bytes(), &[branch], r])
     }
@@ -103,7 +103,7 @@ fn unpicked(n: usize, rng: &mut Prng) -> Zeroizing<Vec<[u8; 64]>> {
 pub fn sender(cx: &mut Context, purpose: &'static str, n: usize) -> Result<Secrets<[Pad; 2]>> {
     let oracles = Oracles::new(&cx.session, purpose);
     // 2. b G, computed while the receiver computes. It is sent once the receiver can no longer choose r_0 and r_1, and
-    //    before the pads, so that both parties compute these in parallel.
+    //    before the pads are computed, so that both parties compute them in parallel.
     let b = Scalars::random(n, cx.rng);
     let answers = cx.threads.run(|| encode(&Table::generator().multiply(&b)));
     let received: Vec<Pair> = cx.ch.rx.recv(R, n)?.iter().map(split).collect();

@@ -172,7 +172,7 @@ fn who_knows_both_logarithms_has_neither_pad() {
 #[test]
 fn the_sender_says_nothing_before_the_receiver_has_chosen() {
     let (mut a, mut b) = Channel::pair();
-    // A value other than the elements.
+    // Another message than r_0 and r_1.
     b.tx.send(B, &[[0; 32]]).unwrap();
     let rng = &mut Prng::from_seed(&[1; 32]);
     let e = sender(&mut Context::new(&mut a, &SessionId::of([7; 32]), rng), "a", 1).unwrap_err();
@@ -180,7 +180,7 @@ fn the_sender_says_nothing_before_the_receiver_has_chosen() {
     assert_eq!(a.bytes_sent(), 0);
 }
 
-/// The reason: here the receiver already knows b G, from a run with the same randomness.
+/// The reason why the sender waits: here the receiver already knows b G, from a run with the same randomness.
 #[test]
 fn a_receiver_that_knew_the_answer_could_choose_its_pad() {
     let session = SessionId::of([7; 32]);

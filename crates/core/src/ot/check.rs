@@ -22,11 +22,11 @@
 //! all trees; otherwise rows and pads reveal alpha_i. Each frame has an extra group of 128 OTs with random
 //! choices, which are discarded.
 //!
-//! Let x_1, x_2, ... be the groups of 128 choices as elements of GF(2^128). The receiver sends x~ = x_extra + sum chi_j
-//! x_j, and the same combination v~_b of the column v_b, for each of the 128 columns. The sender checks q~_b = v~_b +
-//! Delta_b x~ for each. The extra group hides everything else: x~ is uniform, and v~ follows from x~ and the sender's
-//! state. The coefficients are independent, so unequal x_i have equal x~_i with probability 2^-128. (The check of
-//! KOS15, which compresses all columns into one element, has a gap in its proof.)
+//! Of the choices x, let x_1, x_2, ... now be the groups of 128, as elements of GF(2^128). The receiver sends x~ =
+//! x_extra + sum chi_j x_j, and the same combination v~_b of the column v_b, for each of the 128 columns. The sender
+//! checks q~_b = v~_b + Delta_b x~ for each. The extra group hides everything else: x~ is uniform, and v~ follows from
+//! x~ and the sender's state. The coefficients are independent, so unequal x_i have equal x~_i with probability 2^-128.
+//! (The check of KOS15, which compresses all columns into one element, has a gap in its proof.)
 //!
 //! The coefficients are a hash of the trees' check and of all corrections of this and earlier frames, so they
 //! are known only once these are fixed (Fiat-Shamir). That saves a round per frame and keeps frames
@@ -163,7 +163,7 @@ fn digest(session: &SessionId, tags: &[Tag]) -> Tag {
     Domain::new(session, "OT extension tags").hash(&[tags.as_flattened()])
 }
 
-/// All data on which the coefficients of the next frame depend, and whether a check has failed.
+/// All earlier data on which the coefficients of the next frame depend, and whether a check has failed.
 #[cfg_attr(any(test, feature = "test-util"), derive(Clone))]
 pub(super) struct Transcript {
     oracle: Domain,
@@ -201,7 +201,7 @@ impl Transcript {
 /// [`checked`](Self::checked) return rows.
 pub(super) struct Columns(Secrets<u8>);
 
-/// Rows q_j of a frame that has passed the check, if there is one.
+/// The rows q_j of a frame, which has passed the check if its form has one.
 pub(super) struct Rows(Secrets<Pad>);
 
 impl Columns {

@@ -17,7 +17,7 @@ fn malicious(k: usize) -> Both {
     setup_at(Security::Malicious, "a", k)
 }
 
-/// Asserts that both parties' rows are equal, and differ by Delta where the choice is 1.
+/// Asserts that the parties' rows are equal where the choice is 0, and differ by Delta where it is 1.
 fn assert_correlated(sender: &Sender, q: &[Pad], v: &[Pad], choices: &[bool]) {
     assert_eq!([q.len(), v.len()], [choices.len(); 2]);
     for ((q, v), &c) in q.iter().zip(v).zip(choices) {
@@ -345,7 +345,7 @@ fn different_choices_in_different_trees_are_found_unless_alpha_was_guessed() {
         result
     };
     let alpha = |tree: usize| delta >> (2 * tree) & 3;
-    // For these fixed seeds, alpha is not 0 in any of these trees, as a correction would have no effect there.
+    // Where alpha is 0, a correction has no effect; for these fixed seeds it is not 0 in any of these trees.
     assert!([0, 5, 63].iter().all(|&tree| alpha(tree) != 0));
     assert_peer(run(0, |tree, j| tree == j), CHECK, "each tree in an OT of its own");
     assert_peer(run(0, |tree, j| tree == 0 && j == 0), CHECK, "the first tree");

@@ -4,11 +4,11 @@
 //! Use a pad as a key, with separate counters (`transfer.rs`, `masks.rs`). As a mask it has less than 128-bit strength:
 //! with q pads that it did not choose, a receiver finds Delta with 2^128 / q evaluations of the fixed-key hash.
 //!
-//! Security: AES a pseudorandom permutation, its fixed-key hash tweakable correlation robust (GKWY20), and base OTs
-//! secure against malicious parties. The semi-honest form has no checks: a receiver that makes different choices in
-//! different trees learns Delta from the sender's use of its pads. The malicious form has the checks of `check.rs`,
-//! which states their assumptions and limits. In both forms a malicious receiver may pick its own rows v_j, and with
-//! them the pads that it gets.
+//! Security: AES is assumed to be a pseudorandom permutation, its fixed-key hash tweakable correlation robust (GKWY20),
+//! and the base OTs secure against malicious parties. The semi-honest form has no checks: a receiver that makes
+//! different choices in different trees learns Delta from the sender's use of its pads. The malicious form has the
+//! checks of `check.rs`, which states their assumptions and limits. In both forms a malicious receiver may pick its own
+//! rows v_j, and with them the pads that it gets.
 //!
 //! Leakage: the number of OTs. Cost: ceil(128 / k) bits per OT from receiver to sender; both sides compute 2^k / k
 //! times the AES output of IKNP. In the malicious form, an OT takes one more multiplication in GF(2^128), and a frame
@@ -46,7 +46,8 @@ use zeroize::Zeroizing;
 
 /// Length of Delta in bits, and the number of base OTs.
 pub const WIDTH: usize = 128;
-/// Maximum OTs per frame: 8192, for which the receiver sends 22 KiB at k = 6. Both parties hold 256 KiB of rows.
+/// Maximum OTs per frame: 8192, for which the receiver sends 22 KiB at k = 6. Each party holds 128 KiB of columns and
+/// 128 KiB of rows.
 pub const FRAME: usize = 1 << 13;
 /// The maximum k: the work grows as 2^k / k, but the traffic shrinks only as 1 / k.
 const MAX_K: usize = 8;
@@ -55,7 +56,7 @@ const MAX_K: usize = 8;
 /// that computes both pads 6 ns more. A larger k pays off on links slower than about 270 Mbit/s, a smaller one on links
 /// faster than about 440.
 pub const DEFAULT_K: usize = 6;
-/// Bytes held for the setup by default: base OTs, and 22 trees of 64 ciphers.
+/// Bytes held for the setup at the default k: base OTs, and 22 trees of 64 ciphers.
 pub(crate) const SETUP_HELD: usize = 5 << 16;
 
 const SUMS: Message<[Pad; 2]> = Message::new(0x33, "R->S  sums of the levels of the seed trees, encrypted");
@@ -104,7 +105,7 @@ fn column_bytes(n: usize, security: Security) -> usize {
     n.next_multiple_of(WIDTH) / 8 + extra
 }
 
-/// The depths of the trees: k, and for the last one the remainder of 128.
+/// The depths of the trees: k, and for the last one what is left of the 128 levels.
 fn depths(k: usize) -> impl Iterator<Item = usize> {
     (0..WIDTH).step_by(k).map(move |at| k.min(WIDTH - at))
 }
@@ -167,7 +168,7 @@ fn fold(leaves: &[Option<Aes128>], first: u128, columns: &mut [u8], all: &mut [u
     }
 }
 
-/// The state common to both sides: the trees, the positions in their streams and tweaks, the hash, and in the
+/// The state common to both sides: the trees, the position in their streams, the next tweak, the hash, and in the
 /// malicious form the state of the checks.
 struct Common {
     k: usize,
@@ -272,7 +273,7 @@ impl Receiver {
         &self.0.threads
     }
 
-    /// Makes random OTs with random choices. Returns the choices and the chosen pads.
+    /// Makes `n` random OTs with random choices, at most a [`FRAME`] of them. Returns the choices and the chosen pads.
     pub fn random(&mut self, tx: &mut Tx, n: usize, rng: &mut Prng) -> Result<(Secrets<bool>, Secrets<Pad>)> {
         let mut bytes = Secrets::zeros(n);
         rng.fill(&mut bytes);
@@ -339,8 +340,8 @@ pub struct Sender {
     delta: Secret<[u8; 16]>,
 }
 
-/// Both pads of a frame of OTs, computed on request. In the malicious form it exists only if the frame has passed its
-/// check.
+/// Both pads of a frame of OTs, computed on request. In the malicious form this value exists only if the frame has
+/// passed its check.
 pub struct PadPairs<'a> {
     rows: Rows,
     tweak: u128,
@@ -429,8 +430,8 @@ impl PadPairs<'_> {
     pub fn of(&self, choice: bool) -> Secrets<Pad> {
         let mut pads = Secrets::clone(&self.rows);
         if choice {
-            // Computed as numbers: byte by byte it takes longer than AES if the compiler cannot see that the lists
-            // differ.
+            // Computed as numbers: byte by byte it takes longer than AES if the compiler cannot see that the lists do
+            // not overlap.
             let delta = u128::from_le_bytes(*self.sender.delta);
             pads.iter_mut().for_each(|q| *q = (u128::from_le_bytes(*q) ^ delta).to_le_bytes());
         }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 pub(super) const SESSION: SessionId = SessionId::of([9; 32]);
 
-/// Sets up both roles, each with its own channel, and drains the channels.
+/// Sets up both roles, each with its end of a channel.
 fn setup(purpose: &'static str, k: usize) -> Both {
     setup_at(Security::SemiHonest, purpose, k)
 }
@@ -343,7 +343,7 @@ fn every_tree_has_a_root_of_its_own_that_is_another_in_every_run() {
 fn trees_share_no_block_even_under_equal_keys() {
     let mut seen = HashSet::new();
     let mut fresh = |blocks: &[u8]| blocks.as_chunks::<16>().0.iter().all(|block| seen.insert(*block));
-    // Two nodes on each of two levels of each tree.
+    // The children of two nodes of each tree.
     for i in 0..WIDTH {
         assert!(
             fresh(children(i, &[[5; 16]]).as_flattened()) && fresh(children(i, &[[6; 16]]).as_flattened())

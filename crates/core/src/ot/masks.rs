@@ -11,7 +11,7 @@ use crate::secret::Secrets;
 use rayon::prelude::*;
 use veilset_kernels::aes::encrypt_each;
 
-/// Number of pads from which a task derives the masks.
+/// The number of masks that one task derives.
 const CHUNK: usize = 1 << 9;
 
 /// Derives masks as [`masks`] does, on all threads of the current pool.
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// The masks of many pads, also in several tasks, equal the mask of each.
+    /// The masks of many pads, also from several tasks, equal those derived one by one.
     #[test]
     fn masks_of_many_are_those_of_each() {
         let pads: Vec<Pad> = (0..CHUNK as u32 * 2 + 3)

@@ -1,4 +1,4 @@
-//! Oblivious transfer (CZZDL 3.1, Figure 3): this file defines the interface, the others implement it.
+//! Oblivious transfer (CZZDL 3.1, Figure 3). This module defines the interface; its submodules implement it.
 //!
 //! - *Random* OT: the sender gets two random pads, the receiver the pad of its choice. The sender learns nothing about
 //!   the choice, the receiver nothing about the other pad. [`extension`] makes any number of them from 128 [`base`]
@@ -17,7 +17,7 @@
 //! it, the other pads are uniform.
 //!
 //! A batch of OTs has a purpose: a constant that no other batch of the session uses, including batches with the
-//! roles swapped. It is in the domain of every oracle, so that no two batches share one.
+//! roles swapped. The purpose is in the domain of every oracle, so that no two batches share one.
 
 pub mod base;
 mod check;
@@ -26,7 +26,7 @@ pub(crate) mod masks;
 pub mod shares;
 pub mod transfer;
 
-/// A pad, used as the key of one random OT.
+/// A pad of a random OT, used as a key.
 pub type Pad = [u8; 16];
 
 /// The parties against which OT extension is secure; both agree on it. For the difference see [`extension`].

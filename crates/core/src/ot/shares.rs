@@ -1,8 +1,10 @@
 //! Shares of rows with OT: for each row of S, the parties get shares that add up to the row if R's choice bit is 1, and
 //! to zero otherwise (CZZDL 8.1, Figure 12, "card-secret-sharing").
 //!
-//! Security and leakage: as in the underlying OT. To each party its own share is random: S's share is the key stream
-//! G(K_0) of its first pad, R's is the key stream of its pad, shifted by a correction that depends on the other pad.
+//! Security and leakage: those of the underlying OT. To each party its own share is random: S's share is minus the key
+//! stream G(K_0) of its first pad; R's is the key stream of its pad, plus, if its choice is 1, a correction that depends
+//! on the other pad.
+//!
 //! Cost: the OTs, and one row per OT.
 //!
 //! Departure from the figure, in which S sends r_i and r_i + x_i under the two pads: here r_i = G(K_0), and S sends
@@ -54,7 +56,7 @@ fn on_words(a: &mut [u8], b: &[u8], combine: fn(u64, u64) -> u64) {
 /// of the rows of each frame, in order.
 ///
 /// # Errors
-/// The errors of the OT.
+/// The errors of the OT, and [`crate::error::Error::Bug`] for rows of no bytes.
 pub fn send(
     ch: &mut Channel,
     ot: &mut Sender,
@@ -101,7 +103,7 @@ pub fn send(
 /// frame, in order.
 ///
 /// # Errors
-/// The errors of the OT.
+/// The errors of the OT, and [`crate::error::Error::Bug`] for rows of no bytes.
 pub fn receive(
     ch: &mut Channel,
     ot: &mut Receiver,

@@ -1,7 +1,7 @@
 //! Transfer of rows with OT. *One-sided*: the receiver has one choice bit per row, and gets the row if and only if the
 //! bit has the agreed value (CZZDL 3.1). *1-of-2*: it gets the row of its choice from each pair of rows.
 //!
-//! Security and leakage: as in the underlying OT, in the semi-honest and in the malicious form. Cost: the OTs, and one
+//! Security and leakage: those of the underlying OT, in the semi-honest and in the malicious form. Cost: the OTs, and one
 //! or two rows per OT. Each row is encrypted under its own single-use pad with AES-128 in counter mode. The counter
 //! depends on the row's number, so that no two rows share a block even if an attacker tries one key on all of them. All
 //! rows have the same public width, so lengths reveal nothing. Rows have no MAC: TLS authenticates, and a malicious
@@ -37,8 +37,8 @@ pub(crate) fn check(width: usize) -> Result<()> {
     }
 }
 
-/// Encrypts or decrypts rows, numbered from `first`, each under its single-use pad. First calls `prepare(i, row)` for
-/// each row i.
+/// Encrypts or decrypts rows, numbered from `first`, each under its single-use pad. Calls `prepare(i, row)` on each row i
+/// before that.
 pub(crate) fn crypt(
     bytes: &mut [u8],
     width: usize,
@@ -57,7 +57,7 @@ pub(crate) fn crypt(
     );
 }
 
-/// Offers `n` rows of `width` bytes; `fill(i, row)` writes row i into a zeroed buffer.
+/// Offers `n` rows of `width` bytes for the choice `wanted`; `fill(i, row)` writes row i into a zeroed buffer.
 pub fn send(
     ch: &mut Channel,
     ot: &mut Sender,

@@ -3,7 +3,7 @@
 //!
 //! A network of 2^b positions has 2 b - 1 layers. In layer d = 0..b-1, and in layer 2 b - 2 - d, a switch joins two positions
 //! at distance 2^(b-1-d). It leaves their values in place, or exchanges them. Between these two layers the upper positions of
-//! all pairs are a network of half the size, and the lower ones another.
+//! all pairs form a network of half the size, and the lower ones another.
 //!
 //! Two kinds of switches are left out of the layers after the middle. The first switch of each network always goes straight:
 //! exchanging the two halves inside compensates. And only the first outputs are wanted. Output i is at the position with the
@@ -90,7 +90,7 @@ impl BenesNetwork {
         2 * self.levels as usize - 1
     }
 
-    /// The logarithm of the distance of pairs in this layer.
+    /// The binary logarithm of the distance between the positions of a pair in this layer.
     fn distance(&self, layer: usize) -> u32 {
         let layer = layer.min(self.layers() - 1 - layer) as u32;
         self.levels - 1 - layer
@@ -113,7 +113,7 @@ impl BenesNetwork {
         if layer < self.levels as usize {
             return true;
         }
-        // In a network of twice the distance, the wanted pairs are the first ones in bit-reversed order.
+        // In each network, whose size is twice the distance, the wanted pairs are the first ones in bit-reversed order.
         let distance = self.distance(layer);
         let at = switch.pair[0] as usize % (1 << distance);
         let networks = self.size() >> (distance + 1);
@@ -121,8 +121,8 @@ impl BenesNetwork {
         at != 0 && reversed(at, distance) < pairs
     }
 
-    /// Returns the choices of all switches with which output i is input `from[i]`: whether each switch exchanges its values.
-    /// Unwanted outputs come last.
+    /// Returns the choices of all switches, whether each exchanges its values, with which output i is input `from[i]`. The
+    /// unwanted outputs are the last ones in `from`.
     ///
     /// # Errors
     /// [`Error::Bug`] if `from` is not a permutation of all inputs.
@@ -181,11 +181,11 @@ fn split(wires: &[u32], inside: &mut [u32], inverse: &mut [u32], [ins, outs]: [&
             let input = wires[output] as usize;
             ins[input % half] = input >= half;
             inside[output % half] = (input % half) as u32;
-            // So does the partner of its input.
+            // The partner of its input goes through the lower half, too.
             let below = (input + half) % (2 * half);
             let of_below = inverse[below] as usize;
             inside[half + of_below % half] = (below % half) as u32;
-            // And so the partner of that output comes through the upper half.
+            // So the partner of that partner's output comes through the upper half.
             output = (of_below + half) % (2 * half);
         }
     }

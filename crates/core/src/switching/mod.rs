@@ -1,5 +1,5 @@
 //! Oblivious switching: one party permutes the other's masks, and neither learns the other's secret (Mohassel and
-//! Sadeghian, "How to Hide Circuits in MPC", EUROCRYPT 2013; the networks of `benes.rs`, in blocks).
+//! Sadeghian, "How to Hide Circuits in MPC", EUROCRYPT 2013), with a [`BenesNetwork`] per block.
 //!
 //! The *masker* has a value s_j for each input j of each block. The *permuter* has a permutation pi of the inputs of each
 //! block. For each wanted output i of a block, the permuter gets D_i and the masker B_i with D_i + B_i = s_pi(i).
@@ -10,8 +10,8 @@
 //! sends m_1 + a_0 + b_1. If the switch goes straight, the permuter has m_0, the difference of old and new masks at both
 //! positions. Otherwise it has m_1, and so a_0 + b_1 = a_1 + b_0, the differences of the exchanged masks.
 //!
-//! Security: semi-honest, as the OT extension ([`crate::ot::extension`]). To the permuter, each message is masked with the pad
-//! that it does not have. The masker receives only corrections of OTs. **The outputs of a block obey one public relation**:
+//! Security: semi-honest, like the OT extension ([`crate::ot::extension`]). To the permuter, each message is masked with the
+//! pad that it does not have. The masker receives only corrections of OTs. **The outputs of a block obey one public relation**:
 //! both masks of a switch change by the same value, so the sum of all D of a block is 0 where all outputs are wanted. So
 //! neither D nor B may be opened or passed on; they may only be compared obliviously. Where a share is opened, b_0 and b_1 must
 //! be independent, which takes pads of twice the length and two messages per switch. Leakage: the sizes.
@@ -19,8 +19,8 @@
 //! Pads are derived masks, for the reason in `ot/masks.rs`.
 //!
 //! Cost: per switch, an OT of 128 / k bits from the permuter to the masker, and a value back. A block of 4096 inputs, of which
-//! 3085 are wanted, has 40,976 switches. Memory: a block in each party; in the permuter also a byte per switch, 16 per output,
-//! and the queued pads.
+//! 3085 are wanted, has 40,976 switches. Memory: a block and 16 bytes per output in each party; in the permuter also a byte
+//! per switch and the queued pads.
 
 mod benes;
 

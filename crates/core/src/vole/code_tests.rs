@@ -44,13 +44,14 @@ impl Field {
     }
 }
 
-/// The bits of the convolution, one row per step, and the places of all outputs, computed from the definition.
+/// The bits of the convolution, one number per step, computed from the definition.
 fn bits(code: &Code) -> Vec<u32> {
     let mut stream = vec![[0; 4]; WEIGHT * code.region];
     code.bits.ctr(0, stream.as_flattened_mut());
     stream.into_iter().map(u32::from_le_bytes).collect()
 }
 
+/// The places of each output, computed from the definition.
 fn places(code: &Code, n: usize) -> Vec<Vec<usize>> {
     let mut places = vec![Vec::new(); n];
     for r in 0..WEIGHT {
@@ -94,7 +95,7 @@ fn fast<T: Symbol>(code: &Code, n: usize, e: &[T], times_x: impl Fn(T) -> T) -> 
 #[test]
 fn outputs_are_those_of_the_definition() {
     let mut rng = Prng::from_seed(&[1; 32]);
-    // Sizes below the memory; a batch and its neighbours.
+    // Sizes around the memory, around one batch, and around three.
     for n in [1, 2, 11, 12, 30, BATCH, BATCH + 1, 3 * BATCH - 5] {
         let code = Code::new(n, &[n as u8; 32]);
         let e: Vec<u128> = (0..n + parity(n)).map(|_| WHOLE.random(&mut rng)).collect();
@@ -164,7 +165,8 @@ fn bits_and_places_come_from_different_keys() {
     assert_eq!(HashSet::from(streams).len(), 3);
 }
 
-/// Places are within their region, all of the region is used, and no two regions have the same places.
+/// Places are within their region, nearly all of the region is used, and no output has the same place in each of the
+/// first three regions.
 /// [`outputs_are_those_of_the_definition`] shows that the code uses these places.
 #[test]
 fn places_are_anywhere_in_their_regions() {
@@ -300,6 +302,6 @@ fn rows_of_the_matrix_are_heavy() {
         }
     }
     let least = weights.iter().min().unwrap();
-    // All but one region, for half of the places; the polynomials in x are rarely zero.
+    // A row covers at least all regions of the second half but one; the polynomials in x are rarely zero.
     assert!(*least as f64 > 0.43 * (n + parity(n)) as f64, "{least} of {}", n + parity(n));
 }

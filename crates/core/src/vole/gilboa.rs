@@ -5,8 +5,8 @@
 //! of x^j v_j and b = sum of x^j q_j, we have c = b + Delta a. For a in GF(2^64), this holds in each of the two lanes
 //! of a pad.
 //!
-//! Security and leakage: as in the OTs. Cost: 128 correlated OTs per element, or 64; 390 or 195 bytes from receiver to
-//! sender at k = 6.
+//! Security and leakage: those of the OTs. Cost: 128 correlated OTs per element, or 64 for a in GF(2^64); 390 or 195
+//! bytes from receiver to sender at k = 6.
 
 use super::{Element, VoleScalar};
 use crate::channel::{Rx, Tx, frames};

@@ -1,4 +1,4 @@
-//! Vector oblivious linear evaluation (VOLE): this file defines the interface, the others implement it.
+//! Vector oblivious linear evaluation (VOLE). This module defines the interface; its submodules implement it.
 //!
 //! The receiver gets vectors A and C, the sender Delta and a vector B. A and Delta are uniform. The sender learns
 //! nothing about A, the receiver nothing about Delta. An element of A is a [`VoleScalar`], in one of two fields:

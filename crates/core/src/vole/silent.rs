@@ -1,7 +1,7 @@
-//! Silent VOLE: a code expands few correlated OTs and punctured trees to long vectors (BCGI18: Boyle, Couteau,
+//! Silent VOLE: a code expands a few correlated OTs and punctured trees into long vectors (BCGI18: Boyle, Couteau,
 //! Gilboa and Ishai, "Compressing Vector OLE", CCS 2018; dual LPN with the code of RRT23, see `code.rs`).
 //!
-//! A' has N = 2 n places and is 0 except at one random place in each of t blocks, where it is random. For each block
+//! A' has N places, about 2 n, and is 0 except at one random place in each of t blocks, where it is random. For each block
 //! the sender knows all leaves of a tree: B'. The receiver knows all leaves except the one at its place, which it gets
 //! plus Delta times its A': C' = Delta A' + B'. The linear code maps these to A, B and C with n elements.
 //!
@@ -18,8 +18,8 @@
 //! all vectors of a setup. Otherwise a guess of Delta could be tested against all of these pads at once. No further
 //! security is claimed: the receiver may pick A, and errors in the sender's messages are not detected.
 //!
-//! The receiver sends A, or its user's message derived from A, before the sums of the trees have arrived: it depends on
-//! none of them. The sums fit into the channel's buffer, so that the sender can always go on to read. A malicious
+//! The receiver's user gets A, and may send a message derived from it, before the sums of the trees have arrived: A
+//! depends on none of them. The sums fit into the channel's buffer, so that the sender can always go on to read. A malicious
 //! sender can choose them after it has seen the message derived from A.
 //!
 //! Leakage: n. Cost per vector: t is 546 to 548 for up to five million elements, and 793 at 2^28. The receiver takes
@@ -27,11 +27,11 @@
 //! and 2 KiB per frame. The sender sends 32 bytes per level and 16 per tree. That is 0.47 MB for a million elements, or
 //! 0.35 MB, including base OTs.
 //!
-//! Memory: N elements of 16 bytes, for 0.5 MB of messages. If the peer's n is not trusted, generate the elements in
-//! parts. Up to `DIRECT` elements are made from OTs alone (`gilboa.rs`), without the assumption on the code: 390 or 195
-//! bytes each.
+//! Memory: N elements of 16 bytes, although messages take only about 0.5 MB. If the peer's n is not trusted, generate
+//! the elements in parts. Up to 4096 elements are made from OTs alone (`gilboa.rs`), without the assumption on the
+//! code: 390 or 195 bytes each.
 //!
-//! Vectors of one setup share Delta and the OTs. Each has separate code, tree keys, noise and roots.
+//! Vectors of one setup share Delta and the OTs. Each has its own code, tree keys, noise and roots.
 //!
 //! The receiver uses the places as addresses; `tree.rs` describes the consequences.
 
@@ -142,7 +142,7 @@ impl Shape {
         (Secrets::from(places), S::random(self.trees, rng))
     }
 
-    /// Calls `grow(tree)` for all trees, which returns the leaves of a tree and another result. Returns the leaves of
+    /// Calls `grow(tree)`, which returns the leaves of a tree and another result, for all trees. Returns the leaves of
     /// the first n places, the leaves of the other places, and the other results.
     fn grow<R: Send>(
         &self,
@@ -247,7 +247,7 @@ impl super::Receiver for Receiver {
             add(sum, &Element::conditional_select(&pair[0], &pair[1], u8::from(right).into()));
         }
         let ends = cx.ch.rx.recv(ENDS, shape.trees)?;
-        // 5. The leaf at the place is (sum of all ends + b) + (sum of the other ends) + c.
+        // 5. C' at the place is (sum of all ends + b) + (sum of the other ends) + c.
         let open = |i: usize| {
             let (mut leaves, others) =
                 shape.tree(i).regrow(places[i], &taken[i * shape.depth..][..shape.depth]);
@@ -270,7 +270,7 @@ impl super::Sender for Sender {
             return gilboa::sender::<S>(&mut cx.ch.rx, &mut self.0.ot, n);
         }
         let shape = self.0.shape(n);
-        // 3. All trees, and the sums of the levels, first: they need no message of the receiver, which may be
+        // 3. All trees, and the sums of the levels, first: they need no message from the receiver, which may be
         //    computing.
         let roots = Element::random(shape.trees, cx.rng);
         let grow = |i: usize| {

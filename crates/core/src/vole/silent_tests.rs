@@ -200,7 +200,7 @@ fn noise_is_drawn_anew_each_time() {
     let (shape, mut rng) = (Shape::new(&SESSION, 0, 1 << 20), Prng::from_seed(&[1; 32]));
     let (places, values) = shape.noise::<Half>(&mut rng);
     let (other_places, other_values) = shape.noise::<Half>(&mut rng);
-    // One in 3841 of 546 places is equal.
+    // Each of 546 places is equal with probability 1 in 3841.
     let equal = places.iter().zip(other_places.iter()).filter(|(a, b)| a == b).count();
     assert!(equal < 6, "{equal} places");
     assert!(disjoint(&values, &other_values));
@@ -272,7 +272,7 @@ fn places_of_the_noise_are_anywhere_in_their_blocks() {
     let chi2: f64 = counts.iter().map(|count| (count - mean).powi(2) / mean).sum();
     // With 15 degrees of freedom, a value above 60 has probability 2e-7.
     assert!(chi2 < 60.0, "{counts:?}");
-    // One in 3841 of 546 places is equal in two runs, or in neighbouring trees.
+    // Each of 546 places is equal in two runs, or in neighbouring trees, with probability 1 in 3841.
     let equal = |a: &[u32], b: &[u32]| a.iter().zip(b).filter(|(a, b)| a == b).count();
     assert!(equal(&runs[0], &runs[1]) < 6);
     assert!(equal(&runs[0], &runs[0][1..]) < 6);

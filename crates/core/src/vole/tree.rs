@@ -49,7 +49,7 @@ fn sums(level: &[Element]) -> [Element; 2] {
 }
 
 impl Tree<'_> {
-    /// The children of all nodes of the level `level` below the root.
+    /// The children of all nodes on this level; the root is on level 0.
     fn children(&self, nodes: &[Element], level: usize) -> Secrets<Element> {
         let mut keys = [[0; 16]; 2];
         self.keys.ctr((2 * (self.index * self.depth + level)) as u128, keys.as_flattened_mut());
@@ -115,7 +115,7 @@ impl Tree<'_> {
     }
 }
 
-/// For each level of a tree, the sum that the owner of `place` needs: true for the right nodes.
+/// For each level of a tree, the sum that the party without the leaf at `place` needs: true for the right nodes.
 pub(super) fn sides(place: u32, depth: usize) -> impl Iterator<Item = bool> {
     (0..depth).rev().map(move |bit| place >> bit & 1 == 0)
 }
@@ -196,7 +196,7 @@ mod tests {
                 for (level, (right, sums)) in sides(place, depth).zip(&offered).enumerate() {
                     nodes = tree.children(&nodes, level);
                     let unknown = (place >> (depth - level)) as usize;
-                    // Beyond the end of its path, it knows all nodes.
+                    // Beyond the end of its path, the party knows all nodes.
                     if let Some(pair) = nodes.get_mut(2 * unknown..2 * unknown + 2) {
                         pair.fill([0; 16]);
                         let mut missing = sums[usize::from(right)];

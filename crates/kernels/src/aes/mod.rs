@@ -19,8 +19,8 @@ use crate::backend::on_path;
 /// The paths of this kernel, best first.
 pub const BACKENDS: &[Backend] = &[Backend::Vaes512, Backend::Vaes256, Backend::AesNi, Backend::Portable];
 
-/// Runs a function under the cipher's key on the requested path, or else on the portable one, for which the key schedule of
-/// another path is expanded again. Returns the path that ran.
+/// Runs a function under the cipher's key on the requested path, or else on the portable one, for which the key is expanded
+/// again if its schedule is that of another path. Returns the path that ran.
 macro_rules! on_own_path {
     ($cipher:ident, $backend:ident, $function:ident($($argument:ident),+)) => {
         match &$cipher.0 {
@@ -79,10 +79,10 @@ impl Aes128 {
     }
 
     /// Applies the tweakable correlation-robust hash TMMO of Guo, Katz, Wang and Yu (S&P 2020, section 7.4): where pi
-    /// is this cipher and t = `first_tweak` + i, block i becomes pi(pi(x) ^ t) ^ pi(x).
+    /// is this cipher and t = `first_tweak` + i, block i = x becomes pi(pi(x) ^ t) ^ pi(x).
     ///
     /// The key may be public. Under one key, tweaks must not repeat for related inputs. pi is modelled as a random
-    /// permutation. It is not a substitute for a hash function if the peer chooses the key.
+    /// permutation. This is no substitute for a hash function if the peer chooses the key.
     pub fn tcr_hash(&self, first_tweak: u128, x: &mut [[u8; 16]]) {
         self.tcr_hash_with(Backend::best(BACKENDS), first_tweak, x);
     }

@@ -31,7 +31,7 @@ impl RoundKeys {
 
 impl Drop for RoundKeys {
     fn drop(&mut self) {
-        // `zeroize` writes byte by byte, which takes longer than expanding the key of one row.
+        // `zeroize` writes byte by byte, which takes longer than expanding a key.
         self.0 = [[0; 16]; 11];
         optimization_barrier(&self.0);
     }

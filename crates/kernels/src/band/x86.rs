@@ -4,8 +4,8 @@
 //! shifted until the bits of two elements are the signs of their words.
 //!
 //! A substitution reads elements that earlier steps have just written, and a load waits until the stores that it
-//! overlaps in part have left the store buffer. So [`ROWS`] rows are processed at a time: they read after the block,
-//! and write, whole registers at the same places.
+//! overlaps in part have left the store buffer. So [`ROWS`] rows, a block, are processed at a time: they read the
+//! elements after the block, and write the block, in whole registers at the same places.
 
 use crate::registers::bits128::{load as read_one, store as write_one};
 use std::arch::x86_64::*;

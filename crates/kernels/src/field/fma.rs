@@ -74,8 +74,8 @@ const M: f64 = (3u64 << 51) as f64;
 /// The largest absolute value of a limb of an operand.
 const LIMB: f64 = ((1u64 << 50) + (1 << 15)) as f64;
 
-/// Returns whether doubles are rounded to nearest, without exceptions, as everywhere in Rust. Code in other languages
-/// may have changed this.
+/// Returns whether doubles are rounded to nearest and inexact results are not trapped, as everywhere in Rust. Code in
+/// other languages may have changed this.
 pub(crate) fn is_usual_mode() -> bool {
     let mut mxcsr = 0u32;
     // SAFETY: stores the control register of this thread, which every x86-64 processor has, in the four bytes given.

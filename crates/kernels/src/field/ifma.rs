@@ -14,8 +14,8 @@
 //! An operand's limbs are below 2^51 + 2^16, so l < 2^52 and h < 2^(102.001 - 52) < 2^50.01. The largest column of a
 //! product is column 0: one l, plus 19 times four l and five 2 h, in total below 2^52 + 19 (4 * 2^52 + 5 * 2^51.01) <
 //! 125 * 2^52. This bounds a *unit*; elements and products with a constant below 2^20 are smaller. Three units are
-//! below 375 * 2^52 < 2^61 - 2^15, the smallest limb of 2^10 p, which is added before three units are subtracted, so
-//! that no limb becomes negative. A raw value is then below 375 * 2^52 + 2^61 < 2^62.
+//! below 375 * 2^52 < 2^61 - 2^15, and so below every limb of 2^10 p, which is added before three units are subtracted,
+//! so that no limb becomes negative. A raw value is then below 375 * 2^52 + 2^61 < 2^62.
 //!
 //! A carry moves the bits above 51 of every limb to the next one, in all limbs at once: less than 2^11, and 19 * 2^11
 //! from the last to the first. So the result's limbs are below 2^51 + 2^16.
@@ -128,7 +128,7 @@ impl Field for Ifma {
         let (a, b) = (self.0, b.0);
         debug_assert!(is_bounded(a) && is_bounded(b));
         let mut c = [splat(0); 10];
-        // High halves first, doubled and one column to the right; then the low halves are added.
+        // High halves first, doubled and in the next column; then the low halves are added.
         for i in 0..5 {
             for j in 0..5 {
                 c[i + j + 1] = hi(c[i + j + 1], a[i], b[j]);

@@ -105,7 +105,7 @@ pub(crate) trait Field: Copy {
     /// A condition per lane.
     type Mask: Copy;
 
-    /// Returns the same element in all lanes, with limbs below 2^51 + 2^16.
+    /// Returns the same element in all lanes. Its limbs must be below 2^51 + 2^16.
     fn splat(a: &Fe) -> Self;
     /// Loads one element per lane, loose or not; a lane without an element is 0.
     fn load(from: &[Fe]) -> Self;
@@ -127,14 +127,14 @@ pub(crate) trait Field: Copy {
     /// Returns the element that a raw value represents.
     fn carry(a: Self::Raw) -> Self;
 
-    /// Makes a mask from all ones or all zeros for each lane; a lane without a word is zeros.
+    /// Makes a mask from all ones or all zeros for each lane; a lane without a word gets zeros.
     fn mask(words: &[u64]) -> Self::Mask;
     /// Makes a mask from all ones or all zeros for all lanes.
     fn mask_all(word: u64) -> Self::Mask;
     /// Returns `b` where the mask is ones, `self` where it is zeros.
     fn select(self, b: Self, mask: Self::Mask) -> Self;
     /// Returns, in each lane, the last element of the table whose mask is ones, or the first argument if there is none.
-    /// Limbs are as in [`Field::splat`].
+    /// All limbs must be as in [`Field::splat`].
     #[inline(always)]
     fn choose<const N: usize>(none: &Fe, table: &[Fe; N], masks: &[Self::Mask; N]) -> Self {
         let mut chosen = Self::splat(none);

@@ -120,7 +120,7 @@ macro_rules! path {
                 v[b] = $rotate::<7, 25>($xor(v[b], v[c]));
             }
 
-            /// Word i of all messages.
+            /// The words of the messages: register i holds word i of all messages.
             #[inline]
             #[target_feature(enable = $features)]
             fn words(messages: &[[u8; BLOCK]; LANES]) -> [$register; 16] {
@@ -162,7 +162,7 @@ fn rotate_512<const R: i32, const L: i32>(x: __m512i) -> __m512i {
     _mm512_ror_epi32::<R>(x)
 }
 
-/// Interleaves the lanes of `a` and `b`: first of the first halves, then of the second halves.
+/// Interleaves the lanes of `a` and `b`: those of the first halves, then those of the second halves.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn interleave_256(a: __m256i, b: __m256i) -> [__m256i; 2] {
@@ -170,7 +170,7 @@ fn interleave_256(a: __m256i, b: __m256i) -> [__m256i; 2] {
     [_mm256_permute2x128_si256::<0x20>(low, high), _mm256_permute2x128_si256::<0x31>(low, high)]
 }
 
-/// Interleaves the lanes of `a` and `b`: first of the first halves, then of the second halves.
+/// Interleaves the lanes of `a` and `b`: those of the first halves, then those of the second halves.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn interleave_512(a: __m512i, b: __m512i) -> [__m512i; 2] {

@@ -53,7 +53,7 @@ pub fn map(uniform: &[[u8; 48]], out: &mut [Point]) {
 ///
 /// # Errors
 ///
-/// The position of the first number that is not canonical or not the abscissa of a point, as half of all numbers. The
+/// The position of the first number that is not canonical or not the abscissa of a point, as half of all numbers are. The
 /// points must not be used in that case.
 ///
 /// # Panics

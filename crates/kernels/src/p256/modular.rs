@@ -40,7 +40,7 @@ pub(super) struct Prime;
 impl Modulus for Prime {
     const M: [u64; 4] = [u64::MAX, 0xffff_ffff, 0, 0xffff_ffff_0000_0001];
 
-    /// -1/p is 1 modulo 2^64, so the factor is the lowest word. Two words of p need no multiplication.
+    /// -1/p is 1 modulo 2^64, so the factor is the lowest word. Only the highest word of p needs a multiplication.
     #[inline(always)]
     fn cancel(t: [u64; 5], carry: u64) -> ([u64; 4], u64) {
         let factor = t[0];
@@ -207,7 +207,7 @@ impl<M: Modulus> Residue<M> {
         self.number()[0] & 1
     }
 
-    /// Divides a number below 2^256 m by 2^256.
+    /// Divides a number below 2^256 m by 2^256, modulo m.
     #[inline(always)]
     fn reduce(t: [u64; 8]) -> Self {
         let [t0, t1, t2, t3, t4, t5, t6, t7] = t;

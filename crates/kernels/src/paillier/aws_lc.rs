@@ -132,7 +132,7 @@ impl Drop for Scratch {
     }
 }
 
-/// An odd modulus with Montgomery's representation: a number x is x R mod m, where R is 2 to the width of m in bits.
+/// An odd modulus with Montgomery's representation: x R mod m stands for x, where R is 2 to the width of m in bits.
 pub(super) struct Modulus {
     montgomery: *mut BN_MONT_CTX,
     number: Number,

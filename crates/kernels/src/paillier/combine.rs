@@ -1,5 +1,5 @@
-//! (1 + k N) c^w s^N modulo N^2. Both powers share their squarings (Straus's trick), so the randomness of a result
-//! takes a fifth of its cost.
+//! Computes (1 + k N) c^w s^N modulo N^2 for [`PublicKey::combine`]. Both powers share their squarings (Straus's
+//! trick), so the randomness of a result takes a fifth of its cost.
 
 use super::aws_lc::{Number, Scratch};
 use super::table::{Masks, Row, digit, digits};

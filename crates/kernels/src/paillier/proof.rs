@@ -20,7 +20,7 @@
 //!   2^-128. This also excludes that the square of a prime divides N: that prime would divide phi(N).
 //! * Now N is a product of different primes, not of one. Modulo a prime, one unit in two is a fourth power if the prime
 //!   is 3 modulo 4, otherwise one in four. So unless N is as claimed, at most one unit in 8 is a fourth power modulo N.
-//!   With the factors 1, -1, w and -w, at most one y in two has a root, and all 128 do with probability 2^-128.
+//!   With the factors 1, -1, w and -w, at most one y in two has a root, and all 128 do with probability at most 2^-128.
 //!
 //! These bounds hold for each pair of N and w that is tried, with BLAKE3 as a random oracle.
 //!
@@ -47,8 +47,9 @@ use super::words::{self, Words};
 use super::{EXCESS, PublicKey, Unsound, is_below};
 use zeroize::Zeroizing;
 
-/// The number of hashed numbers, each with a fourth root in the proof, and the number of those with an N-th root too.
+/// The number of hashed numbers, each with a fourth root in the proof.
 const NUMBERS: usize = 128;
+/// The number of those with an N-th root in the proof, too.
 const NTH_ROOTS: usize = 8;
 
 /// Length in bytes of the bits a_i, and of the bits b_i.
