@@ -29,7 +29,7 @@ use veilset_core::hazmat;
 #[global_allocator]
 static MEMORY: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Limits allocations to this many bytes: from now on, the process ends if they exceed it.
+/// Limits allocations to this many bytes: from now on, the process ends if they exceed the limit.
 ///
 /// # Panics
 /// If more is allocated already.
@@ -48,7 +48,7 @@ pub fn byte(data: &mut &[u8]) -> u8 {
     }
 }
 
-/// A peer that has sent these bytes and closed, and accepts all messages.
+/// A peer that has sent these bytes and closed the connection, and accepts all messages.
 pub fn peer(says: &[u8]) -> Channel {
     Channel::from_halves(Box::new(Drain), Box::new(Bytes(says.to_vec(), 0)))
 }
@@ -87,7 +87,7 @@ pub fn check(error: &Error) {
 
 /// The data that requests borrow.
 pub struct Data {
-    /// The sets by party: of the receiver and the sender of two, or of all of several.
+    /// The sets by party: those of the receiver and the sender in a run of two, or those of all parties in a run of several.
     sets: [ItemSet; 3],
     /// The entries of several parties in their list.
     mes: Vec<Me>,
@@ -129,7 +129,8 @@ fn parties() -> Vec<Me> {
     names.iter().map(|name| roster.clone().me(name).unwrap()).collect()
 }
 
-/// In a run of several, the index of our party, and of the party that sends the input. The third one sends recorded messages.
+/// In a run of several parties, the indices of our party and of the party that sends the input. The third party sends recorded
+/// messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cast {
     us: usize,

@@ -1,4 +1,4 @@
-//! Registers that are zeros, or are read from bytes and written to them.
+//! Registers: all zeros, loaded from bytes, and stored to bytes.
 
 macro_rules! register {
     ($name:ident, $features:literal, $register:ident, $bytes:literal, $zero:ident, $load:ident, $store:ident) => {

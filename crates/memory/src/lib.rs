@@ -50,7 +50,7 @@ unsafe impl GlobalAlloc for SystemOrExit {
 /// By default, glibc raises this threshold as such blocks are freed, up to 32 MiB, and keeps smaller blocks: a run over
 /// a million items then holds 60 MB of unused memory.
 ///
-/// Up to 8 MiB of free memory at the end of a heap stay with the process. If only the first threshold is fixed, glibc
+/// Up to 8 MiB of free memory at the end of a heap stays with the process. If only the first threshold is fixed, glibc
 /// uses 128 KiB for this one, and each frame's memory is returned and fetched again, page by page.
 pub fn return_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -1,4 +1,4 @@
-//! Programs that a test runs: they are watched, end within a minute or fail the test, and leave nothing behind.
+//! Programs that a test runs. A test fails if one of them hangs for a minute, and kills those that still run at its end.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -8,13 +8,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Longer than anything takes that does not hang.
+/// Longer than anything takes unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Arguments, or words that a message has.
+/// Arguments, or words that a message must contain.
 pub type Words<'a> = &'a [&'a str];
 
-/// How a process ended and what it said.
+/// How a process ended, and what it wrote.
 pub struct Ended {
     /// Its exit code; `None` if a signal ended it.
     pub code: Option<i32>,
@@ -25,19 +25,19 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Standard output of a process that ended well.
+    /// Returns the standard output of a process that ended with code 0.
     ///
     /// # Panics
-    /// If it did not.
+    /// If it ended otherwise.
     pub fn good(self) -> String {
         assert_eq!(self.code, Some(0), "{}", self.err);
         self.out
     }
 
-    /// Checks that it ended with this code, and that its message has all these words.
+    /// Checks that the process ended with this code, and that its standard error contains all these words.
     ///
     /// # Panics
-    /// If not.
+    /// If it ended otherwise, or words are missing.
     pub fn bad(&self, code: i32, words: Words) {
         assert_eq!(self.code, Some(code), "{}", self.err);
         for words in words {
@@ -46,7 +46,7 @@ impl Ended {
     }
 }
 
-/// A process under way. It is killed if the test fails.
+/// A running process, which is killed on drop.
 pub struct Running {
     child: Child,
     said: Receiver<String>,
@@ -55,7 +55,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts it.
+    /// Starts the command.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -63,7 +63,10 @@ impl Running {
         Running::start_into(command, Stdio::piped())
     }
 
-    /// Starts it with this as standard output.
+    /// Starts the command with `out` as its standard output.
+    ///
+    /// # Panics
+    /// If it cannot be started.
     pub fn start_into(command: &mut Command, out: impl Into<Stdio>) -> Running {
         let mut child = command.stdin(Stdio::piped()).stdout(out).stderr(Stdio::piped()).spawn().unwrap();
         let (out, err) = (child.stdout.take(), child.stderr.take().unwrap());
@@ -80,17 +83,17 @@ impl Running {
         Running { child, said, heard: String::new(), out: Some(out) }
     }
 
-    /// Gives it standard input.
+    /// Writes this text to the standard input of the process, and closes it.
     pub fn feed(&mut self, text: &str) {
         self.child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     }
 
-    /// Its standard input, to be kept open.
+    /// Returns the standard input of the process, which stays open until the caller drops it.
     pub fn stdin(&mut self) -> ChildStdin {
         self.child.stdin.take().unwrap()
     }
 
-    /// Waits until it says these words on standard error; the rest of that line.
+    /// Waits until the process writes these words to standard error. Returns the rest of that line.
     pub fn until(&mut self, words: &str) -> String {
         loop {
             let Ok(line) = self.said.recv_timeout(PATIENCE) else { panic!("no {words:?}: {}", self.heard) };
@@ -101,17 +104,20 @@ impl Running {
         }
     }
 
-    /// The number of the process.
+    /// Returns the process ID.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends it a signal.
+    /// Sends the process a signal, for instance INT.
     pub fn signal(&self, name: &str) {
         signal(self.id(), name);
     }
 
-    /// Waits for its end.
+    /// Closes the standard input of the process, and waits until it ends.
+    ///
+    /// # Panics
+    /// If that takes more than a minute.
     pub fn end(mut self) -> Ended {
         drop(self.child.stdin.take());
         let start = Instant::now();
@@ -151,12 +157,12 @@ pub fn run(command: &mut Command) -> Ended {
 /// Sends a signal, for instance INT, to a process.
 ///
 /// # Panics
-/// If there is no such process.
+/// If there is no such process, or it may not be signalled.
 pub fn signal(process: u32, name: &str) {
     assert!(signalled(process, name));
 }
 
-/// Sends a signal. Returns whether there is such a process.
+/// Sends a signal to a process. Returns whether that succeeded; it fails if there is no such process.
 pub fn signalled(process: u32, name: &str) -> bool {
     let signal: Signal = format!("SIG{name}").parse().unwrap();
     kill(Pid::from_raw(process as i32), signal).is_ok()

@@ -56,7 +56,7 @@ pub(crate) fn run(data: &[u8]) {
     let (kind, a, b, c) = (byte(&mut says), byte(&mut says), byte(&mut says), byte(&mut says));
     let queries: Vec<u128> =
         (0..c).map(|i| u128::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) << 64).collect();
-    // One set in eight is larger than a frame.
+    // One set in eight has about as many elements as a frame, or a few more.
     let elements = if a < 32 { 8190 + usize::from(a) } else { usize::from(a) - 32 };
     match kind % 3 {
         0 => tags(usize::from(a) % 65, says),

@@ -63,7 +63,7 @@ impl Parts {
         proof
     }
 
-    /// Which of the equations of the first and of the second kind hold.
+    /// Which of the equations for the N-th roots and for the fourth roots hold.
     fn equations(&self, n: &BigUint) -> [Vec<bool>; 2] {
         let width = n.bits() as usize / 8;
         let y = hashed(&bytes(n, width), &bytes(&self.w, width));
@@ -229,7 +229,7 @@ fn proofs_of_other_lengths_and_of_other_moduli_are_refused() {
     assert_eq!(refusal(n, &[0; 137 * 32 + 32]), Some(Unsound::Proof));
     assert_eq!(refusal(n, &prove(&other, 1)), Some(Unsound::Proof));
     assert_eq!(refusal(other.public().n(), &proof), Some(Unsound::Proof));
-    // Another purpose, which differs in any one bit.
+    // Another purpose, which differs in one bit.
     for bit in [0, 7, 100, 255] {
         let mut purpose = PURPOSE;
         purpose[bit / 8] ^= 1 << (bit % 8);
@@ -413,7 +413,7 @@ fn three_primes_are_refused_for_the_fourth_roots() {
 
 #[test]
 fn many_primes_of_17_bits_are_refused_for_the_fourth_roots() {
-    // 23 primes above 2^16.7.
+    // 23 primes above 2^16.67.
     let mut factors = vec![next_prime(&int(104_600))];
     while factors.len() < 23 {
         factors.push(next_prime(&(factors.last().unwrap() + 4u8)));

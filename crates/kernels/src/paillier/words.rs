@@ -166,7 +166,7 @@ fn reduce_once(carry: bool, a: &mut [u64], m: &[u64]) {
     add_if(below & !carry, a, m);
 }
 
-/// A public divisor from 2 to 2^16.
+/// A public divisor from 2 to 2^16 - 1.
 pub(super) struct Divisor {
     pub(super) value: u16,
     /// 2^64 / value, rounded up.

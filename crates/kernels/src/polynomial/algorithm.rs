@@ -1,8 +1,9 @@
 //! Interpolation and evaluation, generic over vectors of elements.
 //!
-//! I is computed without polynomial division. With weights w_i = V'(q_i) and c_i = v_i / w_i, it is the sum of c_i V /
-//! (x - q_i). Let n_l be the coefficients of V and S_r the sum of c_i q_i^r. Then coefficient j of I is the sum over
-//! l > j of n_l S_(l-j-1). So nearly all the work is in sums of products, each reduced once.
+//! In the notation of [`super::interpolate`], I is computed without polynomial division. With weights w_i = V'(q_i) and
+//! c_i = v_i / w_i, it is the sum of c_i V / (x - q_i). Let n_l be the coefficients of V and S_r the sum of c_i q_i^r.
+//! Then coefficient j of I is the sum over l > j of n_l S_(l-j-1). So nearly all the work is in sums of products, each
+//! reduced once.
 
 use super::{Repeated, Shape};
 use std::ops::{Deref, DerefMut};
@@ -77,8 +78,8 @@ fn product<V: Lanes, const BITS: u32>(a: V, b: V) -> V {
     V::reduce::<BITS>(V::multiply_add::<BITS>(V::splat(0).widen(), a, b))
 }
 
-/// One element for each instance of a row, from `first` on. Lanes beyond the end repeat the last instance, so that they
-/// are valid too.
+/// Loads `V::LANES` elements of a row, from instance `first` on. Lanes beyond the end repeat the last instance, so that
+/// they are valid too.
 #[inline(always)]
 fn load<V: Lanes, const BITS: u32>(row: &[u128], first: usize) -> V {
     match row.get(first..first + V::LANES) {
@@ -222,7 +223,8 @@ pub(super) fn evaluate<V: Lanes, const BITS: u32>(
     out: &mut [u128],
 ) {
     let bytes = BITS as usize / 8;
-    // One lane per instance for each coefficient; lanes beyond the end are zeros.
+    // One lane per instance for each coefficient; lanes beyond the end hold zeros or the previous vector's
+    // coefficients, and their results are dropped.
     let mut spread = Wiped::new([0; MAX_LANES], length);
     for first in (0..points.len()).step_by(V::LANES) {
         for (lane, instance) in (first..points.len()).take(V::LANES).enumerate() {

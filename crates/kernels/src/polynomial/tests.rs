@@ -127,7 +127,7 @@ fn all_shapes() {
     }
 }
 
-/// One bit at a time, so that an error cannot be hidden by another one: P = v + (x - q) r, so P(q + 1) = v + r.
+/// One bit at a time, so that an error cannot be hidden by another one: P = (x - q) r.
 #[test]
 fn single_bits() {
     for field in Field::ALL {

@@ -7,7 +7,7 @@ use core::hint::black_box;
 
 use crate::field::{Fe, Field, product};
 
-/// The maximum number of lanes of points, as vectors are not paired here.
+/// The maximum number of lanes of points, because vectors are not paired here.
 pub(super) const LANES: usize = 8;
 
 /// d = -121665 / 121666.

@@ -176,7 +176,7 @@ fn no_preimage_is_missed() {
     }
 }
 
-/// (p + 1) / 2 non-negative numbers map to l = p / 8 elements.
+/// (p + 1) / 2 non-negative numbers map to l elements, about p / 8.
 #[test]
 fn elements_have_four_preimages_on_average_and_at_most_eight() {
     let elements = uniform(4000);

@@ -192,7 +192,7 @@ pub fn encode_with(backend: Backend, elements: &[Element], out: &mut [[u8; 32]])
     run_on(backend, Encode(elements, out))
 }
 
-/// Maps each 64 uniform bytes to a uniform element: the element derivation function of RFC 9496, section 4.3.4.
+/// Maps each string of 64 uniform bytes to a uniform element: the element derivation function of RFC 9496, section 4.3.4.
 ///
 /// # Panics
 ///

@@ -58,7 +58,7 @@ pub(crate) fn disassemble() -> Disassembly {
     Disassembly { functions, instructions }
 }
 
-/// Returns whether it is a division, whose time depends on the operands.
+/// Returns whether an instruction is a division or a square root, whose time depends on the operands.
 pub(crate) fn divides(mnemonic: &str) -> bool {
     ["div", "idiv", "vdiv", "vsqrt", "divs", "divp", "sqrt"].iter().any(|start| mnemonic.starts_with(start))
 }

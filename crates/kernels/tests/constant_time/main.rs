@@ -4,9 +4,9 @@
 //! * [`memcheck`] marks secrets as undefined and runs every path that valgrind supports under it. It reports each
 //!   branch and each address that depends on them. It tracks every bit, so the choice of inputs does not matter.
 //! * valgrind supports neither AVX-512 nor VAES and VPCLMULQDQ. For those paths [`trace`] steps through the function
-//!   with different secrets and compares every instruction and every address, and [`disassembly`] looks for
-//!   instructions that lead from vectors to flags or addresses. [`trace`] also checks that no kernel divides, because
-//!   the time of a division depends on the values.
+//!   with different secrets and compares every instruction and every address. On the curve's AVX-512 path,
+//!   [`disassembly`] looks for instructions that lead from vectors to flags or addresses. Both also check that no
+//!   kernel divides, because the time of a division depends on the values.
 //! * Multiplication in P-256 ([`FOREIGN`]) is traced too, and so is Paillier's encryption ([`LARGE`]) with `--
 //!   --ignored paillier`, which takes minutes. aws-lc computes both. memcheck would report branches on facts that do
 //!   not depend on the secret, such as the result being on the curve.

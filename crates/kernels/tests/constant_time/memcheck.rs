@@ -20,7 +20,7 @@ const MAKE_MEM_UNDEFINED: u64 = 0x4d43_0001;
 const MAKE_MEM_DEFINED: u64 = 0x4d43_0002;
 const GET_VBITS: u64 = 0x4d43_0008;
 
-/// Sends a request to memcheck; returns 0 if there is none (valgrind.h, `VALGRIND_DO_CLIENT_REQUEST_EXPR`).
+/// Sends a request to memcheck; returns 0 if it does not run (valgrind.h, `VALGRIND_DO_CLIENT_REQUEST_EXPR`).
 fn request(kind: u64, address: u64, second: u64, third: u64) -> u64 {
     let question = [kind, address, second, third, 0, 0];
     let mut answer = 0;

@@ -2,9 +2,9 @@
 //! instruction, and the handler records the instruction and the addresses of its memory operands. Inputs that differ
 //! only in secrets must give the same trace.
 //!
-//! It observes all steps of the function, but only for the inputs tried. These include the special inputs of the
+//! The trace has all steps of the function, but only for the inputs tried. These include the special inputs of the
 //! kernels: 0, p - 1, points of small order, all ones. In functions outside this executable, which copy and fill
-//! memory, it observes the instructions and the first three arguments of each call.
+//! memory, it has the instructions and the first three arguments of each call.
 
 use std::alloc::{self, GlobalAlloc, Layout, System};
 use std::arch::asm;
@@ -33,7 +33,7 @@ struct Operand {
 enum Kind {
     /// Record these operands.
     Plain(Vec<Operand>),
-    /// Abort: it divides, or its addresses are in a vector.
+    /// Report the instruction: it divides, or its addresses are in a vector.
     Forbidden,
 }
 
