@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub const EXIT_CODE: u8 = 71;
 
 /// The system's allocator, for a program's `#[global_allocator]`. If it fails, the process writes a line to standard
-/// error and exits with [`EXIT_CODE`].
+/// error and exits with [`EXIT_CODE`]; where the system is not Unix, it aborts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemOrExit;
 

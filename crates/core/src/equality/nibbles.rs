@@ -109,9 +109,9 @@ impl Nibbles {
 
     /// The number of rounds for `n` strings of `bits` bits. The sender begins.
     pub fn rounds(&self, n: usize, bits: u32) -> usize {
-        // The base OTs take one message in each direction, and R's corrections directly follow R's. Then come S's tables, with
-        // its bits for the first level, and one more message for each level, because a party that has the other's bits of a
-        // level sends its own bits of this level and of the next.
+        // The base OTs take one message in each direction, and R sends its corrections right after its message. Then come S's
+        // tables, with its bits for the first level, and one more message for each level, because a party that has the other's
+        // bits of a level sends its own bits of this level and of the next.
         let levels = ceil_log2(bits.div_ceil(4) as usize);
         match self.batches(n, bits).count() {
             0 => 2,
