@@ -53,7 +53,7 @@ pub fn value_bits(exponent: u32, comparisons: usize) -> u32 {
 /// wrong with probability at most 2^-`exponent` + `queries * elements` * 2^-250, and the second term is at most 2^-194.
 ///
 /// # Errors
-/// If the tags would be longer than 96 bits, which does not occur for sets of up to [`MAX_SET`] at 40.
+/// If the tags would be longer than 96 bits, which does not occur for sets of up to [`MAX_SET`] at an exponent of 40.
 pub fn tag_bits(exponent: u32, queries: usize, elements: usize) -> Result<u32> {
     let t = exponent + ceil_log2(queries) + ceil_log2(elements);
     match t <= 96 {

@@ -1,10 +1,10 @@
 //! Additively homomorphic encryption: a holder of the public key can compute an encryption of a linear combination of
-//! messages from encryptions of them. This file defines the interface, the others implement it.
+//! messages from encryptions of them. This file defines the interface; `elgamal` and `paillier` implement it.
 //!
 //! - Messages, constants and weights are elements of a ring;
-//! - *combine* makes a **fresh** encryption of `constant + sum of weight * message`. Its randomness has full range and
-//!   is distributed as in an encryption under the public key alone, independent of the randomness of the inputs. Their
-//!   owner knows the latter, and could otherwise test guesses of the weights. So encrypting, adding, multiplying and
+//! - *combine* makes a **fresh** encryption of `constant + sum of weight * message`. Its randomness has full range and is
+//!   distributed as in an encryption under the public key alone, independent of the randomness of the inputs. The owner of the
+//!   secret key knows the latter, and could otherwise test guesses of the weights. So encrypting, adding, multiplying and
 //!   re-randomising are one function here, which always adds fresh randomness;
 //! - the owner of the secret key decrypts or, where an instance cannot, tests whether a message is 0.
 //!
@@ -95,8 +95,8 @@ pub trait Cipher: Send + Sync {
     fn check(key: &Self::Key, cells: &[u8]) -> Result<(), Malformed>;
 
     /// Loads the encrypted bits with these numbers in the list with this seed. An encryption of 0 replaces each
-    /// malformed one. Also returns the position of the first. The sender must not learn this position, as it reveals
-    /// which bits are loaded.
+    /// malformed one. Also returns the position of the first malformed one. The sender must not learn this position, as
+    /// it reveals which bits are loaded.
     fn load(seed: &SessionId, numbers: &[u32], cells: &[u8]) -> (Self::List, FirstMalformed);
 
     /// Returns `n` encryptions of 0 without randomness.

@@ -3,11 +3,12 @@
 //!
 //! The ring arithmetic comes from the crate `fhe-math`. It is constant-time except for the rounding in decryption, which
 //! branches on signs; in honest responses the masks make the rounded values uniform. Sampling, encryption and serialization are
-//! here, so that all randomness comes from the run, and no byte on the wire depends on the crate.
+//! done here, so that all randomness comes from the run's generator, and no byte on the wire depends on the crate.
 //!
-//! A ciphertext (c0, c1) of the polynomial m has c0 + c1 s = (q m - r) / t + e modulo q, with r = q m modulo t. The secret s
-//! and all errors e are small ([`LARGEST_SMALL`]). In ciphertexts under the secret key, c1 is uniform and comes from a public
-//! seed, so only c0 is sent.
+//! N, t and the primes of q are in [`crate::params::bfv`]. A ciphertext (c0, c1) of the polynomial m has c0 + c1 s =
+//! (q m - r) / t + e modulo q, with r = q m modulo t. The secret s and all errors e are small
+//! ([`crate::params::bfv::LARGEST_SMALL`]). In ciphertexts under the secret key, c1 is uniform and comes from a public seed, so
+//! only c0 is sent.
 //!
 //! **Slots.** A polynomial modulo t has N slots, its values at the roots of X^N + 1. X^(N/2) is one square root of -1 at half
 //! of them, and the other root at the rest; each half is a component. Within a component, the slots are in the numerical order
@@ -54,7 +55,7 @@ pub(crate) struct Bfv {
 /// A secret key, as its values at the roots.
 pub(crate) struct SecretKey(Element);
 
-/// The error for a bug of ours: the crate refuses parameters, or polynomials of different rings.
+/// The error for a bug of ours: the crate refused parameters, or polynomials of different rings.
 fn mismatch(e: fhe_math::Error) -> Error {
     Error::bug(format!("ring arithmetic: {e}"))
 }
@@ -64,7 +65,7 @@ fn coefficients(p: &Poly) -> Secrets<u64> {
     Secrets::from(Vec::<u64>::from(p))
 }
 
-/// Coefficients of a secret or of an error: differences of two sums of 20 random bits.
+/// Coefficients of a secret or of an error: each is the difference of two sums of 20 random bits.
 fn small(rng: &mut Prng) -> Secrets<i64> {
     let mut random = Secrets::<[u8; 5]>::zeros(DEGREE);
     rng.fill(random.as_flattened_mut());
@@ -182,8 +183,8 @@ impl Bfv {
         Ok(c)
     }
 
-    /// The polynomial that has these values in all slots of the components, by its values at the roots. Its coefficients
-    /// are at most t / 2.
+    /// The polynomial that has the first value in all slots of the first component and the second in those of the second,
+    /// given by its values at the roots. The absolute values of its coefficients are at most t / 2.
     pub(crate) fn constant(&self, values: [u64; 2]) -> Result<Element> {
         let t = self.plain();
         // In the slots, X^(N/2) is plus or minus a root of -1.

@@ -3,7 +3,7 @@ use crate::error::Fault;
 use crate::params::bfv::{Budget, LARGEST_SMALL, SPARSE};
 
 impl Bfv {
-    /// The phase c0 + c1 s of a ciphertext. Rounding a multiple of it gives the plaintext.
+    /// The phase c0 + c1 s of a ciphertext. Multiplying it by t / q and rounding gives the plaintext.
     pub(crate) fn phase(&self, key: &SecretKey, [c0, c1]: &Pair) -> Element {
         let mut phase = self.product(c1, &key.0);
         *phase += &**c0;
@@ -11,15 +11,15 @@ impl Bfv {
     }
 }
 
-/// The noise of a ciphertext in coefficient form: the largest absolute coefficient of its difference from the exact multiple of
-/// the plaintext with these slots.
+/// The noise of a ciphertext in coefficient form: the largest absolute coefficient of the difference between its phase and
+/// (q m - r) / t, for the plaintext m with these slots.
 pub(crate) fn noise(bfv: &Bfv, key: &SecretKey, c: &Pair, slots: &[u64]) -> u128 {
     let mut rest = bfv.phase(key, c);
     *rest -= &*bfv.scaled(slots).unwrap();
     largest(bfv, &rest)
 }
 
-/// The largest absolute value of a coefficient; at most 2^128 - 1.
+/// The largest absolute value of a coefficient, or 2^128 - 1 if it is larger.
 pub(crate) fn largest(bfv: &Bfv, p: &Element) -> u128 {
     let q = bfv.q.modulus();
     let number = |n| u128::try_from(n).unwrap_or(u128::MAX);
@@ -74,7 +74,7 @@ fn what_is_encrypted_evaluated_and_sent_is_what_is_decrypted() {
     let expected: Vec<u64> =
         (0..DEGREE).map(|i| t.add(t.mul(x[i], constants[i / QUERIES]), masks[i])).collect();
     assert_eq!(*bfv.decrypt(&key, &sent).unwrap(), expected);
-    // The ciphertext after its way over the wire.
+    // The same ciphertext, written and read again.
     let sent = sent.map(|half| bfv.read("response", &bfv.write(&half)).unwrap());
     assert_eq!(*bfv.decrypt(&key, &sent).unwrap(), expected);
     // Another key decrypts to unrelated values.
@@ -106,16 +106,16 @@ fn small_coefficients_are_bounded_centered_and_fresh() {
     let n = all.len() as f64;
     let mean = all.iter().sum::<i64>() as f64 / n;
     let variance = all.iter().map(|c| (c * c) as f64).sum::<f64>() / n;
-    // Standard deviations of 0.008 and 0.035.
+    // The standard deviations of the two are 0.008 and 0.035.
     assert!(mean.abs() < 0.06 && (variance - 10.0).abs() < 0.25, "{mean} {variance}");
 }
 
-/// The noise is at its bound or below with maximum errors and coefficients, whose signs add up.
+/// Even with the largest errors and coefficients, all of one sign, the noise is at most its bound.
 #[test]
 fn the_noise_keeps_to_its_bound_at_the_extremes() {
     let (bfv, rng) = (Bfv::new().unwrap(), &mut rng(4));
     let (t, key) = (bfv.plain(), bfv.secret_key(rng).unwrap());
-    // Both coefficients of the constant are (t - 1) / 2. The slots hold a plus or minus a root of -1 times b.
+    // Both coefficients of the constant are (t - 1) / 2. The slots hold this number plus or minus a root of -1 times it.
     let half = PLAIN / 2;
     let root = t.mul(t.inv(bfv.halves[1]).unwrap(), t.inv(2).unwrap());
     let constants = [t.add(half, t.mul(half, root)), t.sub(half, t.mul(half, root))];
@@ -141,7 +141,7 @@ fn the_noise_keeps_to_its_bound_at_the_extremes() {
     assert!(measured <= bound, "{measured} is above {bound}");
     assert!(measured > bound / 10 * 9, "{measured}: not the extreme of {bound}");
 
-    // It still decrypts with the largest flood, and with all noise that the calculator allows.
+    // It still decrypts with the largest flood, and with all the noise that the budget allows besides.
     let budget = Budget::new(256, 1 << 20).unwrap();
     for noise in [1 << budget.flood, (1 << budget.room) - (1 << budget.flood)] {
         for sign in [1, PLAIN - 1] {
@@ -153,13 +153,14 @@ fn the_noise_keeps_to_its_bound_at_the_extremes() {
             assert_eq!(*bfv.decrypt(&key, &c).unwrap(), expected, "{noise}");
         }
     }
-    // Eight times the noise is too much, so the stated room is not so small as to hide a mistake.
+    // Eight times the room is too much, so the stated room is not so small as to hide a mistake.
     let mut c = sum.clone();
     (0..8).for_each(|_| *c[0] += &*everywhere(&bfv, 1 << budget.room));
     assert_ne!(*bfv.decrypt(&key, &c).unwrap(), expected);
 }
 
-/// Without the encryption of 0, or with one whose randomness is not fresh, the client could distinguish c1.
+/// Without the encryption of 0, or with one whose randomness is not fresh, the client could distinguish c1 from a uniform
+/// polynomial.
 #[test]
 fn what_is_sent_has_a_fresh_encryption_of_zero_and_is_flooded() {
     let (bfv, rng) = (Bfv::new().unwrap(), &mut rng(5));
@@ -187,7 +188,7 @@ fn what_is_sent_has_a_fresh_encryption_of_zero_and_is_flooded() {
     let nothing = [bfv.nothing(), bfv.nothing()];
     let [c0, c1] = bfv.finish(nothing, &slots(&[]), &zeros, 0, rng).unwrap();
     assert!((1..=u128::from(LARGEST_SMALL)).contains(&largest(&bfv, &c1)), "no e_2");
-    // More than the flood of one bit.
+    // The flood alone is at most 1.
     assert!((3..=u128::from(LARGEST_SMALL) + 1).contains(&largest(&bfv, &c0)), "no e_1");
 }
 
@@ -224,7 +225,7 @@ fn the_flood_is_uniform() {
             negative += usize::from(up.is_err());
             large += usize::from(up.or(down).unwrap() >= 1 << (bits - 1));
         }
-        // 4096 each, with a standard deviation of 45; with few values, more are large.
+        // 4096 of each are expected, with a standard deviation of 45; with few values, more are large.
         assert!(negative.abs_diff(DEGREE / 2) < 320 || bits == 1, "{bits}: {negative}");
         assert!(large.abs_diff(DEGREE / 2) < 320 || bits == 1, "{bits}: {large}");
     }

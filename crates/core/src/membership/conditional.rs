@@ -3,8 +3,8 @@
 //! The sender S has a key k and a set X, the receiver R has queries q. For each query R gets F(k, q) = H(q)^k if q is
 //! *not* in X, and otherwise a random element. It does not learn which of the two it got. S learns nothing.
 //!
-//! F is the PRF of ristretto255 as a [`crate::group::Group`]. A secret-shared private membership test has already determined
-//! which queries are in X; both parties have shares of its result ([`super::mot`]).
+//! F is the PRF of ristretto255 as a [`crate::group::Group`]. A secret-shared private membership test (SS-PMT) has already
+//! determined which queries are in X; both parties have shares of its result ([`super::mot`]).
 //!
 //! 1. R draws alpha and a random element v_0 for each query, and computes v_1 = H(q)^alpha.
 //! 2. In an mOT with R as the sender, S gets v_0 if q is in X, and v_1 otherwise.
@@ -23,10 +23,10 @@
 //! if x is not in X. A union must not reveal that. A test shows the attack. A union needs mOT on the items themselves. (One
 //! client that queries x twice learns it too, so queries must be distinct.)
 //!
-//! Departures from Figure 5: alpha and k are scalars of full range, where the paper takes 128 bits, whose discrete logarithms
-//! take 2^64 steps. v_0 is an element, where the paper takes bytes, which cannot be raised to k unless they encode an element.
-//! Values from the peer must encode elements other than the identity. The values that S receives depend on X, so if one is
-//! malformed, S stops with an error that the peer must not learn of.
+//! Departures from Figure 5: alpha and k are scalars of full range, where the paper takes 128 bits, so that a discrete
+//! logarithm takes only 2^64 steps. v_0 is an element, where the paper takes bytes, which cannot be raised to k unless they
+//! encode an element. Values from the peer must encode elements other than the identity. The values that S receives depend on
+//! X, so if one is malformed, S stops with an error that the peer must not learn of.
 
 use super::mot::MembershipOt;
 use crate::channel::Message;
@@ -42,7 +42,7 @@ use crate::rng::Prng;
 use crate::secret::Secrets;
 use zeroize::Zeroizing;
 
-/// Queries per frame: 256 KiB. Each party computes on one frame at a time.
+/// Queries per frame: 8192, or 256 KiB. Each party computes on one frame at a time.
 const FRAME: usize = 1 << 13;
 
 const W: Message<Point> = Message::new(0xe3, "S->R  conditional OPRF, w = v^k");
@@ -118,7 +118,7 @@ impl<M: MembershipOt> ConditionalOprf for FromMot<M> {
     }
 }
 
-/// The error for an unfit point that S received in the mOT, out of the two that R offered.
+/// The error for an unfit point that S received in the mOT, one of the two that R offered.
 fn unseen(_: Unfit) -> Error {
     Error::misbehaves_unseen(format_args!("it offered {}", Ristretto255::UNFIT))
 }

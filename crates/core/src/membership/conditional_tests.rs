@@ -19,7 +19,7 @@ fn value(query: ItemHash, key: &Key) -> Encoding {
     *Ristretto255::map_and_raise(&[query], key).unwrap()[0].as_bytes()
 }
 
-/// The values that a client gets for these queries, of which the members are in the set of the party with this key.
+/// The values that a client gets for these queries from the party with this key, whose set has those that `is_member` marks.
 fn asked(
     protocol: &(impl ConditionalOprf + Sync),
     queries: &[ItemHash],
@@ -64,7 +64,8 @@ fn it_is_a_conditional_oprf() {
     is_a_conditional_oprf(&FromMot(mot::Ideal), &[2, FRAME + 1]);
 }
 
-/// Shows why the union of many sets is not built on it: two clients of one party can compare their values for a common item.
+/// Shows why the union of many sets is not built on a conditional OPRF: two clients of one party can compare their values for a
+/// common item.
 #[test]
 fn two_clients_with_one_query_learn_whether_it_is_in_the_set() {
     let (party, queries) = (key(1), [query(7)]);

@@ -19,9 +19,9 @@
 //!   minimum count and learn from the result whether Y has it. (A client that uses several keys still can, if it
 //!   partitions Omega to match: a minimum count protects against semi-honest clients only.)
 //!
-//! Y is permuted too. To a client that follows the protocol, each F_k1(H(y)) looks random, and its answers come
-//! back sorted. But a client that uses several keys, and then gets a result, would learn where in the server's
-//! file its matches are.
+//! Y is permuted too. A client that follows the protocol learns nothing from the order: each F_k1(H(y)) looks
+//! random to it, and it answers with sorted tags. But a client that uses several keys, and then gets a result,
+//! would learn where in the server's file its matches are.
 
 use super::Mqrpmt;
 use crate::channel::{Message, Rx, Tx, Unit, frames};
@@ -62,7 +62,7 @@ pub trait MakeSet {
     fn make(&self, exponent: u32, queries: usize, elements: usize) -> Result<Self::Set>;
 }
 
-/// Sorted, Golomb-Rice coded tags, which the program uses.
+/// Sorted, Golomb-Rice coded tags, the kind that the program uses.
 pub struct GolombTags;
 
 impl MakeSet for GolombTags {

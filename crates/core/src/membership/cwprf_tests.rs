@@ -52,7 +52,7 @@ fn the_bits_are_those_of_the_plain_computation() {
 
 #[test]
 fn the_error_is_that_of_the_whole_run_and_an_argument_of_the_set() {
-    // Each bit of the exponent costs one bit of tag, and slightly more than one bit of filter.
+    // Each bit of the exponent costs one bit of tag per element, or 1.44 bits of filter.
     let golomb = |exponent| GolombTags.make(exponent, 1000, 800).unwrap().bytes();
     let bloom = |exponent| BloomFilter.make(exponent, 1000, 800).unwrap().bytes();
     assert_eq!(golomb(48) - golomb(40), 800);
@@ -271,7 +271,7 @@ fn the_keys_of_both_are_fresh_in_each_run() {
     }
 }
 
-/// Same keys, which never happens in practice, so that only the session differs.
+/// The keys are the same, which never happens in practice, so that only the session differs.
 #[test]
 fn omega_of_one_session_means_nothing_in_another() {
     let (y, x) = overlapping(50, 40, 0.5);
@@ -378,7 +378,7 @@ fn what_is_no_point_of_p256_is_refused_by_both_sides() {
             }
         }
     }
-    // Encodings that are not canonical, and ones that are not on the curve, in which form the identity may be sent.
+    // Encodings that are not canonical or not on the curve, among them zeros, as which the identity might be sent.
     refuses::<P256>(&[&[0xff; 64], &[0; 64], &[5; 64]]);
     let (mut one, mut four) = ([0; 32], [0; 32]);
     (one[31], four[31]) = (1, 4);

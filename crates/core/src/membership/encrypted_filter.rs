@@ -1,21 +1,23 @@
-//! An encrypted, inverted Bloom filter (DC17 2.2, Definitions 2 and 3; 3.1, steps 1 to 4). Its owner sends it. The other
-//! party adds up, for each of its own items, the cells at the item's positions. That sum is 0 if the owner has the item,
-//! and otherwise the number of the item's positions that are empty in the owner's filter, at most k.
+//! An encrypted, inverted Bloom filter of B cells, in which an item has k positions (DC17 2.2, Definitions 2 and 3; 3.1, steps
+//! 1 to 4). Its owner sends it. The other party adds up, for each of its own items, the cells at the item's positions. That sum
+//! is 0 if the owner has the item, and otherwise the number of the item's positions that are empty in the owner's filter, at
+//! most k.
 //!
 //! A filter is made for one session, or in advance for many ([`Stored`], `veilset::artefact::filter`). A filter made in advance
 //! is sent like any other, unless the other party has it already.
 //!
-//! Security: as the encryption; nothing binds the owner to a set, and a filter that holds only zeros matches every item.
+//! Security: that of the encryption; nothing binds the owner to a set, and a filter that holds only zeros matches every item.
 //! Leakage: the sizes. Cost: B ciphertexts. Memory: for the owner, a bit per cell, and a frame of cells; for the other party, a
 //! ciphertext and 8 k bytes per item, and a frame.
 //!
-//! Timing: cells are added as they arrive, a frame at a time. The time for a frame shows the total number of positions of all
-//! items in it, a sum with one random term per item. Many items hide each other. With a single item, an owner that measures
+//! Timing: cells are added as they arrive, a frame at a time. The time for a frame shows how many positions all items together
+//! have in it, a sum with one random term per item. Many items hide each other. With a single item, an owner that measures
 //! every frame can learn which frames hold its positions, and test guesses of it.
 //!
 //! Departures from the paper: B and k meet the error bound of the whole run ([`crate::params::filter`]). The positions of an
-//! item are the first k numbers of one hash stream, each uniform up to 2^-32. A malformed cell counts as 0, and the other party
-//! reports it to its own user only at the end, because the cells that it reads depend on its items.
+//! item are the first k numbers of one hash stream, each uniform up to 2^-32. A malformed cell that [`Cipher::check`] does not
+//! refuse counts as 0, and the other party reports it to its own user only at the end, because the cells that it reads depend
+//! on its items.
 
 use crate::ahe::{Cipher, FirstMalformed};
 use crate::channel::{HEADER, Message, Unit, frames};
@@ -209,8 +211,8 @@ fn check(filter: Filter) -> Result<()> {
     }
 }
 
-/// Sends the filter of our items and dummies, encrypted under a fresh key, or the filter made in advance. Returns the key that
-/// decrypts the answers.
+/// Sends the filter of our items and dummies, encrypted under a fresh key, or the filter made in advance unless the other party
+/// has it already. Returns the key that decrypts the answers.
 ///
 /// # Errors
 /// The errors of the channel and of the file, and [`Error::Bug`] for a filter of more than 2^32 cells or 72 positions.
@@ -240,9 +242,9 @@ fn send_fresh<C: Cipher>(cx: &mut Context, y: &HashedSet, filter: Filter) -> Res
     let seed = cx.rng.bytes();
     let seeds = Seeds::of_session(&cx.session, &seed);
     let public = cx.threads.run(|| C::public(&owner, &seeds.positions, cx.rng));
-    // 1. BF, inverted.
+    // 1. BF, not yet inverted.
     let bits = cx.threads.run(|| Bits::of(y.own(), &seeds, filter));
-    // 2. Each cell encrypted: EIBF.
+    // 2. Each cell inverted and encrypted: EIBF.
     send_all::<C>(cx, filter, (&seed, &public), |cx, cells| {
         Ok(cx.threads.run(|| bits.encrypted::<C>(&owner, &seeds, cells, cx.rng)))
     })?;
@@ -280,8 +282,8 @@ pub struct Sums<C: Cipher> {
 /// Receives the filter, or reads our copy of it, and adds up the cells of each of our items and dummies.
 ///
 /// # Errors
-/// The errors of [`send`], and [`Error::Peer`] for a malformed key, or for a malformed cell that the cipher detects regardless
-/// of our items. Any other malformed cell shows in [`Sums::well_formed`] only.
+/// The errors of [`send`], and [`Error::Peer`] for a malformed key, for a filter other than the one agreed, or for a malformed
+/// cell that the cipher detects regardless of our items. Any other malformed cell shows in [`Sums::well_formed`] only.
 pub fn receive<C: Cipher>(
     cx: &mut Context,
     x: &HashedSet,

@@ -23,7 +23,7 @@ fn sums(y: &ItemSet, x: &ItemSet, filter: Filter) -> (Vec<u32>, Views) {
     (ElGamal::quotients(&owner, &opened, &opened, filter.positions).1.to_vec(), views)
 }
 
-/// The number of positions of each item that no item of the owner has, computed with sets of positions.
+/// For each item, the number of its positions that no item of the owner has, computed with sets of positions.
 fn plain(y: &ItemSet, x: &ItemSet, filter: Filter, head: &[u8]) -> Vec<u32> {
     let seeds = Seeds::of_session(&SESSION, head[..32].try_into().unwrap());
     let domain = Domain::new(&seeds.positions, "positions of an item in a filter");
@@ -73,7 +73,7 @@ fn seed_and_key_are_those_of_one_run() {
     for (one, two) in runs[0].iter().zip(&runs[1]) {
         assert_ne!(one, two);
     }
-    // Neither is a part of the other.
+    // The key is not the seed.
     assert_ne!(runs[0][0], runs[0][1]);
 }
 
@@ -88,7 +88,7 @@ fn positions_are_uniform_and_of_the_seed() {
             let mut at = [0; 60];
             positions(&ItemHash::of_item(&item.to_le_bytes()), &mut at);
             at.iter().for_each(|at| counts[*at as usize] += 1);
-            // No two positions of an item are correlated.
+            // Adjacent positions of an item are not correlated.
             seen.extend([(at[0], at[1]), (at[1], at[2]), (at[58], at[59])]);
             steps += usize::from((at[0] + at[2] + 2002 - 2 * at[1]) % 1000 < 5);
         }
@@ -97,7 +97,7 @@ fn positions_are_uniform_and_of_the_seed() {
     let chi2: f64 = counts.iter().map(|&n| (n as f64 - 120.0).powi(2) / 120.0).sum();
     assert!((chi2 - 999.0).abs() < 300.0, "{chi2}");
     assert!(seen.len() > 5900, "{}", seen.len());
-    // By chance, three in a row are equally spaced in 10 of 2000 cases.
+    // By chance, three in a row are almost equally spaced in 10 of 2000 cases.
     assert!(steps < 60, "{steps}");
     let edge = Filter { cells: 1 << 32, positions: 72 };
     let mut at = [0; 72];
@@ -105,7 +105,7 @@ fn positions_are_uniform_and_of_the_seed() {
     assert!(at.iter().any(|at| *at > 3 << 30) && at.iter().any(|at| *at < 1 << 30));
 }
 
-/// The other party continues, and notices it.
+/// The other party continues after a malformed cell, and notices it if it uses the cell.
 #[test]
 fn only_malformed_cells_that_are_used_are_noticed() {
     let x = overlapping(0, 1, 0.0).1;
@@ -135,7 +135,7 @@ fn only_malformed_cells_that_are_used_are_noticed() {
     }
 }
 
-/// Answers that use such a cell would be no ciphertexts either, so its owner would see which items use it.
+/// Answers that use such a cell would not be ciphertexts either, so its owner would see which items use it.
 #[test]
 fn a_cell_that_is_no_ciphertext_is_refused_whether_it_is_used_or_not() {
     type Short = Paillier<512>;

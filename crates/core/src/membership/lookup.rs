@@ -1,8 +1,9 @@
 //! Tags of values, sent in the order of the queries, and the lookup of these tags among a party's elements.
 //!
-//! A tag is the first bits of a value of 128 bits, in whole bytes. Tags of different values are equal with probability 2^-t.
-//! For n queries and m elements, t = L + ceil(log2 n) + ceil(log2 max(n, m)). Then a query is found wrongly with probability at
-//! most 2^-L in the run, and two different queries have equal tags with at most half that probability.
+//! A tag is the first t bits of a value of 128 bits, rounded up to whole bytes. Tags of different values are equal with
+//! probability at most 2^-t. For n queries and m elements, t = L + ceil(log2 n) + ceil(log2 max(n, m)). Then any query of the
+//! run is found wrongly with probability at most 2^-L, and two different queries have equal tags with at most half that
+//! probability.
 
 use crate::channel::{Message, Rx, Tx, frames};
 use crate::error::{Error, Result};
@@ -33,7 +34,7 @@ impl Tags {
         value >> (128 - 8 * self.bytes)
     }
 
-    /// Sends the tags of these values, in their order.
+    /// Sends the tags of these values in one frame, in their order.
     pub(crate) fn send(self, tx: &mut Tx, message: Message<[u8]>, values: &[u128]) -> Result<()> {
         let tags = values.iter().flat_map(|value| value.to_be_bytes().into_iter().take(self.bytes));
         tx.send_bytes(message, &tags.collect::<Vec<u8>>())
@@ -110,7 +111,7 @@ mod tests {
         for (n, q) in [(0, 0), (0, 3), (3, 0), (1, 1), (1000, 5), (5, FRAME + 1), (700, 2 * FRAME)] {
             let mut some = |n: usize| (0..n).map(|_| u128::from_le_bytes(rng.bytes())).collect::<Vec<_>>();
             let (mut elements, queries) = (some(n), some(q));
-            // Some of the last queries, which are in other frames.
+            // Some elements are among the last queries, which are in other frames.
             let common = n.min(q) / 2;
             elements[..common].copy_from_slice(&queries[q - common..]);
             let plain: HashSet<u128> = elements.iter().copied().collect();

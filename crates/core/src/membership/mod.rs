@@ -38,14 +38,15 @@ pub trait Mqrpmt {
     fn client(&self, cx: &mut Context, x: &HashedSet, n_y: usize) -> Result<Secrets<u32>>;
 }
 
-/// The content of a slot that holds the bottom item ([`InBins`]). Positions of items in X are below it.
+/// The content of a slot that holds the bottom item ([`InBins`]). Positions of items in X are smaller.
 pub const BOTTOM: u32 = u32::MAX;
 
 /// Reverse private membership tests of items in padded bins (KRTW19 4, Figure 7).
 ///
-/// The receiver holds a set Y, the sender a set X. X is placed in slots, more than it has items; their number follows from the
-/// sizes. Every other slot holds the *bottom item*. For each slot the receiver learns one bit: whether its content is in Y or
-/// is the bottom item. The sender learns nothing. The slots are in a secret order, to the extent that the test documents.
+/// The receiver holds a set Y, the sender a set X. X is placed in slots; there are more of them than items, and their number
+/// follows from the sizes. Every other slot holds the *bottom item*. For each slot the receiver learns one bit: whether its
+/// content is in Y or is the bottom item. The sender learns nothing. The slots are in a secret order, to the extent that the
+/// test documents.
 pub trait InBins {
     /// Runs the receiver with the hashes of the items of Y. Returns one bit per slot.
     fn receiver(&self, cx: &mut Context, y: &[Input]) -> Result<Secrets<bool>>;

@@ -5,11 +5,11 @@
 //! each keyword R gets v_0 if y is in X, and v_1 otherwise. It does not learn which of the two it got, unless the rows show it,
 //! nor anything about the other. S learns nothing.
 //!
-//! A secret-shared private membership test has already determined which keywords are in X: S and R have shares b_S and b_R,
-//! with b_S + b_R = 1 if y is in X and 0 otherwise. So the keywords and the set do not appear here.
+//! A secret-shared private membership test (SS-PMT) has already determined which keywords are in X: S and R have shares b_S and
+//! b_R, with b_S + b_R = 1 if y is in X and 0 otherwise. So the keywords and the set do not appear here.
 //!
-//! Security and leakage: semi-honest, as the OT. Cost: an OT and both rows per keyword ([`FromOt::traffic`]). Memory: a byte
-//! per share, and the memory of the transfer ([`crate::ot::transfer`]).
+//! Security and leakage: those of the semi-honest OT. Cost: an OT and both rows per keyword ([`FromOt::traffic`]). Memory: a
+//! byte per share, and the memory of the transfer ([`crate::ot::transfer`]).
 //!
 //! **Shares serve one transfer.** From two transfers with the same shares, R would see that both give v_0 or both give v_1. So
 //! shares are taken by value.
@@ -36,7 +36,7 @@ const PURPOSE: &str = "membership OT";
 /// A session runs it once. To run it again, pass `part(session, ..)` ([`crate::hash::part`]) with a different name each
 /// time.
 pub trait MembershipOt {
-    /// Runs S. `fill(i, v_0, v_1)` writes the rows of keyword i, of `width` bytes, into zeroed buffers. It is called
+    /// Runs S. `fill(i, v_0, v_1)` writes the rows of keyword i, of `width` bytes, into zeroed buffers. It may be called
     /// more than once for each i.
     fn sender(
         &self,

@@ -4,7 +4,7 @@ use crate::rng::Prng;
 use crate::testing::{ANY_SESSION, Views, every_bit_is_random, parts, run_pair};
 use std::collections::HashSet;
 
-/// Random shares of S and of R of these bits.
+/// Random shares of these bits, for S and for R.
 pub(crate) fn shares(bits: &[bool], seed: u8) -> [Secrets<bool>; 2] {
     let mut rng = Prng::from_seed(&[seed; 32]);
     let ours: Vec<bool> = bits.iter().map(|_| rng.below(2) == 1).collect();
@@ -17,7 +17,7 @@ fn row(i: usize, which: usize, width: usize) -> Vec<u8> {
     (0..width).map(|at| (i * 7 + at * 3) as u8 ^ if which == 1 { 0x5a } else { 0 }).collect()
 }
 
-/// R's rows for keywords of which these are in X, and the views of both parties.
+/// The rows that R gets for keywords of which those that `is_member` marks are in X, and the views of both parties.
 fn run(
     protocol: &(impl MembershipOt + Sync),
     is_member: &[bool],
@@ -97,7 +97,7 @@ fn rows_of_no_bytes_are_refused() {
     assert_eq!(cx.ch.bytes_sent(), 0);
 }
 
-/// With rows of zeros, R's messages are random and equally long, whether the keywords are in X or not.
+/// With rows of zeros, the messages to R are random and equally long, whether the keywords are in X or not.
 #[test]
 fn both_rows_are_random_to_the_receiver() {
     let zeros = |_: usize, _: usize, width: usize| vec![0; width];
@@ -111,7 +111,7 @@ fn both_rows_are_random_to_the_receiver() {
     assert_eq!(views[0].frames(0), views[1].frames(0));
 }
 
-/// The row that R does not get appears neither in its messages nor in its output.
+/// The row that R does not get appears neither in the messages to R nor in its output.
 #[test]
 fn of_each_pair_one_row_arrives_and_not_the_other() {
     let is_member: Vec<bool> = (0..300).map(|i| i % 3 == 0).collect();
@@ -129,7 +129,7 @@ fn of_each_pair_one_row_arrives_and_not_the_other() {
     }
 }
 
-/// R's choices are its shares. For all choices, S's messages are random and equally long.
+/// R's choices are its shares. For all choices, the messages to S are random and equally long.
 #[test]
 fn what_the_sender_sees_does_not_depend_on_the_receivers_shares() {
     let view = |share: bool| {

@@ -13,11 +13,11 @@
 //! | | permuted mqPMT | mqRPMT* |
 //! |---|---|---|
 //! | server | the queries, which look random | the queries, and its output |
-//! | client | a and the responses, in random order: its output | the same |
+//! | client | the first message a, and the responses in random order, which give its output | the same |
 //!
-//! Security: semi-honest, as the Sigma-mqPMT with its locality and order invariance. Nothing binds the client to the bits that
-//! it sends. Cost: the Sigma-mqPMT, and for mqRPMT* a bit per query; 2 messages in sequence, or 3. Memory: the Sigma-mqPMT, and
-//! 4 bytes per query in each party.
+//! Security: semi-honest, like the Sigma-mqPMT, if that has locality and order invariance ([`super::sigma`]). Nothing binds the
+//! client to the bits that it sends. Cost: that of the Sigma-mqPMT, and for mqRPMT* a bit per query; 2 messages in sequence, or
+//! 3 for mqRPMT*. Memory: that of the Sigma-mqPMT, and 4 bytes per query for each party.
 //!
 //! P1 is the server and P2 the client. In a count the client is the receiver. Where the server computes its result from the
 //! bits, the server is the receiver.
@@ -90,7 +90,7 @@ pub fn cardinality(bits: &[bool], n_y: usize) -> Result<usize> {
 pub struct PermuteThenTest<S>(pub S);
 
 impl<S: SigmaMqpmt> PermuteThenTest<S> {
-    /// Runs P1 up to its responses. Returns π.
+    /// Runs P1 until it has sent its responses. Returns π.
     fn respond(&self, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<Secrets<u32>> {
         // 1. to 3. P1 and P2 run the Sigma-mqPMT up to z_i.
         let z = sigma::answer(&self.0, cx, y, n_x)?;

@@ -152,7 +152,7 @@ fn queries_and_responses_are_in_random_order_and_another_one_in_each_run() {
     });
     are_random_orders([&first.0, &second.0]);
     are_random_orders([&first.1, &second.1]);
-    // Of 2000 queries after the first frame, 392 are expected in the last 2000 places, with a deviation of 18.
+    // Of 2000 queries after the first frame, 392 are expected in the last 2000 places, with a standard deviation of 16.
     for order in [&first.0, &first.1] {
         let stayed = order[FRAME..].iter().filter(|i| **i >= FRAME).count();
         assert!((280..510).contains(&stayed), "{stayed}");
@@ -228,7 +228,7 @@ fn message_sizes_depend_on_the_sizes_of_the_sets_only() {
     let frames = |overlap| {
         let (y, x) = overlapping(30, FRAME + 1, overlap);
         let views = run_with(&HashedSet::new(&y), &HashedSet::new(&x), 1);
-        // The tags vary slightly with their values.
+        // The length of the tags varies slightly with their values.
         [views.frames(0), views.frames(1).into_iter().filter(|frame| frame.0 != 0x21).collect()]
     };
     let points = |tag| vec![(tag, FRAME * 32), (tag, 32)];

@@ -11,9 +11,9 @@
 //!    s_b if the holder has the item, and random otherwise.
 //! 3. The parties run equality with shared output ([`crate::equality`]) on the first l bits of w_b and s_b.
 //!
-//! Security: semi-honest, as the programmable OPRF and the equality protocol. The querier sees w_b, which is random either way:
-//! s_b is fresh, serves one bin, and the querier has one query there. The holder sees only the messages of both parts. Each
-//! share of a bit is random by itself.
+//! Security: semi-honest, like the programmable OPRF and the equality protocol. The querier sees w_b, which is random either
+//! way: s_b is fresh, serves one bin, and the querier has one query there. The holder sees only the messages of both parts.
+//! Each share of a bit is random by itself.
 //!
 //! A test errs if w_b equals s_b by chance (2^-l), or if two items have the same query (2^-128). So l is the error exponent
 //! plus the logarithm of the number of tests in the run, rounded up to a multiple of 4 ([`Batch::bits`]). Targets and their
@@ -23,9 +23,9 @@
 //! exactly three points per item; where it has fewer items than the bound, it adds random points. The holder's memory
 //! addresses, which depend on its items, are not protected.
 //!
-//! Cost for beta bins and m items: a VOLE of beta elements, 16 beta bytes to the holder; a store for 3 m keys, 3.6 m bytes for
-//! each byte of a target to the querier; and equality of beta strings (`Compared::cost`). Memory: these parts, and 12 bytes for
-//! each of the m items.
+//! Cost for beta bins and m items: a VOLE of beta elements, 16 beta bytes to the holder; a store for 3 m keys, 3.6 m bytes to
+//! the querier for each byte of a target; and equality of beta strings (`Compared::cost`). Memory: that of these parts, and 12
+//! bytes for each of the m items.
 
 use crate::context::Context;
 use crate::equality::nibbles::Nibbles;

@@ -128,8 +128,7 @@ impl Equality for Noting {
     }
 }
 
-/// The values of the querier, the targets of the holder, both cut to the compared bits, and the views of a run over this
-/// programmable OPRF.
+/// The querier's values and the holder's targets, cut to the compared bits, and the views of a run over this programmable OPRF.
 fn compared<P: BinOpprf + Sync>(
     opprf: P,
     batch: &Batch,
@@ -167,7 +166,7 @@ fn targets_and_values_are_fresh_in_every_bin_and_every_run() {
         for (bin, is) in is.into_iter().enumerate() {
             assert_eq!(w[bin] == s[bin], is, "{number} {bin}");
         }
-        // The querier's values, by themselves.
+        // The values and the targets, each by themselves.
         random(&w);
         random(&s);
         assert!(different(&w), "values that are equal");

@@ -24,8 +24,8 @@ pub const PLAIN: u64 = 0xff_fffd_c001;
 pub const MODULI: [u64; 3] = [0xff_ffff_fffb_4001, 0xff_ffff_fff7_8001, 0xff_ffff_fff7_0001];
 /// Length of a residue modulo one of these primes in bytes.
 pub const RESIDUE: usize = 7;
-/// The largest absolute value of a coefficient of a secret or an error: the difference of two sums of this many bits.
-/// The variance is half of it.
+/// The largest absolute value of a coefficient of a secret or an error, which is the difference of two sums of this many
+/// random bits. Its variance is half this number.
 pub const LARGEST_SMALL: u64 = 20;
 /// Number of non-zero coefficients of a plaintext by which a ciphertext is multiplied.
 pub const SPARSE: u64 = 2;
@@ -42,7 +42,7 @@ pub struct Budget {
     pub batches: usize,
     /// A bound on the noise of a response before it is flooded.
     pub computed: u128,
-    /// Each coefficient of the flooding noise is uniform from -2^`flood` up to 2^`flood`.
+    /// Each coefficient of the flooding noise is uniform from -2^`flood` up to 2^`flood` - 1.
     pub flood: u32,
     /// A response decrypts to the right values if its noise is below 2^`room`.
     pub room: u32,
@@ -90,7 +90,7 @@ impl Budget {
 /// A bound on the noise of a response to `n_y` ciphertexts before it is flooded.
 ///
 /// A fresh ciphertext has the noise of its error, and less than 1 from rounding q m / t. In a product with a plaintext,
-/// each of its non-zero coefficients, which are at most t / 2, multiplies this noise. The sum also has the rounding of
+/// each of its non-zero coefficients, of absolute value at most t / 2, multiplies this noise. The sum also has the rounding of
 /// the masks, and the noise of an encryption of 0: u e + e_1 + e_2 s, in which the products have N terms per
 /// coefficient.
 fn computed(n_y: usize) -> u128 {
@@ -100,8 +100,8 @@ fn computed(n_y: usize) -> u128 {
     n_y as u128 * product + 1 + zero
 }
 
-/// The largest b with 2^b <= q / 4t: half of the noise that would round wrongly, so that the arithmetic of the rounding
-/// need not be exact.
+/// A b with 2^b <= q / 4t, at most one less than the largest: half of the noise that would round wrongly, so that the
+/// arithmetic of the rounding need not be exact.
 const fn room() -> u32 {
     let two = MODULI[0] as u128 * MODULI[1] as u128;
     // The high part of the product of all three: all but the last 64 bits, rounded down.

@@ -59,7 +59,7 @@ impl Filter {
         }
         let enough = |cells: u64| Filter { cells, positions }.rate(items) * (1.0 + ROUNDING) <= limit;
         // The search starts at equation (1), unless rounding k up made it sufficient; k n cells are always too few.
-        // Then steps grow, and the last is halved.
+        // The steps double until the size is sufficient, and the last step is bisected.
         let throws = u64::from(positions) * items as u64;
         let by_equation = (throws as f64 * std::f64::consts::LOG2_E) as u64;
         let mut low = if enough(by_equation) { throws } else { by_equation };
@@ -151,7 +151,7 @@ mod tests {
     use crate::params::{LAMBDA, MAX_SET};
     use crate::rng::Prng;
 
-    /// Computed from the distribution of the number of ones: another chain, with one state per cell.
+    /// Computed from the distribution of the number of ones: another chain, with one state per number of ones.
     fn rate_by_ones(filter: Filter, items: usize) -> f64 {
         let (cells, k) = (filter.cells as usize, filter.positions as i32);
         let mut ones = vec![0.0; cells + 1];

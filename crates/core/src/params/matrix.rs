@@ -22,7 +22,7 @@ pub struct Matrix {
 
 impl Matrix {
     /// Returns the matrix with the least traffic, base OTs included, for `n_s` items of the sender and `n_r` of the
-    /// receiver: [`width`] holds for the sender's items with probability 1 - 2^-`exponent`.
+    /// receiver. Its [`width`] fails for any of the sender's items with probability at most 2^-`exponent`.
     pub fn new(exponent: u32, n_s: usize, n_r: usize, malicious_sender: bool) -> Matrix {
         let traffic = |m: &Matrix| m.width * (m.height / 8 + BASE_OT);
         // Below n_r / 4 rows, less than one bit in 50 of D remains a one, and the width grows faster than the height
@@ -46,7 +46,7 @@ impl Matrix {
 /// 2^-`exponent`. Against a malicious sender, in addition, two items that it did not choose have the same row of its
 /// matrix with probability (1/2 + 1/(2m))^w <= 2^-128.
 pub fn width(exponent: u32, height: usize, n_s: usize, n_r: usize, malicious_sender: bool) -> usize {
-    // A margin of 1e-6 covers the rounding of the logarithms: 130 of them, each with a relative error below 2^-20.
+    // A margin of 1e-6 covers the rounding of the logarithms: 130 of them, each with a relative error below 2^-40.
     let limit = -f64::from(exponent) * std::f64::consts::LN_2 - (n_s.max(1) as f64).ln() - 1e-6;
     let enough = |w: usize| {
         let alike = w as f64 * (0.5 + 0.5 / height as f64).log2();
@@ -150,7 +150,7 @@ mod tests {
         length <= bits || (length == bits + 1 && power)
     }
 
-    /// The smallest w, computed with integers: all probabilities are multiples of 2^-(log2 m n_r w). The distribution
+    /// The smallest w, computed with integers: all probabilities are multiples of 2^-(w n_r log2 m). The distribution
     /// of the ones among w bits follows from the one for w - 1.
     fn exact_width(exponent: u32, log_m: u32, n_s: u64, n_r: u32) -> usize {
         let of = |m: u64| m.pow(n_r);
@@ -218,14 +218,14 @@ mod tests {
     #[test]
     fn against_a_malicious_sender_rows_differ_in_128_bits() {
         for height in [2usize, 8, 64, 1 << 20] {
-            // No items, so that the other condition requires only 128 columns.
+            // The receiver has no items, so that the other condition requires only 128 columns.
             let w = width(LAMBDA, height, 1, 0, true);
             let log = |w: usize| w as f64 * (0.5 + 0.5 / height as f64).log2();
             assert!(log(w) <= -128.0 && (w == 128 || log(w - 1) > -128.0), "{height}: {w}");
             assert_eq!(width(LAMBDA, height, 1, 0, false), 128);
         }
         assert_eq!([2, 8, 64].map(|m| width(LAMBDA, m, 1, 0, true)), [309, 155, 131]);
-        // More tries than 2^64 would be needed for the sender's own items.
+        // A malicious sender has 2^64 tries, however few items it has.
         assert_eq!(tag_bits(40, 0, 0, true), 104);
         assert_eq!(
             (tag_bits(40, 0, 0, false), tag_bits(40, 1, 1, false), tag_bits(40, 3, 5, false)),

@@ -67,7 +67,8 @@ mod tests {
                         all <= f64::from(-(exponent as i32)).exp2(),
                         "{exponent} {shards} {n}: {size} {all}"
                     );
-                    // The inequality is nearly tight: a tenth less would be too small.
+                    // The inequality is nearly tight: with a tenth less above the mean, the probability exceeds 2^-7 of the
+                    // one allowed.
                     let less = size - (size - n / shards as usize) / 10 - 1;
                     let all = f64::from(shards) * overflow(n, shards, less.min(size - 1));
                     assert!(

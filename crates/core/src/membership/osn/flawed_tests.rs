@@ -1,4 +1,5 @@
-//! Simpler variants, and R's gain from each: the bin of a row, or how many items of a block match.
+//! Simpler variants, and what R learns from each: the bin of a row, how many items of a block match, or items that are not in
+//! X.
 
 use super::observed_tests::{Clear, Kept, Parts, Run, functions_of, in_blocks, real, sets};
 use super::*;
@@ -14,8 +15,8 @@ fn plan() -> Plan {
     in_blocks(N, N, NUMBER)
 }
 
-/// R's attack on the bins of new rows, given the values that S compared: for each new item, returns its bins whose programmed
-/// value is its slot's.
+/// R's attack on the bins of new rows, given the values that S compared: for each new item, returns those of its bins whose
+/// value is the one compared in the item's slot.
 fn found(run: &Run, keys: &impl BinKeys, x: &[Input], compared: &[Vec<u8>]) -> Vec<Vec<u32>> {
     let functions = functions_of(run);
     let (plan, s) = (&run.plan, run.s());
@@ -70,13 +71,13 @@ fn values_in_the_clear_show_the_bins_of_new_rows() {
     assert_eq!(attack(false), 0);
 }
 
-/// The number of ones of each block.
+/// The number of ones in each block.
 fn ones(run: &Run) -> Vec<usize> {
     run.blocks().map(|(_, slots)| run.bits[slots].iter().filter(|&&bit| bit).count()).collect()
 }
 
-/// Where empty bins do not match, the ones of a block are its matches. Where empty bins match, the ones follow from the new
-/// items.
+/// Where empty bins do not match, the number of ones in a block is that of its matches. Where empty bins match, it follows from
+/// the new items.
 #[test]
 fn empty_bins_that_do_not_match_show_the_matches_of_a_block() {
     // The same new items and the same number of matches, but different matches.
@@ -88,7 +89,7 @@ fn empty_bins_that_do_not_match_show_the_matches_of_a_block() {
     });
     assert_eq!(real_ones[0], real_ones[1]);
     assert_ne!(flawed[0], flawed[1]);
-    // They are the matches, item by item.
+    // They count the matches of each block.
     let run = Run::new(Parts { bottoms: false, ..real() }, plan(), (&y, &worlds[0]), [1, 2]);
     let functions = functions_of(&run);
     let mut matches = vec![0; NUMBER];
@@ -106,8 +107,8 @@ fn excluded(taken: &HashSet<u32>, functions: &Functions, y: &[Input]) -> Vec<usi
     (0..y.len()).filter(|&i| own[i].iter().all(|bin| taken.contains(bin))).collect()
 }
 
-/// Hiding the function would not help: in the order of the bins, full bins rule out other items. In the secret order they do
-/// not: a conclusion is then wrong as often as for any item.
+/// Hiding the function would not replace the secret order: in the order of the bins, new rows rule out other items. In the
+/// secret order they do not: a conclusion is then wrong as often as for any item.
 #[test]
 fn full_bins_exclude_items_where_their_order_shows() {
     let (n_y, n_x, common) = (60_000, N, N / 10);

@@ -1,5 +1,5 @@
-//! Reverse private membership tests of many items in cuckoo bins, from VOLE and oblivious switching. They are safe in a union
-//! only: see below.
+//! Reverse private membership tests of many items in cuckoo bins, from VOLE and oblivious switching. They are safe only in a
+//! union: see below.
 //!
 //! The receiver R holds a set Y, the sender S a set X. S places X in a cuckoo table whose bins are grouped into blocks. In each
 //! block it picks as many bins as the bound on the block's items: all full bins, and empty bins, which hold the bottom item.
@@ -9,31 +9,33 @@
 //! 1. S compares R's sizes of the table with its own. They toss coins for the function that maps an item to its block and its
 //!    three bins.
 //! 2. S places its items, picks bins and routes the network of each block.
-//! 3. An OPRF in bins: S queries the content x_j of each bin and gets F_j(x_j). R programs F_j(y) + s_j for each y and each
-//!    of its three bins j, and F_j(bottom) + s_j for every bin, with random s_j. So S has w_j, which is s_j if x_j is in Y or
-//!    the bottom item, and random otherwise.
+//! 3. An OPRF F in bins: S queries the content x_j of each bin and gets F_j(x_j). R sends a *hint* that programs F_j(y) + s_j
+//!    for each y and each of its three bins j, and F_j(bottom) + s_j for every bin, with random s_j. So S has w_j, which is s_j
+//!    if x_j is in Y or the bottom item, and random otherwise.
 //! 4. Switching: R has the masks s_j, S the permutation pi. S gets D_i and R gets B_i with D_i + B_i = s_pi(i).
-//! 5. An OPRF in bins in the other direction: R queries B_i. S has z_i = w_pi(i) + D_i, which is B_i if its bin matches, and
+//! 5. An OPRF F' in bins in the other direction: R queries B_i. S has z_i = w_pi(i) + D_i, which is B_i if its bin matches, and
 //!    sends a tag of F'_i(z_i). R compares it with its tag of F'_i(B_i).
 //!
 //! The design is ours. It combines padded bins (KRTW19), the OPRF of RR22 ([`crate::oprf::bins`]), the comparison of KRTW19,
 //! and switching ([`crate::switching`]), which unions use since Garimella, Mohassel, Rosulek, Sadeghian and Singh ("Private Set
 //! Operations from Oblivious Switching", PKC 2021).
 //!
-//! **Why all of this is needed.** R must learn neither the bin of a row nor how many items match in a group of bins.
-//! - If R saw w_pi(i) + D_i + B_i, or z_i, it could evaluate the programmed values of a new row's bins and find the bin.
+//! **Why all of this is needed.** R must learn neither the bin of an item of X nor how many items match in a group of bins.
+//! - If R saw w_pi(i) + D_i + B_i, or z_i, it could compute w in the three bins of an item that is not in Y, which it gets in a
+//!   union, and find the item's bin.
 //! - If the empty bins of a block did not match, R would learn how many items of the block match.
-//! - Hiding the function from R would not help: a full bin rules out other items.
+//! - Hiding the function from R would not replace the secret order: if R saw which bins have items that are not in Y, it would
+//!   know that an item of Y whose bins are all among these is not in X.
 //!
 //! `flawed_tests.rs` implements each of these variants and shows its leakage.
 //!
 //! **Only for a union.** The bits of a block show how many of its items do not match. R gets these items, and their block is
 //! public, so a union reveals that number anyway. A count or an intersection does not.
 //!
-//! Security: semi-honest, as the OPRFs and the OT. The hint is random to S except at S's own points; there it is masked by the
-//! s_j, of which S has only masked sums. S's queries are random to R. A tag equals R's own where the bit is 1, and is random
-//! elsewhere, because R lacks F' there. The bits are at random places of the block. Leakage: the sizes; and, with probability
-//! 2^-40, that items had to be placed again.
+//! Security: semi-honest, like the OPRFs and the OT. The hint is random to S except at S's own points; there it is masked by
+//! the s_j, of which S has only masked sums. S's queries are random to R. A tag equals R's own where the bit is 1, and is
+//! random elsewhere, because R lacks F' there. The bits are at random places in the block. Leakage: the sizes; and, with
+//! probability 2^-40, that items had to be placed again.
 //!
 //! Cost, per bin: a query, 4.7 values of the hint with |X| = |Y|, and 10 to 13 switches; per tested bin, a query and a tag.
 //! Memory: 120 bytes in R for each of 3 |Y| + T programmed points, where T is the number of bins. Even if the sender announces
@@ -150,7 +152,7 @@ impl<P: BinOpprf, F: BinOprf> InBins for Osn<P, F> {
             let functions = plan.functions(function.clone()).ok()?;
             threads.run(|| CuckooTable::new(&functions, x)).filter(|table| plan.fits(table))
         })?;
-        // 2. Bins in a secret order, and the choices of the switches that move their contents there.
+        // 2. The picked bins, in order, and the choices of all switches that bring their contents into this order.
         let network = plan.network()?;
         let Picked { from, choices } = threads.run(|| plan.pick(&network, &table, cx.rng))?;
         // 3. w.
@@ -185,7 +187,7 @@ impl<P: BinOpprf, F: BinOprf> InBins for Osn<P, F> {
 }
 
 impl Plan {
-    /// 1. R's sizes, for S to compare: they are computed with floating-point numbers.
+    /// 1. R's sizes, for S to compare: they come from floating-point arithmetic, which may differ between machines.
     fn sizes(&self) -> [u8; 24] {
         let all =
             [self.blocks.number, self.blocks.bins(), self.blocks.items].map(|n| (n as u64).to_le_bytes());
@@ -206,7 +208,7 @@ impl Plan {
         )))
     }
 
-    /// The functions of the table.
+    /// The functions that map an item to its block and its three bins.
     fn functions(&self, function: Domain) -> Result<Functions> {
         Functions::in_blocks(function, self.blocks.number, self.blocks.bins())
     }
@@ -247,13 +249,13 @@ impl Plan {
     }
 }
 
-/// The bins that S picked, in their order, and the choices of all switches that move their contents there.
+/// The picked bins, in order, and the choices of all switches that bring their contents into this order.
 struct Picked {
     from: Secrets<u32>,
     choices: Secrets<bool>,
 }
 
-/// A permutation of the bins of a block. The first `items` are all full ones and random empty ones, in random order.
+/// A permutation of the bins of a block. The first `items` are all full bins and random empty ones, in random order.
 fn picked(full: &[bool], items: usize, rng: &mut Prng) -> Secrets<u32> {
     // The full bins in random order, and then the empty ones.
     let random = rng.permutation(full.len());

@@ -17,7 +17,7 @@ pub(super) struct Seen {
     pub(super) w: Vec<Value>,
     /// R: the value programmed at each point.
     pub(super) programmed: Vec<(BinPoint, Value)>,
-    /// B of R and z of S, as they enter the comparison.
+    /// R's B and S's z, as they enter the comparison.
     pub(super) b: Vec<Query>,
     pub(super) z: Vec<Query>,
 }
@@ -109,7 +109,7 @@ impl<K: BinKeys> BinKeys for NotedKeys<K> {
     }
 }
 
-/// An OPRF that hides nothing: the value is the query. Compared with it, z goes to R in the clear.
+/// An OPRF that hides nothing: the value is the query. If the comparison uses it, z goes to R in the clear.
 pub(super) struct Clear;
 
 impl BinOprf for Clear {
@@ -217,7 +217,7 @@ fn s(plan: &Plan, seen: &Seen) -> Vec<Value> {
 }
 
 impl Run {
-    /// Runs both parties on these numbers as items, with generators of these seeds.
+    /// Runs both parties on these items, with generators of these seeds.
     pub(super) fn new<P: BinOpprf + Sync, F: BinOprf + Sync>(
         parts: Parts<P, F>,
         plan: Plan,

@@ -27,9 +27,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan with the least traffic for sets of these sizes. The caller sends `beside` further bytes per tested bin. Any
-    /// item's bit is wrong with probability at most 2^-`exponent` in total, and items must be placed again with at most the
-    /// same probability.
+    /// The plan with the least traffic for sets of these sizes. The caller sends `beside` further bytes per tested bin. The
+    /// probability that any item's bit is wrong is at most 2^-`exponent`, and so is the probability that items must be placed
+    /// again.
     pub fn new(exponent: u32, n_y: usize, n_x: usize, beside: usize) -> Plan {
         // Undetected errors: w equals s by chance, or two tags are equal by chance. Each item of S is compared once.
         let bytes = value_bits(share(exponent, 2), n_x).div_ceil(8) as usize;
@@ -116,9 +116,9 @@ impl Plan {
         })
     }
 
-    /// The number of rounds. The coin toss takes four. S's last message of it is followed by S's queries, and these by R's
-    /// hint. With the hint R begins the OTs of the switches; S answers with the corrections; and R with the differences, after
-    /// which the comparison begins.
+    /// The number of rounds. The coin toss takes four. S sends its queries with its last message of the toss, and R answers
+    /// with the hint. With the hint R begins the OTs of the switches; S answers with the corrections, and R with the
+    /// differences, after which the comparison begins.
     fn rounds(&self, opprf: &OprfCost, compared: &OprfCost) -> usize {
         let (toss, hint, switching, tags) = (4, 1, 2, 1);
         toss + opprf.rounds + hint + switching + compared.rounds + tags

@@ -147,7 +147,7 @@ fn messages_are_random_and_others_in_every_run() {
         let distinct: HashSet<_> = first.iter().chain(&second).collect();
         assert_eq!(distinct.len(), first.len() + second.len(), "{tag:#x}");
     }
-    // R's own tags where the bit is 1, and nothing that it could know elsewhere.
+    // No tag is a B or a z in the clear.
     let tags = parts(&both[0].views.0[0], 0xad, plan.bytes);
     let known: HashSet<&[u8]> =
         both[0].seen.b.iter().chain(&both[0].seen.z).map(|v| &v[..plan.bytes]).collect();
@@ -166,7 +166,7 @@ fn lengths_follow_from_the_sizes() {
     assert_eq!(lengths.len(), 1);
 }
 
-/// All full bins and random empty ones, each at a random place among the wanted places.
+/// All full bins and random empty ones are picked, and each is at a random one of the first `items` places.
 #[test]
 fn bins_are_picked_at_random_and_stand_in_random_order() {
     let (bins, items, runs) = (16, 10, 6000);
@@ -182,7 +182,7 @@ fn bins_are_picked_at_random_and_stand_in_random_order() {
         order[..items].windows(2).for_each(|w| followed[w[0] as usize][w[1] as usize] += 1);
     }
     for bin in 0..bins {
-        // A full bin is always picked, an empty one in six runs of twelve.
+        // A full bin is always picked, an empty one in half of the runs.
         let expected = if full[bin] { runs / items } else { runs / 2 / items };
         let near =
             |count: i32, expected: i32| (count - expected).abs() <= 7 * f64::from(expected).sqrt() as i32;
@@ -201,12 +201,12 @@ fn bins_are_picked_at_random_and_stand_in_random_order() {
     }
 }
 
-/// The order of the slots differs in each block, and in each run on the same sets.
+/// The order of the slots differs in each run on the same sets, and is neither that of the bins nor that of the items.
 #[test]
 fn the_order_of_slots_is_fresh() {
     let (y, x) = sets(1200, 1200, 600);
     let plan = in_blocks(1200, 1200, 3);
-    // The same coin toss in all runs, since it is drawn first; S draws the order with another generator.
+    // R has the same generator in both runs; S draws its share of the coin toss, and then the order, with another one.
     let first = Run::new(real(), plan, (&y, &x), [1, 2]);
     let again = Run::new(real(), plan, (&y, &x), [1, 3]);
     let place_in_block = |run: &Run| -> Vec<usize> {
@@ -220,7 +220,7 @@ fn the_order_of_slots_is_fresh() {
     let (a, b) = (place_in_block(&first), place_in_block(&again));
     let same = a.iter().zip(&b).filter(|(a, b)| a == b).count();
     assert!(same <= 12, "{same}");
-    // Nor is it the order of the bins, or of the items.
+    // In no block is it the order of the bins, or of the items.
     let sorted = |run: &Run, by: &dyn Fn(u32) -> u32| -> bool {
         run.blocks().any(|(_, slots)| {
             let contents: Vec<u32> =
@@ -341,7 +341,7 @@ fn values_are_as_long_as_the_errors_need() {
     }
 }
 
-/// The number and the size of blocks are such that a block gets too many items with at most a third of the error.
+/// The number and the size of blocks are such that any block gets too many items with at most a third of the error probability.
 #[test]
 fn blocks_are_those_of_the_error() {
     for exponent in [40, 46] {

@@ -43,8 +43,8 @@ impl Binning {
             }
             Err(_) => u64::MAX,
         };
-        // Overflow probabilities: 2^-42 for a bin of R, 2^-42 for a bin of S, 2^-41 for a frame of R. Together
-        // 2^-40.
+        // Overflow probabilities: 2^-42 that any bin of R overflows, 2^-42 that any bin of S does, 2^-41 that any frame of R
+        // does. Together 2^-40.
         let bins = Bins::best(share(LAMBDA, 2), (n_r, n_s), LARGEST, cost);
         let mut plan = Binning::of(comparison, (n_r, n_s), bins)?;
         let sets = bins.number.div_ceil(plan.per_frame);
@@ -65,7 +65,8 @@ impl Binning {
             ))
         };
         let field = Field::ALL.into_iter().find(|field| field.bits() >= bits).ok_or_else(too_large)?;
-        // For each slot, R evaluates the OPRF at each item of the bin. The codes of both OPRFs share 2^-40.
+        // For each slot, R evaluates the OPRF at each item of the bin. The codes of both OPRFs share an error probability of
+        // 2^-40.
         let width = kkrt::width(exponent, (bins.sender + 1) * (n_r + bins.number))?;
         let peqt = if private { Some(kkrt::width(exponent, slots)?) } else { None };
         let tag = match private {
@@ -137,8 +138,9 @@ impl Binning {
     }
 
     /// The number of rounds, if the items fit at the first attempt. The coin toss and the fit bits are exchanged in turn. The
-    /// base OTs go there and back, and the private comparison adds base OTs of its own. Then S sends inputs for as many frames
-    /// as it may be ahead, and R answers with polynomials. S follows with its results and its next inputs, to the end.
+    /// base OTs take one message in each direction, and the private comparison adds base OTs of its own. Then S sends inputs
+    /// for as many frames as it may be ahead, and R answers with polynomials. S then sends its answers with its next inputs,
+    /// and so on until the last frame.
     pub fn rounds(&self) -> usize {
         let (toss, base, again) = (4, 2, if self.peqt.is_some() { 2 } else { 0 });
         // The first inputs go with the base OTs' last message.
@@ -152,7 +154,8 @@ impl Binning {
         let in_frame = slots.min(self.per_frame * self.slots_of_bin());
         // Streams of two ciphers for each base OT, in both directions.
         let setup = 1024 * self.base_ots();
-        // Two frames of polynomials; rows, columns and codes of an OPRF; data that wait for the other half.
+        // Two frames of polynomials; rows, columns and codes of an OPRF; data queued between the sending and the receiving
+        // side.
         let frame = in_frame * (2 * self.polynomial_bytes() + 4 * 64 + 32);
         let of = |n: usize, waiting| setup + frame + 72 * n + in_frame * waiting * ahead;
         [of(n_r, 64) + 3 * slots, of(n_s, 32) + 4 * slots]

@@ -39,7 +39,7 @@ fn plans_keep_the_budget() {
             assert!(close(plan.width) * pairs as f64 * events <= budget, "{n_r} {n_s}: {}", plan.width);
             assert_eq!(plan.peqt.is_some(), comparison == Comparison::Private);
             assert!(plan.peqt.is_none_or(|peqt| close(peqt) * slots * events <= budget), "{n_r} {n_s}");
-            // A bin of R, a bin of S or a frame of R overflows.
+            // Any bin of R, any bin of S or any frame of R overflows.
             let (bins, frames) = (number as f64, plan.frames().len() as f64);
             let fullest = [
                 bins * above(n_r, 1.0 / bins, receiver),

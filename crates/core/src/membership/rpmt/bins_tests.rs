@@ -81,8 +81,8 @@ fn shares_are_fresh_in_every_attempt_and_every_run() {
     every_byte_differs(&openings);
 }
 
-/// The party that sends second chooses the function, unless the first is bound. R is bound by its commitment before S sends its
-/// share; S is bound by its share before the opening.
+/// The party that reveals its share last could choose the function, unless it is bound before. R is bound by its commitment
+/// before S sends its share; S is bound by its share before the opening.
 #[test]
 fn no_share_is_sent_before_the_other_one_is_fixed() {
     let rng = &mut Prng::from_seed(&[7; 32]);

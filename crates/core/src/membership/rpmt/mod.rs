@@ -9,7 +9,7 @@
 //! For each slot R picks s and sends a random polynomial. From it S computes s*, which equals s if the bit is 1,
 //! and is random otherwise. R learns whether they are equal.
 //!
-//! Security: semi-honest, as the OPRF ([`crate::oprf::kkrt`]); AES-128 a pseudorandom function. Leakage: the sizes; and, with
+//! Security: semi-honest, like the OPRF ([`crate::oprf::kkrt`]); AES-128 a pseudorandom function. Leakage: the sizes; and, with
 //! probability 2^-40, that items had to be hashed again, and whose items.
 //!
 //! Without the private comparison ([`Comparison::Plain`]) R also gets s* of each slot. With s*, R can test guesses of an item
@@ -20,8 +20,8 @@
 //! comparison. The comparison is an OPRF in the other direction and a tag, or an element of the field. R
 //! evaluates the OPRF for each slot and each item of the bin.
 //!
-//! The files: [`plan`](Binning) has the sizes, `bins` the coin toss for the hash function and the bins of S, and `opprf` the
-//! polynomials and the proof that they reveal nothing. This file has the protocol.
+//! The files: `binning` has the plan of all sizes ([`Binning`]), `bins` the coin toss for the hash function and the bins of S,
+//! and `opprf` the polynomials and the proof that they reveal nothing. This file has the protocol.
 //!
 //! Departures from the paper:
 //! - The polynomial: the paper's version tells S whether x* is in the bin. See `opprf`.

@@ -6,7 +6,7 @@ use crate::hashing::Bins;
 use crate::testing::every_bit_is_random;
 use std::collections::HashSet;
 
-/// The attack of S on a polynomial: the roots of P - P(q*) in the field.
+/// S's attack on a polynomial: the number of roots of P - P(q*) in the field.
 fn roots(field: Field, p: &[u128], point: u128) -> usize {
     let mut p = p.to_vec();
     p[0] ^= value(field, &p, point);

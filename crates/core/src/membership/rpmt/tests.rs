@@ -95,8 +95,9 @@ fn no_value_comes_twice_in_all_frames_of_a_run() {
     }
 }
 
-/// Two worlds that differ only in the generator of S; R has the same s in all slots. The private comparison gives R values of a
-/// function under S's key: not s*, nor a value that R can compute from a guess of s*. The plain comparison gives it s*.
+/// Two worlds that differ only in the generator of S; R has the same s for each slot in both. The private comparison gives R
+/// values of a function under S's key: not s*, nor a value that R can compute from a guess of s*. The plain comparison gives it
+/// s*.
 #[test]
 fn answers_to_the_private_comparison_depend_on_the_key_of_s() {
     // All slots match.
@@ -236,7 +237,7 @@ fn lengths_and_bytes_follow_from_the_sizes() {
 
 // ---- Malicious peers. ----
 
-/// Replaces the bodies of the frames with this tag.
+/// Changes the bodies of the frames with this tag.
 struct Forge {
     sink: Box<dyn Sink>,
     tag: u8,

@@ -23,7 +23,7 @@ fn it_is_a_sigma_mqpmt() {
 
 #[test]
 fn results_at_the_limit_and_over_several_frames_are_those_of_the_plain_computation() {
-    // A query of 16 KiB, so 16 in a frame.
+    // With 256 items in Y, a query takes 16 KiB, and a frame has 16.
     for (n_y, n_x) in [(MOST_Y, 40), (MOST_Y - 1, 17), (200, 16), (2, MOST_X)] {
         let (y, x) = overlapping(n_y, n_x, 0.5);
         let expected = plain(&y, &x);
@@ -177,7 +177,7 @@ fn each_response_is_masked_by_a_factor_and_randomness_of_its_own() {
         }
     }
     let distinct: HashSet<[u8; 32]> = seen.iter().copied().collect();
-    // r G and t G of each, in both runs; none of them 0 or 1.
+    // r G and t G of each response in both runs, where t is its fresh randomness; no r or t is 0 or 1.
     assert!(seen.len() > 120 && distinct.len() == seen.len());
     assert!(!distinct.contains(&[0; 32]) && !distinct.contains(&G.compress().0));
 }
@@ -206,7 +206,7 @@ fn keys_and_queries_are_fresh_in_each_run_and_each_ciphertext_is() {
     assert_eq!(distinct.len(), 2 * 2 * 5 * 40);
 }
 
-/// Under equal seeds, which never happens, so that only the session differs.
+/// The seeds are equal, which never happens in practice, so that only the session differs.
 #[test]
 fn queries_of_one_session_mean_nothing_in_another() {
     let (y, x) = sets();

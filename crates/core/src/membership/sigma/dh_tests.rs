@@ -67,7 +67,7 @@ fn the_keys_of_both_are_fresh_in_each_run() {
     assert!(responses(&first).iter().all(|response| !responses(&second).contains(response)));
 }
 
-/// Same keys, which never happens in practice, so that only the session differs.
+/// The keys are the same, which never happens in practice, so that only the session differs.
 #[test]
 fn a_first_message_of_one_session_means_nothing_in_another() {
     let (y, x) = overlapping(50, 40, 0.5);

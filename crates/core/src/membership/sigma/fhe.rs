@@ -1,7 +1,7 @@
 //! mqRPMT from fully homomorphic encryption, for a server with a small set (CZZDL B.2, Figure 15, with masked slots).
 //!
 //! ```text
-//! client   a key pair; of each query x, its components h_1(x), h_2(x) modulo t, and their powers 1 .. n_y, encrypted:
+//! client   a key pair; for each query x, the powers 1 .. n_y of its components h_1(x), h_2(x) modulo t, encrypted:
 //!          4096 queries in a ciphertext per power
 //! server   f_j(X), the product of X - h_j(y) over its whole set, at the encrypted components, plus a random mask in each
 //!          slot; with a fresh encryption of 0 and flooding noise

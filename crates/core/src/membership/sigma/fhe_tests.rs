@@ -150,11 +150,11 @@ fn keys_seeds_and_queries_are_fresh_in_each_run() {
         let views = run_pair(&SESSION, |cx| FromFhe.server(cx, y, x.len()), client).1;
         crate::testing::split_frames(&views.0[0])
     });
-    // The key, two powers: none is in both runs, nor its first bytes, which are the seed.
+    // The key and two powers: none is in both runs, nor are its first bytes, which in the key are the seed.
     for ((tag, one), (_, two)) in first.iter().zip(&second).take(3) {
         assert!(matches!(tag, 0x2c | 0x2d) && one[..32] != two[..32] && one[32..] != two[32..], "{tag:#x}");
     }
-    // Within one run, powers of equal items are different too.
+    // Within one run, the encrypted powers differ too.
     assert_ne!(first[1].1, first[2].1);
 }
 

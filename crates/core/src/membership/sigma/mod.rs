@@ -16,13 +16,12 @@
 //! The proof of mqRPMT* requires two more. A simulated response depends only on its bit and on its own coins (*locality*). The
 //! message a can be simulated from bits and coins in any order (*order invariance*), so it must not show the order of Y.
 //!
-//! P2 may send a public key before its queries. A query may consist of several ciphertexts, the units in which frames are
-//! counted.
+//! P2 may send a public key before its queries. A query may consist of several ciphertexts ([`SigmaMqpmt::units`]).
 //!
 //! Security: semi-honest. Every secret serves one run only.
 //!
-//! The submodules implement it: from DDH and from additively homomorphic encryption. The mqRPMT from fully homomorphic
-//! encryption is beside them: the paper derives it from a Sigma-mqPMT.
+//! The submodules implement it from DDH and from additively homomorphic encryption. Another one has the mqRPMT from fully
+//! homomorphic encryption, which the paper derives from a Sigma-mqPMT.
 
 pub mod ahe;
 pub mod dh;
