@@ -9,7 +9,7 @@
 //! A query is the first half of the hash of an item, so two items have the same query with probability 2^-128. Where a bin has
 //! no item, its query is random, or one that both parties know. A value of F has 16 bytes.
 //!
-//! Security: semi-honest, as the VOLE, with H correlation robust (BLAKE3). To the receiver, F_j(y) is random for all y other
+//! Security: semi-honest, like the VOLE, with H correlation robust (BLAKE3). To the receiver, F_j(y) is random for all y other
 //! than x_j; the bins share Delta, but a bin's number is part of the hash input. To the sender, the d_j are random, as A is. If
 //! the assumption of the VOLE's code fails, A is not random, and the sender could test guesses of the queries.
 //!
@@ -35,7 +35,7 @@ use crate::work::{Step, Work};
 use rayon::prelude::*;
 use veilset_kernels::gf128::add_multiple;
 
-/// Elements per frame: 128 KiB.
+/// Elements per frame: 8192, or 128 KiB.
 pub(crate) const FRAME: usize = 1 << 13;
 /// Points evaluated at once: 8 KiB of values.
 const BATCH: usize = 1 << 9;
@@ -118,7 +118,7 @@ impl FromVole<Silent> {
                     .sends((there + queries) as u64, back as u64),
                 Step::of(Work::default(), Work::of(StoreValue, points)),
             ],
-            // The base OTs there and back, and the further rounds of the VOLE.
+            // The base OTs, with a message in each direction, and the further rounds of the VOLE.
             rounds: 2 + self.vole.rounds(parts()),
             answered: self.vole.answers(parts()),
             held: [receiver, sender].map(|bytes| extension::SETUP_HELD + bytes),

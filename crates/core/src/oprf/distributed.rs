@@ -10,7 +10,7 @@
 //! A value is the sum of the first 16 bytes of F_1 and F_2, and serves as an identifier. RR22 runs in small parts here, because
 //! both parties hold the values of one function while they evaluate the other.
 //!
-//! Security: as the OPRF. To a party, F is random at every input that it does not have: it lacks the key of one of the two
+//! Security: that of the OPRF. To a party, F is random at every input that it does not have: it lacks the key of one of the two
 //! functions. A party that knows only an input's value of F learns nothing about the input. Leakage: the number of inputs of
 //! both parties.
 //!

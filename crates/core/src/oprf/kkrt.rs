@@ -19,7 +19,7 @@
 //!
 //! Departures: H is BLAKE3 with a key per frame, instead of AES under a fixed key (docs/corrections.md).
 //! Instances are numbered within their frame, so that row and number fit into the one block that BLAKE3
-//! compresses. C is the function F of CM20 4.2, as an input has 32 bytes.
+//! compresses. C is the function F of CM20 4.2, because an input has 32 bytes.
 
 use super::{Input, Output};
 use crate::channel::{Message, Rx, Tx};
@@ -40,7 +40,7 @@ use zeroize::Zeroizing;
 pub const FRAME: usize = 1 << 12;
 /// The maximum width of a code. The last 4 bytes of the hashed block hold the number of the instance.
 pub const MAX_WIDTH: usize = 480;
-/// Places in which the codes of two inputs differ, and so the number of bits of s to guess.
+/// The minimum number of places in which the codes of two inputs differ, and so of bits of s to guess.
 const DISTANCE: usize = 128;
 /// Columns per group; a group is transposed at once.
 const GROUP: usize = 128;
@@ -144,8 +144,8 @@ fn column_bytes(n: usize) -> usize {
     n.next_multiple_of(GROUP) / 8
 }
 
-/// The counter of block `first` of column `i`. No two columns share a counter, even if an attacker tries one key
-/// on all of them.
+/// The counter of block `first` of column `i`. No two columns share a counter, so an attacker must try a key on each
+/// of them separately.
 fn counter(i: usize, first: u128) -> u128 {
     ((i as u128) << 64) + first
 }

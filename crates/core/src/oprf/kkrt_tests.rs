@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 const SESSION: SessionId = SessionId::of([9; 32]);
 
-/// Sets up both roles over a channel each; nothing is left in the channels.
+/// Sets up both roles, and returns each with its end of the channel, in which nothing is left.
 fn setup(purpose: &'static str, width: usize) -> ((Sender, Channel), (Receiver, Channel)) {
     setup_in(&SESSION, purpose, width)
 }

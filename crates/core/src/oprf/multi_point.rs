@@ -8,8 +8,8 @@
 //! `H_2(C_1[v_1] .. C_w[v_w])` with v = F_k(x).
 //!
 //! Security: semi-honest. The base OTs are secure against malicious parties ([`crate::ot::base`]), AES is a
-//! pseudorandom permutation, H_2 is 128-Hamming correlation robust. With [`MultiPoint::malicious_sender`] also
-//! against a malicious sender, if BLAKE3 (which is H_1, computing inputs from items, and H_2) is a random
+//! pseudorandom permutation, H_2 is 128-Hamming correlation robust. With [`MultiPoint::malicious_sender`] it is also
+//! secure against a malicious sender, if BLAKE3 (which is H_1, computing inputs from items, and H_2) is a random
 //! oracle. The inputs of S that R does not have all hit at least 128 ones of D, except with probability at most
 //! 2^-40 in total, or this run's share of it ([`Context::exponent`]).
 //!
@@ -68,8 +68,9 @@ const PURPOSE: &str = "multi-point OPRF, columns of A and B";
 const GROUP: usize = 8;
 /// Columns covered by one block of F, with 32 bits each.
 const LANES: usize = 4;
-/// Groups that H_2 takes at a time, so that together with the previous value they fill one block of BLAKE3. Both
-/// parties hold 20 bytes of rows per input in addition to its value of 32 bytes: 55 MB for a million inputs.
+/// Groups that H_2 takes at a time, so that together with their number and the previous value they fit into one block
+/// of BLAKE3. Both parties hold 20 bytes of rows per input in addition to its value of 32 bytes: 55 MB for a million
+/// inputs.
 const PIECE: usize = 20;
 /// Inputs whose rows are hashed at once.
 const BATCH: usize = 1 << 8;
@@ -92,8 +93,7 @@ impl MultiPoint {
         Matrix::new(exponent, n_x, n_y, self.malicious_sender)
     }
 
-    /// The cost for `n_y` inputs of the receiver and `n_x` of the sender: base OTs both ways, the key of F and the
-    /// columns.
+    /// The cost for `n_y` inputs of the receiver and `n_x` of the sender: the base OTs, the key of F and the columns.
     pub(crate) fn cost(self, exponent: u32, n_y: usize, n_x: usize) -> OprfCost {
         let matrix = self.matrix(exponent, n_x, n_y);
         let runs = usize::from(n_y > 0 && n_x > 0);
@@ -353,7 +353,7 @@ fn take(
 }
 
 /// Splits `columns`, the columns of one group, into equal parts and fills them with the streams of the seeds. No two columns
-/// share a counter, even if an attacker tries one key on all of them.
+/// share a counter, so an attacker must try a key on each of them separately.
 fn stream<'a>(group: usize, seeds: impl ExactSizeIterator<Item = &'a Pad>, columns: &mut [u8]) {
     let bytes = columns.len() / seeds.len().max(1);
     let columns = columns.chunks_exact_mut(bytes.max(1)).zip(seeds).enumerate();

@@ -96,8 +96,8 @@ impl Reference {
 #[test]
 fn values_and_columns_are_those_of_the_definition() {
     let rng = &mut Prng::from_seed(&[3; 32]);
-    // Rows of one byte, and of one byte and a few bits; of one piece, and of one more bit; the last columns in
-    // four frames; more columns than two sets of a million items have.
+    // Rows of one bit, and of one byte and one bit; of one piece, and of one more bit; columns in four frames;
+    // more columns than two sets of a million items have.
     let cases = [
         (8, 1, 3, 2),
         (8, 9, 1, 1),
@@ -327,7 +327,7 @@ fn keys_are_of_full_width() {
 /// D is all ones except for the codes of Y. If a column showed D to S, S could distinguish it from another set's column.
 #[test]
 fn columns_do_not_show_the_codes() {
-    // All columns of a run, without S's choices: in each column half of the bits are ones.
+    // All columns of a run, without S's choices: in each column about half of the bits are ones.
     let matrix = Matrix { height: 1 << 12, width: 40 };
     let rng = &mut Prng::from_seed(&[3; 32]);
     let seeds = Seeds(Secrets::from((0..40).map(|_| [rng.bytes(), rng.bytes()]).collect::<Vec<_>>()));

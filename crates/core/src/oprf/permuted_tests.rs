@@ -92,7 +92,7 @@ fn the_permutation_is_random_over_the_whole_set_and_another_one_in_each_run() {
     let [first, second] = [1, 2].map(|seed| run_with(&PermutedOprf(Curve25519), SESSION, &y, &x, seed).order);
     let [first, second] = [first, second].map(|order| order.iter().map(|&i| i as usize).collect::<Vec<_>>());
     are_random_orders([&first, &second]);
-    // Of the 2000 inputs after the first frame, 393 are expected in its last 2000 places, with a deviation of 18.
+    // Of the 2000 inputs after the first frame, 392 are expected in the last 2000 places, with a standard deviation of 16.
     let stayed = first[FRAME..].iter().filter(|i| **i >= FRAME).count();
     assert!((280..510).contains(&stayed), "{stayed}");
 }
@@ -102,7 +102,7 @@ fn the_keys_of_both_are_fresh_in_each_run() {
     let (y, x) = overlapping(50, 40, 0.5);
     let (y, x) = (HashedSet::new(&y), HashedSet::new(&x));
     let [first, second] = [1, 2].map(|seed| run_with(&PermutedOprf(Ristretto255), SESSION, &y, &x, seed));
-    // s shows in the sender's input, and k in F.
+    // s shows in what the sender receives, and k in F.
     let masked = |ran: &Ran| parts(&ran.views.0[1], 0x13, 32);
     assert!(masked(&first).iter().all(|point| !masked(&second).contains(point)));
     assert!(first.f_x.iter().all(|value| !second.f_x.contains(value)));
@@ -129,7 +129,7 @@ fn what_a_party_receives_is_under_the_key_of_the_other() {
     assert_eq!(parts(&ran.views.0[0], 0x14, 32), back);
 }
 
-/// Same keys, which never happens in practice, so that only the session differs.
+/// The keys are the same, which never happens in practice, so that only the session differs.
 #[test]
 fn values_of_one_session_mean_nothing_in_another() {
     let (y, x) = overlapping(50, 40, 0.5);

@@ -19,8 +19,8 @@
 //! bytes of F(key) + value, and the rest is not sent. This shows the receiver less than the whole hint. Values are passed as 16
 //! bytes; bytes after the first w are 0, or do not count.
 //!
-//! Security: semi-honest, as F and the store. Leakage: the bounds. Cost: F, 16 bytes, and a store for the bound on the sender's
-//! keys: 1.22 w bytes for each of a million keys, from sender to receiver (`Bounds::traffic`).
+//! Security: semi-honest, like F and the store. Leakage: the bounds. Cost: F, 16 bytes, and a store for the bound on the
+//! sender's keys: 1.22 w bytes for each of a million keys, from sender to receiver (`Bounds::traffic`).
 //!
 //! Memory: in the sender, 120 bytes per key up to the bound while it encodes; in the receiver, 90 bytes per input, and 16 per
 //! element of the hint received (`Bounds::held`); in both, the memory of F.
@@ -77,8 +77,8 @@ impl Bounds {
     pub(crate) fn held(self) -> [usize; 2] {
         let Bounds { receiver, sender, .. } = self;
         let (size, frame) = (okvs::size(sender), FRAME * (self.bytes + size_of::<Value>()));
-        // F and the rows, while the rows are made; then with the hint, which may have twice the capacity it needs, or while it
-        // moves; then the sums and the values.
+        // F and the rows, while the rows are made; then the hint too, which may have twice the capacity that it needs, and is
+        // copied while it grows; then the sums and the values.
         let (f, rows, value) = (16 * receiver, 24 * receiver, 16 * receiver);
         let of_receiver =
             (f + 2 * rows).max(f + rows + 48 * size + frame).max(f + rows + 32 * size + 2 * value);

@@ -96,7 +96,7 @@ fn run_in_bins(
 }
 
 /// Checks a programmable OPRF in bins as [`is_an_opprf`] does. Query i of bin i is programmed if `has(i)`; another query is
-/// programmed in each bin, and in the next one.
+/// programmed in bin i, and query i in the next bin.
 fn is_an_opprf_in_bins(protocol: &(impl BinOpprf + Sync), sizes: &[usize]) {
     for &bins in sizes {
         let queries: Vec<Query> = inputs(2 * bins).iter().map(query).collect();
@@ -175,7 +175,7 @@ fn hints_of_different_keys_look_alike() {
         );
         hint(&views)
     };
-    // All match, none does, three of each, none at all; then the first again.
+    // All match; none does; none does and all values are equal; three match and three do not; no keys; then the first again.
     let (matches, none) = (&all[..200], &all[200..]);
     let hints = [
         run(matches, 1, programmed),
@@ -235,7 +235,7 @@ fn hints_are_filled_up_with_random_keys_and_values() {
         |cx| send_hint(cx, &first_keys, first_values.into(), whole(few, most)),
     );
     assert_eq!(*decoded, *values);
-    // The keys and values drawn for it.
+    // The keys and values drawn to fill up the hint.
     let rng = &mut Prng::from_seed(&SEEDS[1]);
     keys.extend((few..most).map(|_| ItemHash::random(rng)));
     let mut more = vec![[0; 16]; most - few];
@@ -249,7 +249,7 @@ fn hints_are_filled_up_with_random_keys_and_values() {
     assert_eq!(*rows.decode(&hint).unwrap(), *values);
 }
 
-/// The receiver's values where the sender does not have the key, with equal randomness of the receiver.
+/// Compares the receiver's values where the sender does not have the key, with equal randomness of the receiver.
 #[test]
 fn values_that_are_not_programmed_are_fresh_in_every_run() {
     let (y, x) = (inputs(300), inputs(310));
@@ -336,7 +336,7 @@ fn the_ideal_functionality_has_values_of_all_lengths() {
     every_bit_is_random(&values[200..], 24);
 }
 
-/// Nothing is sent after the messages of F, or nothing at all.
+/// They are refused before any message.
 #[test]
 fn more_keys_than_announced_are_a_bug() {
     let bug = |e: Option<Error>| assert!(matches!(e, Some(Error::Bug(_))), "{e:?}");

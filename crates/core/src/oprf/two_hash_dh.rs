@@ -103,8 +103,8 @@ pub fn blind_evaluate(key: &OprfKey, blinded: &[Encoding]) -> Result<Vec<Encodin
 /// The RFC's Finalize. Returns the outputs at the inputs.
 ///
 /// # Errors
-/// If an answer is not the canonical encoding of an element, or is the identity; or if the numbers of inputs,
-/// blinds and answers differ.
+/// If an answer is not the canonical encoding of an element, or is the identity; if the numbers of inputs, blinds
+/// and answers differ; or if an input is longer than 65,535 bytes.
 pub fn finalize(
     inputs: &[impl AsRef<[u8]> + Sync],
     blinds: &Blinds,
@@ -138,7 +138,7 @@ fn received(bytes: &[Encoding], what: &str) -> Result<Secrets<Element>> {
     })
 }
 
-/// An input that hashes to the identity, and a blind or a key of 0, each have probability 2^-252.
+/// Refuses the identity. An input that hashes to it, and a blind or a key of 0, each have probability 2^-252.
 fn not_the_identity(encodings: Secrets<Encoding>) -> Result<Secrets<Encoding>> {
     match encodings.contains(&[0; 32]) {
         false => Ok(encodings),

@@ -16,7 +16,7 @@
 //! different one; as in the paper, the receiver picks the seed of its rows after its inputs are fixed. The VOLE
 //! is generated in parts under one Delta, and A + P of a part is sent before the next part is generated.
 //!
-//! Security: semi-honest, as the VOLE, with H correlation robust (BLAKE3). A malicious mode is not provided: a malicious
+//! Security: semi-honest, like the VOLE, with H correlation robust (BLAKE3). A malicious mode is not provided: a malicious
 //! receiver can encode more inputs in P than it announces ("OKVS overfitting", Asiacrypt 2024), and we have no bound on how
 //! many. It can also pick the seed once it knows C. If the code's assumption fails, A is not random, and S could test guesses
 //! of Y against A + P; X would still be hidden.
@@ -48,7 +48,7 @@ use crate::work::Primitive::{BaseOt, StoreRow, StoreValue};
 use crate::work::{Step, Work};
 use rayon::prelude::*;
 
-/// Elements per frame: 128 KiB.
+/// Elements per frame: 8192, which take at most 128 KiB.
 pub(crate) const FRAME: usize = 1 << 13;
 /// Inputs hashed at once: 8 KiB of values.
 const BATCH: usize = 1 << 9;
@@ -119,7 +119,7 @@ impl Rr22<Silent> {
                 Step::both(self.vole.work::<S>(parts())).sends((there + store) as u64, back as u64),
                 Step::of(Work::of(StoreValue, n_y), Work::of(StoreValue, n_x)),
             ],
-            // The base OTs there and back, and the further rounds of the VOLE.
+            // The base OTs, with a message in each direction, and the further rounds of the VOLE.
             rounds: 2 + self.vole.rounds(parts()),
             answered: self.vole.answers(parts()),
             held: [receiver, sender].map(|bytes| extension::SETUP_HELD + bytes),

@@ -1,10 +1,9 @@
 //! Sigma-mqPMT from additively homomorphic encryption (CZZDL B.2, Figure 15 and the paragraph after it).
 //!
 //! P2 sends its public key, and for each item x encryptions of the powers x^1 to x^n_y in Z_l, where l is the order of
-//! ristretto255. P1 computes the polynomial f
-//! whose roots are its items. It responds to each query with a fresh encryption of r f(x), with r uniform and nonzero. The
-//! plaintext is 0 if x is in Y, and a uniform nonzero value otherwise: a response depends on its bit only (locality). No first
-//! message is sent (order invariance), and the test needs only the secret key.
+//! ristretto255. P1 computes the polynomial f whose roots are its items. It responds to each query with a fresh encryption of
+//! r f(x), with r uniform and nonzero. The plaintext is 0 if x is in Y, and a uniform nonzero value otherwise: a response
+//! depends on its bit only (locality). No first message is sent (order invariance), and the test needs only the secret key.
 //!
 //! Security: semi-honest, DDH on ristretto255 (IND-CPA of ElGamal), with the hash of the items as a random oracle. Leakage: the
 //! sizes; the client's bits are the output. Cost: n_x n_y ciphertexts of 64 bytes to the server and n_x back. The client does 2
