@@ -1,7 +1,8 @@
 //! Exponential ElGamal over ristretto255: additively homomorphic, with a test for zero instead of decryption.
 //!
-//! A message m of Z_l is encrypted as (r G, r PK + m G) with r uniform in Z_l. m is 0 if and only if the second part is
-//! sk times the first. Recovering any other m takes a discrete logarithm, which is never needed here.
+//! A message m of Z_l, where l is the order of the group, is encrypted as (r G, r PK + m G) with r uniform in Z_l. m is 0
+//! if and only if the second part is sk times the first. Recovering any other m takes a discrete logarithm, which is never
+//! needed here.
 //!
 //! Security: IND-CPA under DDH on ristretto255. A ciphertext made by [`PublicKey::combine`] is distributed as a fresh
 //! encryption of its message, even given the secret key and the randomness of all inputs. Leakage: none. Cost: 64 bytes

@@ -72,7 +72,7 @@ fn combinations_have_randomness_of_their_own() {
         .map(|_| points(&public.combine(&Scalar::ONE, &weights, &ciphertexts, rng).unwrap())[0] - stale)
         .map(|t_g| t_g.compress().0)
         .collect();
-    // Never 0, never the constant's, and never repeated.
+    // t is never 0, never the constant, and never repeated.
     assert!(fresh.len() == 400 && !fresh.contains(&[0; 32]) && !fresh.contains(&G.compress().0));
     let small: HashSet<[u8; 32]> = (0..1000u64).map(|t| (G * Scalar::from(t)).compress().0).collect();
     assert!(fresh.is_disjoint(&small));
@@ -112,7 +112,7 @@ fn what_is_no_element_or_its_identity_is_refused_wherever_it_stands() {
     let (secret, public) = keys(rng);
     let (messages, weights) = (some(5, rng), some(5, rng));
     let good = secret.encrypt(&messages, rng);
-    // An odd number of ciphertexts, and one that is not a square.
+    // An odd number, and one that is not reduced.
     let (mut odd, mut high) = ([0; 32], [0xff; 32]);
     (odd[0], high[31]) = (1, 0x7f);
     for forged in [[0; 32], [0xff; 32], odd, high] {

@@ -107,7 +107,7 @@ impl PublicKey {
     }
 
     /// Re-randomises ciphertexts that may be malformed: a fresh encryption of the identity replaces each malformed one.
-    /// Also returns the position of the first. Constant-time in which ciphertexts are malformed.
+    /// Also returns the position of the first malformed one. Constant-time in which ciphertexts are malformed.
     pub fn rerandomise_any(
         &self,
         ciphertexts: &[Ciphertext],

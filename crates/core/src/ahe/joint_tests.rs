@@ -210,7 +210,7 @@ fn what_is_no_ciphertext_is_refused_wherever_it_stands() {
     }
 }
 
-/// As if the input had been an encryption of the identity, each with independent randomness.
+/// The output is as if the input had been an encryption of the identity, each with independent randomness.
 #[test]
 fn in_place_of_what_is_no_ciphertext_comes_a_fresh_one_of_the_identity() {
     let rng = &mut rng(17);

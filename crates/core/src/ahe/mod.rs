@@ -5,7 +5,7 @@
 //! - *combine* makes a **fresh** encryption of `constant + sum of weight * message`. Its randomness has full range and is
 //!   distributed as in an encryption under the public key alone, independent of the randomness of the inputs. The owner of the
 //!   secret key knows the latter, and could otherwise test guesses of the weights. So encrypting, adding, multiplying and
-//!   re-randomising are one function here, which always adds fresh randomness;
+//!   re-randomising what is sent are one function here, which always adds fresh randomness;
 //! - the owner of the secret key decrypts or, where an instance cannot, tests whether a message is 0.
 //!
 //! Where several parties have a key each ([`joint`]), messages are group elements and cannot be combined: ciphertexts

@@ -10,11 +10,11 @@
 //! ciphertexts.
 //!
 //! A modulus from a peer comes with a proof that it is the product of two primes and that gcd(N, phi(N)) = 1
-//! ([`PublicKey::proven`]). Without the proof, with q a factor of p - 1 or with many prime factors of 17 bits, a cell
-//! could hold more than one number, and a factor meant to hide a sum would divide out. A count would then show which
-//! items match. The proof holds for one list: only the owner can make one for another list, so other parties cannot
-//! present the owner's cells as their own. **The limit of the proof:** an owner that deviates may encode one filter
-//! modulo p and another modulo q in the same cells. It then learns the result for two sets at once, item by item.
+//! ([`PublicKey::proven`]). Without the proof, with N = p q and q a factor of p - 1 or with many prime factors of 17 bits, a
+//! cell could hold more than one number, and a factor meant to hide a sum would divide out. A count would then show which items
+//! match. The proof holds for one list: only the owner can make one for another list, so other parties cannot present the
+//! owner's cells as their own. **The limit of the proof:** an owner that deviates may encode one filter modulo p and another
+//! modulo q in the same cells. It then learns the result for two sets at once, item by item.
 //!
 //! All received cells are checked, so the checks do not reveal which of them are used.
 
@@ -34,7 +34,7 @@ pub struct Paillier<const BITS: usize>;
 
 /// Ciphertexts per task, each of which takes milliseconds.
 const TASK: usize = 4;
-/// Cells per task that encrypts or checks them, which takes less.
+/// Cells, sums or quotients per task that encrypts, checks or multiplies them, which takes less.
 const CELLS: usize = 64;
 
 impl<const BITS: usize> Paillier<BITS> {
@@ -43,7 +43,7 @@ impl<const BITS: usize> Paillier<BITS> {
     /// Duration of a modular power, in hundredths of one for 2048 bits.
     const POWER: usize = BITS * BITS / 2048 * BITS / 2048 * 100 / 2048;
 
-    /// Returns `n` numbers 1 of this width.
+    /// Returns `n` times the number 1, each in this many bytes.
     fn ones(n: usize, width: usize) -> Secrets<u8> {
         let mut ones = Secrets::zeros(n * width);
         ones.chunks_exact_mut(width).for_each(|number| number[0] = 1);

@@ -12,7 +12,7 @@
 //! each row is the identity: P_2 to P_n also multiply each message by a fresh scalar other than 0. In a count this
 //! hides nothing more from an honest P_1; it defeats one that offers distinct messages to see which of them come back.
 //!
-//! Security: as for the joint key; semi-honest, against any n - 1 parties. Nothing proves that a party passes on the
+//! Security: that of the joint key: semi-honest, against any n - 1 parties. Nothing proves that a party passes on the
 //! messages it received. Leakage: the number of rows, which follows from bounds.
 //!
 //! Cost: n hops of 64 k bytes per row. For each ciphertext the leader re-randomises and decrypts, and each other party

@@ -130,7 +130,7 @@ fn the_leader_gets_all_rows_and_they_stay_whole() {
     for n in 2..=5 {
         for (k, sizes) in [(1, &[0, 1, 2, 40][..]), (3, &[0, 1, 40])] {
             for &rows in sizes {
-                // A third of the rows is empty, and one row occurs twice.
+                // A third of the rows are empty, and one row occurs twice.
                 let mut messages = uniform(rows * k);
                 for row in messages.chunks_mut(k).step_by(3) {
                     row.fill(Element::IDENTITY);
@@ -150,7 +150,7 @@ fn the_leader_gets_all_rows_and_they_stay_whole() {
 fn lists_of_a_frame_and_about_that_come_through_and_frames_are_full() {
     for (k, rows) in [(1, FRAME - 1), (1, FRAME + 1), (3, FRAME / 3), (3, FRAME / 3 + 1), (FRAME + 1, 2)] {
         let shape = ShuffleShape::new(rows, k);
-        // All rows are the same ten elements, which are fast to make.
+        // All rows consist of the same ten elements, which are fast to make.
         let few = uniform(10);
         let messages: Vec<Element> = (0..rows * k).map(|i| few[i % 10]).collect();
         let start = Start::new(2, shape, &messages);
@@ -217,7 +217,7 @@ fn orders_are_over_the_whole_list() {
     let start = Start::new(2, ShuffleShape::new(FRAME + 1500, 1), &uniform(FRAME + 1500));
     let ran = start.run(1);
     for party in 0..2 {
-        // Of the 1500 rows after the first frame, 402 are expected in the last 1500 places, with a deviation of 15.
+        // Of the 1500 rows after the first frame, 402 are expected in the last 1500 places, with a standard deviation of 15.
         let stayed = ran.order(&start, party)[FRAME..].iter().filter(|i| **i >= FRAME).count();
         assert!((300..500).contains(&stayed), "{stayed}");
     }
@@ -253,7 +253,7 @@ fn a_list_is_under_the_keys_that_remain() {
         assert_eq!(sorted(&start.plain(party, &list), 1), known, "{party}");
         let remaining: Vec<usize> = (party + 1..4).chain([0]).collect();
         for missing in &remaining {
-            // All other keys, including the removed ones.
+            // All other keys, with and without the removed ones.
             for without in [&[0, 1, 2, 3][..], &remaining[..]] {
                 let keys = without.iter().filter(|key| *key != missing);
                 let key: Scalar = keys.map(|party| *secret(*party).scalar()).sum();
@@ -290,7 +290,7 @@ fn a_blinded_list_shows_which_rows_are_the_identity_and_nothing_else() {
     assert!(start.plain.iter().all(|message| !seen.contains(message)));
 }
 
-/// The error that a party, as the leader at the end or another one, returns for these frames from its predecessor.
+/// The error that a party, either the leader at the end or another one, returns for these frames from its predecessor.
 fn told(shape: ShuffleShape, frames: &[(u16, &[u8])], leader: bool) -> Error {
     let (mut before, mut from) = Channel::pair();
     for (tag, body) in frames {

@@ -88,8 +88,8 @@ impl Key {
     /// Draws a fresh key and its inverse. Applying both leaves a point of the prime-order subgroup unchanged;
     /// F_k(H(x)) is in that subgroup for every k.
     ///
-    /// Only keys whose inverse modulo the order can be clamped too are drawn: slightly more than half of them. So the
-    /// key is uniform on a set of about half of all keys, which is closed under inversion. This is sufficient. By the
+    /// Only keys whose inverse modulo the order can be clamped too are drawn. So the key is uniform on a set of about
+    /// half of all keys, which is closed under inversion. This is sufficient. By the
     /// generic argument for weak PRFs, a bound of eps on the advantage for all keys gives one of sqrt(2 eps) for half
     /// of them. No attack is known that benefits.
     pub fn with_inverse(rng: &mut Prng) -> (Key, Key) {

@@ -18,8 +18,8 @@
 //! probability is 2^-85 for each of them, with the checksum a random oracle ([`error_exponent`]). In that case neither
 //! number is taken. Finding two pieces with the same element takes about 2^83 trials.
 //!
-//! Cost: encoding an element takes a square root and a hash, and decoding it nine and eight. Memory: 32 bytes per
-//! element while it is encoded, and the element; 23 bytes once it is decoded; and 320 KiB per thread.
+//! Cost: encoding an element takes a square root and a hash, and decoding it nine square roots and eight hashes. Memory:
+//! 32 bytes per element while it is encoded, and the element; 23 bytes once it is decoded; and 320 KiB per thread.
 
 use super::ristretto255::{BATCH, Element, map_one};
 use crate::hash::Domain;

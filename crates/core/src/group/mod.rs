@@ -1,4 +1,4 @@
-//! The groups of the protocols: this file defines their interface, the others implement it.
+//! The groups of the protocols. This file defines their interface; `curve25519`, `p256` and `ristretto255` implement it.
 
 /// Implements [`Point`] for an array of this many bytes. The type's `received` checks what a peer sends.
 macro_rules! encoded {

@@ -88,7 +88,7 @@ fn halves(point: &kernel::Point) -> [&[u8; 32]; 2] {
     [x, y]
 }
 
-/// A key of the PRF: a scalar, big-endian, between 1 and the order.
+/// A key of the PRF: a scalar, big-endian, at least 1 and below the order.
 pub struct Key(Secret<[u8; 32]>);
 
 impl Key {

@@ -75,7 +75,8 @@ fn unfit_points_are_refused_wherever_they_stand() {
     let [x, y] = GENERATOR.map(hex);
     let mut beside = y;
     beside[31] ^= 1;
-    // Not on the curve: a slightly changed point, swapped coordinates, and zeros, which encode the identity elsewhere.
+    // Not on the curve: a slightly changed point, swapped and repeated coordinates, and zeros, which encode the identity
+    // elsewhere.
     let forged = [[x, beside], [y, x], [x, x], [[0; 32], [0; 32]]].map(|point| point.concat());
     refuses::<P256>(&forged.each_ref().map(|point| &point[..]));
     // The abscissae 1 and 4, which are on the twist.
@@ -100,7 +101,7 @@ fn what_is_not_canonical_or_of_another_length_is_no_point() {
             assert!(G::Point::get(bytes).is_err(), "{} {bytes:?}", G::NAME);
         }
     }
-    // p of Curve25519, p + 1, and numbers with the top bit set; also the point of order 2.
+    // p of Curve25519, p + 1, and a number with the top bit set; also the point of order 2.
     let mut p = [0xff; 32];
     (p[0], p[31]) = (0xed, 0x7f);
     let mut more = p;

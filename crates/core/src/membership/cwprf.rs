@@ -8,7 +8,7 @@
 //! P1 is the server, called the receiver R in the operations. P2 is the client, called the sender S there.
 //!
 //! Departures from the figure:
-//! - H maps to the curve and never to its twist, where F_k would reveal one bit of half of the items
+//! - H maps to the curve and never to its twist. If it mapped to both, F_k would reveal one bit of each item
 //!   ([`crate::group::curve25519`], [`crate::group::p256`]);
 //! - Omega is a compact set of 128-bit digests of the points. It errs with probability 2^-40 per run, whereas
 //!   the paper's filter errs with that probability per query;

@@ -68,7 +68,7 @@ const PURPOSE: &str = "multi-point OPRF, columns of A and B";
 const GROUP: usize = 8;
 /// Columns covered by one block of F, with 32 bits each.
 const LANES: usize = 4;
-/// Groups that H_2 takes at a time, so that together with their number and the previous value they fit into one block
+/// Groups that H_2 takes at a time, so that with the number of the piece and the previous value they fit into one block
 /// of BLAKE3. Both parties hold 20 bytes of rows per input in addition to its value of 32 bytes: 55 MB for a million
 /// inputs.
 const PIECE: usize = 20;

@@ -116,8 +116,8 @@ impl Plan {
         })
     }
 
-    /// The number of rounds. The coin toss takes four. S sends its queries with its last message of the toss, and R answers
-    /// with the hint. With the hint R begins the OTs of the switches; S answers with the corrections, and R with the
+    /// The number of rounds. The coin toss takes four. The first OPRF follows S's last message of the toss, and R's hint
+    /// follows S's queries. With the hint R begins the OTs of the switches; S answers with the corrections, and R with the
     /// differences, after which the comparison begins.
     fn rounds(&self, opprf: &OprfCost, compared: &OprfCost) -> usize {
         let (toss, hint, switching, tags) = (4, 1, 2, 1);
