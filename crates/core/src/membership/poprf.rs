@@ -2,8 +2,8 @@
 //!
 //! Security: that of the permuted OPRF ([`crate::oprf::permuted`]): semi-honest, DDH, random oracles. Leakage: the sizes; the
 //! server's bits are the output. Cost: 2 n_y points, and n_x tags (10 bytes each at 2^20 items per side). The server does 2 n_y
-//! scalar multiplications and the client n_y + n_x. Memory: in addition to the hashed set, the server holds 4 bytes per item of
-//! its own and up to 48 per item and per query; the client, 36 bytes per item of the server and 4 per item of its own.
+//! scalar multiplications and the client n_y + n_x. Memory: in addition to the hashed set, the server holds up to 52 bytes per
+//! item of its own and 48 per query; the client, 36 bytes per item of the server and 4 per item of its own.
 //!
 //! P1 is the server: the receiver R of the operations and of the OPRF. P2 is the client: the sender S of both.
 //!
