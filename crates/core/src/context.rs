@@ -12,7 +12,7 @@ use crate::threads::Threads;
 pub struct Context<'a> {
     /// The connection to the peer.
     pub ch: &'a mut Channel,
-    /// The name of the session, in the domain of every hash.
+    /// The id of the session, which is in the domain of its hashes.
     pub session: SessionId,
     /// The source of all secrets.
     pub rng: &'a mut Prng,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The share of the expected course at which it weighs as much as the observed run, which has shown its pace by then.
+/// The share of the expected course after which the observed pace weighs as much as the expected one.
 const TRUST: f64 = 0.05;
 /// The share of a leg that may count as done by elapsed time alone, while nothing is sent.
 const UNSEEN: f64 = 0.8;

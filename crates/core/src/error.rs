@@ -272,7 +272,7 @@ pub struct InputError {
     pub column: Option<String>,
     /// A description of the defect. It may contain the marks of [`crate::spelling`], which messages show as backquotes.
     pub what: String,
-    /// The next step for the user, with such marks.
+    /// The next step for the user, which may contain these marks too.
     pub next: String,
     cause: Option<Cause>,
 }
@@ -397,8 +397,8 @@ impl Error {
         Error::peer(Fault::Misbehaved, format!("{what}. {next}"))
     }
 
-    /// Returns the error of [`Error::misbehaves`] for cases in which the peer must not learn that we noticed, because
-    /// that depends on our secrets.
+    /// Returns an error like that of [`Error::misbehaves`] for cases in which the peer must not learn whether we
+    /// noticed, because that depends on our secrets.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn misbehaves_unseen(what: impl fmt::Display) -> Self {
         let next = "It runs another program or misbehaves. Whether this was noticed can tell it something \

@@ -1,11 +1,11 @@
 //! Domain-separated hashing (BLAKE3).
 //!
 //! Every use of a hash has a domain: its own name and the session id. So a value of one session or purpose is
-//! meaningless in another. The one exception is the hash of items ([`crate::item`]), whose tag holds the protocol
-//! version but no session id. A party can then hash, and compute `F_k(H(x))`, before it meets its peer
-//! (`veilset::artefact`). There the key separates sessions, on one condition: a key, and all values computed under it,
-//! are used in one session only, and discarded even if that session fails. If a key were used twice, the messages of
-//! both sessions could be linked item by item.
+//! meaningless in another. Hashes without a session ([`Domain::without_session`]) are exceptions, above all the hash of
+//! items ([`crate::item`]): a party can hash, and compute `F_k(H(x))`, before it meets its peer (`veilset::artefact`).
+//! There the key separates sessions, on one condition: a key, and all values computed under it, are used in one session
+//! only, and discarded even if that session fails. If a key were used twice, the messages of both sessions could be
+//! linked item by item.
 
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
@@ -41,10 +41,11 @@ pub fn part(session: &SessionId, name: &'static str) -> SessionId {
 
 /// The hash of an item or of a dummy, 32 uniform bytes, which protocols use instead of the item.
 ///
-/// Outside this crate it can be made only in these ways, so bytes chosen by an item's owner are never taken for a hash.
-/// Three kinds are not uniform: `Default`, the zeros of a list before it is filled; the inputs of the private
-/// comparison of `krtw19`, an element and zeros; and the keys of a programmable OPRF in bins, half a hash and the
-/// number of a bin. `Debug` shows nothing, because the hash suffices to test guesses of the item.
+/// Outside this crate, bytes become a hash only by [`ItemHash::from_bytes`], which is for the bytes of earlier hashes:
+/// bytes chosen by an item's owner are never taken for a hash. Three kinds are not uniform: `Default`, the zeros of a
+/// list before it is filled; the inputs of the private comparison of `krtw19`, an element and zeros; and the keys of a
+/// programmable OPRF in bins, half a hash and the number of a bin. `Debug` shows nothing, because the hash suffices to
+/// test guesses of the item.
 #[derive(Clone, Copy, Default)]
 #[cfg_attr(any(test, feature = "test-util"), derive(PartialEq, Eq, Hash))]
 pub struct ItemHash([u8; 32]);
@@ -123,7 +124,8 @@ impl Zeroize for Domain {
     }
 }
 
-/// Longest message that is hashed without a state a hundred times as large, as nearly all are.
+/// Maximum length of a message that is hashed without a `blake3::Hasher`, whose state is much larger. Nearly all
+/// messages are this short.
 const SHORT: usize = 192;
 /// Number of messages hashed at once.
 const BATCH: usize = 64;
@@ -159,7 +161,8 @@ impl Domain {
     ///
     /// # Panics
     ///
-    /// If `length` is more than 64, or `out` and `blocks` differ in length, which are errors of the caller.
+    /// If `length` is more than 64, or a batch of 64 blocks has more or fewer elements of `out`, which are errors of
+    /// the caller.
     pub fn hash_blocks(&self, length: u8, blocks: &[[u8; 64]], out: &mut [[u8; 32]]) {
         let lengths = [length; BATCH];
         for (blocks, out) in blocks.chunks(BATCH).zip(out.chunks_mut(BATCH)) {

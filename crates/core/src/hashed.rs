@@ -53,7 +53,7 @@ pub enum Dummies {
     Listed,
 }
 
-/// Hashes that a task copies, or dummies that it makes.
+/// Number of hashes that a task copies or, for dummies, computes.
 const BATCH: usize = 1 << 9;
 
 impl<'a> HashedSet<'a> {
@@ -97,8 +97,8 @@ impl<'a> HashedSet<'a> {
         })
     }
 
-    /// Returns a set of these items, or of their replacements, and of their hashes, padded to `size`, at least their
-    /// number. The number of dummies computed does not depend on the set, because a peer waits for them.
+    /// Returns a set with the hashes `own`, of these items or of the items that these replace, padded to `size`, at
+    /// least their number. The number of dummies computed does not depend on the set, because a peer waits for them.
     pub fn part(
         items: Items,
         own: &[ItemHash],

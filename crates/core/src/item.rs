@@ -13,7 +13,7 @@ use zeroize::ZeroizeOnDrop;
 /// Maximum length of an encoded item in bytes: 64 KiB.
 pub const MAX_ITEM: usize = 1 << 16;
 
-/// A list of byte strings in one allocation: each takes 8 bytes in addition to its own. They are a party's data, so
+/// A list of byte strings stored end to end: each takes 8 bytes more than its own length. They are a party's data, so
 /// `Debug` shows only their number, and they are zeroized on drop. A list that grows leaves copies behind, so reserve
 /// capacity.
 #[derive(Clone, PartialEq, Eq)]
@@ -141,7 +141,7 @@ impl<T: AsRef<[u8]>> FromIterator<T> for Items {
 }
 
 /// A set: distinct items, in a fixed order, and their hashes, which take 32 bytes of memory each and are zeroized on
-/// drop. Created only with [`ItemSet::keep_first`]. Two sets are equal if their items are equal.
+/// drop. Created only with [`ItemSet::keep_first`]. Two sets are equal if they have the same items in the same order.
 #[derive(Clone)]
 pub struct ItemSet {
     items: Items,
@@ -354,7 +354,7 @@ mod tests {
         }
     }
 
-    /// Compares with a plain computation, and the hashes with the hash of each item alone.
+    /// Compares `keep_first` with a plain computation, and its hashes with the hash of each item alone.
     fn check(list: &[Vec<u8>]) {
         let d = ItemSet::keep_first(list.iter().collect());
         let (mut set, mut duplicates) = (Vec::<usize>::new(), Vec::new());

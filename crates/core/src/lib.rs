@@ -1,8 +1,8 @@
 //! The protocols of veilset and their building blocks, over a channel that the caller provides.
 //!
 //! The crate opens no files or sockets: a [`channel::Channel`] carries frames over any byte stream, or within the
-//! process. Most programs want the crate `veilset`, which adds connections over TLS, sessions in which both sides agree
-//! on the computation, tables and files. This crate provides the parts that research and other protocols need:
+//! process. Most programs want the crate `veilset`, which adds tables, files, connections over TLS, and sessions in
+//! which both sides agree on the computation. This crate provides the parts that research and other protocols need:
 //!
 //! - [`operations`]: the operations, with an entry for each; [`protocols`]: the protocols, with an entry for each;
 //! - [`membership`], [`oprf`], [`equality`], [`switching`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`],
@@ -25,13 +25,13 @@
 //!   real runs.
 //! - `test-util`: utilities for the tests of other crates: pairs of parties, their views, ideal functionalities.
 //!
-//! The files' headers cite these papers. CZZDL: Yu Chen, Min Zhang, Cong Zhang, Minglang Dong, Weiran Liu, "Private Set
-//! Operations from Multi-Query Reverse Private Membership Test", PKC 2024. KRTW19: Vladimir Kolesnikov, Mike Rosulek,
-//! Ni Trieu, Xiao Wang, "Scalable Private Set Union from Symmetric-Key Techniques", ASIACRYPT 2019. CM20: Melissa
-//! Chase, Peihan Miao, "Private Set Intersection in the Internet Setting From Lightweight Oblivious PRF", CRYPTO 2020.
-//! RR22: Srinivasan Raghuraman, Peter Rindal, "Blazing Fast PSI from Improved OKVS and Subfield VOLE", CCS 2022. Where
-//! a paper leaks or fails as printed, the code departs from it. The header says so, and the repository's
-//! docs/corrections.md gives each departure with its reason and its test.
+//! The modules' documentation cites these papers by abbreviation. CZZDL: Yu Chen, Min Zhang, Cong Zhang, Minglang Dong,
+//! Weiran Liu, "Private Set Operations from Multi-Query Reverse Private Membership Test", PKC 2024. KRTW19: Vladimir
+//! Kolesnikov, Mike Rosulek, Ni Trieu, Xiao Wang, "Scalable Private Set Union from Symmetric-Key Techniques", ASIACRYPT
+//! 2019. CM20: Melissa Chase, Peihan Miao, "Private Set Intersection in the Internet Setting From Lightweight Oblivious
+//! PRF", CRYPTO 2020. RR22: Srinivasan Raghuraman, Peter Rindal, "Blazing Fast PSI from Improved OKVS and Subfield
+//! VOLE", CCS 2022. Where a paper leaks or fails as printed, the code departs from it. The module's documentation says
+//! so, and the repository's docs/corrections.md gives each departure with its reason and its test.
 #![forbid(unsafe_code)]
 
 pub mod ahe;

@@ -25,7 +25,7 @@ pub struct Many<'a> {
     /// The session with each other party, by number: it is in the domain of every hash of the two parties. At our own number
     /// it is the session of the run.
     pub pairs: Vec<SessionId>,
-    /// The session of the run: it is in the domain of every hash of all parties together.
+    /// The session of the run: it is in the domain of every hash that all parties share.
     pub session: SessionId,
     /// The source of all secrets.
     pub rng: &'a mut Prng,
@@ -40,12 +40,12 @@ pub fn seat(party: usize) -> Seat {
 }
 
 impl Many<'_> {
-    /// The number of parties.
+    /// Returns the number of parties.
     pub fn parties(&self) -> usize {
         self.pairs.len()
     }
 
-    /// The numbers of all other parties.
+    /// Returns the numbers of all other parties.
     pub fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let me = self.me;
         (0..self.parties()).filter(move |&party| party != me)

@@ -58,7 +58,7 @@ impl Prng {
 
     /// Returns a uniform number below `bound`, which is at least 1 (0 is treated as 1).
     pub fn below(&mut self, bound: u64) -> u64 {
-        // Lemire's method: the high half of a 128-bit product, with rejection of the short cycle.
+        // Lemire's method: the high half of a 128-bit product, unless the low half is below 2^64 mod `bound`.
         let threshold = bound.wrapping_neg().checked_rem(bound).unwrap_or(0);
         loop {
             let product = u128::from(self.stream.next_u64()) * u128::from(bound);
@@ -181,7 +181,7 @@ mod tests {
         assert_ne!(rng.bytes::<32>(), of_fork_key);
     }
 
-    /// With bare remainders of 2^64 words, every fourth would add one to the numbers that are divisible by three.
+    /// Without rejection, a word w would give floor(3 w / 4): half of the numbers would be divisible by three.
     #[test]
     fn numbers_below_a_large_bound_are_equally_likely() {
         let mut rng = Prng::from_seed(&[6; 32]);

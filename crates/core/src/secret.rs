@@ -38,7 +38,7 @@ impl<T: Zeroize> fmt::Debug for Secret<T> {
 
 /// A list of secrets that is zeroized on drop and never printed.
 ///
-/// For secrets in bulk: it is zeroized at the speed of `fill`, where `zeroize` writes byte by byte.
+/// For secrets in bulk: it is zeroized at the speed of `fill`, while `zeroize` writes byte by byte.
 pub struct Secrets<T: Copy + Default>(Vec<T>);
 
 impl<T: Copy + Default> Secrets<T> {
@@ -148,7 +148,7 @@ mod tests {
         static MADE: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
     }
 
-    /// Counts how often its default was made, with which a list is wiped.
+    /// Counts how often its default is made: once for each list that is wiped.
     #[derive(Clone, Copy)]
     struct Counted(u8);
 

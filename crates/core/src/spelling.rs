@@ -6,7 +6,7 @@
 //! Without a front end, backquotes replace the marks ([`plain`]).
 //!
 //! All other text is kept: text from a peer, from a parser or the operating system, and names from files. It needs no
-//! escaping. Marks are removed from text that might contain them to pass for ours ([`unmarked`]).
+//! escaping. Marks are removed from text that might contain forged ones ([`unmarked`]).
 //! [`marked`](crate::error::Error::marked) gives an [`Error`](crate::error::Error) with the marks, and `Display`
 //! without.
 
@@ -172,7 +172,7 @@ pub fn unmarked(text: &str) -> String {
     text.replace(MARKS, "")
 }
 
-/// Returns a message with backquotes for the marks, as without a front end.
+/// Returns a message with backquotes for the marks, as shown without a front end.
 pub fn plain(text: &str) -> String {
     text.replace(MARKS, "`")
 }
@@ -244,7 +244,7 @@ mod tests {
             assert_eq!(spelled(&format!("{KEY}: {foreign}{KEY}")), format!("<key|->: {foreign}<key|->"));
             assert_eq!(spelled(&KEY.with(foreign)), format!("<key|{foreign}>"));
         }
-        // With its own marks, which another party cannot send but a file can contain.
+        // Text with marks of its own, which another party cannot send but a file can contain.
         let forged = format!("a {KEY} b");
         assert_eq!(spelled(&unmarked(&forged)), "a key b");
         assert_eq!(spelled(&crate::error::shown(&forged)), "a \\u{fdd0}key\\u{fdd1} b");

@@ -34,8 +34,8 @@ pub const SEEDS: [[u8; 32]; 2] = [[101; 32], [102; 32]];
 /// A session for tests in which its id does not matter.
 pub const ANY_SESSION: SessionId = SessionId::of([100; 32]);
 
-/// Sizes of the two sets at which every protocol is tested: none, one, unequal, around a frame, several. The first tier
-/// has only one of the sizes around a frame.
+/// Sizes of the two sets at which every protocol is tested: none, one, unequal, and around one or two frames. The first
+/// tier has only one of those around frames.
 #[cfg(test)]
 pub fn sizes(frame: usize) -> Vec<(usize, usize)> {
     let small = [(0, 0), (0, 3), (3, 0), (1, 1), (1, 40), (57, 33)];
@@ -46,7 +46,7 @@ pub fn sizes(frame: usize) -> Vec<(usize, usize)> {
     small.into_iter().chain(draw.some(1, frames)).collect()
 }
 
-/// Rows are large enough for the items of `overlapping`.
+/// Terms whose rows are large enough for the items of [`overlapping`].
 pub const TERMS: Terms = Terms {
     payload: false,
     max_row: MAX_ROW,
@@ -68,8 +68,8 @@ pub const MAX_ROW: usize = 3050;
 pub type Kind = (&'static Operation, Choice, Terms);
 
 /// Every combination: each operation with each protocol in each of its groups, for the receiver or both, with and
-/// without payload; cm20 in both variants. Where the count is revealed, as in a union with sigma-dh, it is not for
-/// both.
+/// without payload; cm20 in both variants; share also with values. Where the count is revealed, as in a union with
+/// sigma-dh, only the receiver gets the result.
 pub fn kinds() -> Vec<Kind> {
     let mut kinds = Vec::new();
     for operation in ALL {
@@ -94,7 +94,8 @@ pub fn kinds() -> Vec<Kind> {
     kinds
 }
 
-/// Returns these sizes, reduced for protocols that are slow or for small sets, so that no run takes longer than others.
+/// Returns these sizes, reduced for protocols that are slow or take only small sets, so that no run takes longer than
+/// others.
 pub fn fitting((operation, choice, _): &Kind, sizes: [usize; 2]) -> [usize; 2] {
     let largest = choice.protocol.offer(operation).unwrap().largest;
     let most = if choice.protocol == &DC17 { 400 } else { usize::MAX };
@@ -106,13 +107,13 @@ pub fn is_krtw19(protocol: &'static Protocol) -> bool {
     [&KRTW19, &KRTW19_PLAIN].contains(&protocol)
 }
 
-/// Returns whether the protocol is available only with a feature.
+/// Returns whether the protocol is available only with a feature that is not enabled by default.
 pub fn is_optional(protocol: &'static Protocol) -> bool {
     protocol.name == "sigma-fhe"
 }
 
-/// Returns two sets that share about `overlap` of the smaller one; items of all lengths up to 40 bytes, some binary,
-/// and one of 3000 bytes in each.
+/// Returns two sets that share about `overlap` of the smaller one. Items are binary, of up to about 40 bytes; one in a
+/// thousand has 3000.
 pub fn overlapping(n_y: usize, n_x: usize, overlap: f64) -> (ItemSet, ItemSet) {
     let mut rng = Prng::from_seed(&[77; 32]);
     let common = (n_y.min(n_x) as f64 * overlap).round() as usize;
@@ -158,8 +159,8 @@ pub fn parts(view: &[u8], tag: u16, size: usize) -> Vec<Vec<u8>> {
     frames.flat_map(|(_, body)| body.chunks(size).map(<[u8]>::to_vec).collect::<Vec<_>>()).collect()
 }
 
-/// Raises a set with this key, with its inverse: the visible values of the set are then known, and equal in several
-/// runs.
+/// Raises a set with a key, given with its inverse, so that the visible values of the set are known, and equal in
+/// several runs.
 pub fn under(set: &mut HashedSet, (key, inverse): (Key, Key)) {
     let points = map_and_raise(set.own(), &key).unwrap();
     let points = Secrets::from(points.iter().flat_map(|p| *p.as_bytes()).collect::<Vec<_>>());
@@ -178,7 +179,7 @@ pub fn every_bit_is_random(list: &[impl AsRef<[u8]>], bits: usize) {
     }
 }
 
-/// Asserts that each byte differs among these few values: a random one is constant with probability 256^(1 - n).
+/// Asserts that each byte differs among these n values: a random one is the same in all with probability 256^(1 - n).
 pub fn every_byte_differs(list: &[impl AsRef<[u8]>]) {
     for (at, byte) in list[0].as_ref().iter().enumerate() {
         assert!(list.iter().any(|other| other.as_ref()[at] != *byte), "byte {at}");
@@ -215,7 +216,7 @@ pub fn with_frames<T>(frames: &[(u16, &[u8])], run: impl FnOnce(&mut Context) ->
     run(&mut Context::new(&mut ch, &ANY_SESSION, &mut Prng::from_seed(&SEEDS[0])))
 }
 
-/// Flips the highest bit of a byte of the bodies of the frames with this tag.
+/// Flips the highest bit of the body's byte `at`, if any, in all frames with this tag.
 pub struct Garble {
     pub sink: Box<dyn Sink>,
     pub tag: u8,
@@ -385,7 +386,7 @@ pub fn run_meshes<T: Send>(
 }
 
 /// A transport that counts the rounds of its messages with logical clocks (`channel/clock.rs`). Both parties must run
-/// on threads that begin with them.
+/// on new threads.
 pub struct Rounds(Arc<Mutex<Moment>>);
 
 impl Rounds {

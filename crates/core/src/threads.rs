@@ -73,7 +73,7 @@ impl Threads {
     /// Returns a pool of `n` threads of its own; one per processor of the machine if `n` is 0.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the system cannot start this many.
+    /// [`Error::Usage`] if `n` is more than [`MOST`], or the system cannot start this many.
     pub fn new(n: usize) -> Result<Threads> {
         if n > MOST {
             return Err(Error::usage(format!(
@@ -92,8 +92,8 @@ impl Threads {
         &GLOBAL
     }
 
-    /// Starts the global pool, if this is it. Otherwise its first use starts it, and panics if the system cannot start
-    /// this many threads.
+    /// Starts the global pool, if this is it. Without this call, its first use starts it, and panics if the system
+    /// cannot start this many threads.
     ///
     /// # Errors
     /// [`Error::Usage`] if the threads cannot be started, now or in an earlier call.

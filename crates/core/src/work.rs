@@ -158,7 +158,7 @@ impl Add for Traffic {
 pub struct Step {
     /// The work of the receiver and of the sender.
     pub work: [Work; 2],
-    /// The frames of the protocol. Exact, except for coded tags, whose length depends slightly on the data.
+    /// The bytes of the protocol's frames: exact, except for coded tags, whose length depends slightly on the data.
     pub traffic: Traffic,
 }
 

@@ -155,7 +155,7 @@ impl Link {
     }
 }
 
-/// The description of a reason that another party caused, with its messages as `messages`.
+/// Describes a reason that the party `whom` caused; `messages` names that party's messages.
 fn because(reason: Option<Reason>, whom: &str, messages: &str) -> String {
     match reason {
         Some(Reason::Messages) => format!("it found {messages} wrong"),

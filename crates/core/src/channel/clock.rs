@@ -83,7 +83,7 @@ impl Places {
 
     pub(crate) fn has_put(&self, bound: usize) {
         let mut turns = self.0.lock().unwrap();
-        // The queue had room, so `put - bound` takes had already begun.
+        // The queue had room, so `put - bound + 1` takes had already begun.
         if let Some(earlier) = turns.put.checked_sub(bound) {
             turns.taken[earlier].reach();
         }

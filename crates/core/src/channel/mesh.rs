@@ -33,7 +33,7 @@ impl Mesh {
     /// The maximum number of parties.
     pub const MOST: usize = 32;
 
-    /// Wraps the channels of the party at seat `ours`, as `veilset::net::assemble` returns them, in its order.
+    /// Wraps the channels of the party at seat `ours`, ordered by seat, as `veilset::net::assemble` returns them.
     ///
     /// # Errors
     /// [`Error::Bug`] if the channels are not ordered by seat, or do not belong to a mesh.

@@ -368,7 +368,7 @@ fn what_passes_by_us_is_its_senders_fault_and_what_does_not_leave_us_the_receive
     let _stay = [two, three, four].map(stays);
     let error = one.between(seat(2), seat(3), |_, _| Err::<(), _>(Error::misbehaves("wrong"))).unwrap_err();
     assert_eq!(error.seat(), Some(seat(2)));
-    // The party that left, of the two; all others are told.
+    // Of the two parties, the one that left is at fault; all others are told.
     for gone in [2, 3] {
         let [mut one, two, three, mut four] = self::four();
         let [mut stayed, left] = if gone == 2 { [three, two] } else { [two, three] };

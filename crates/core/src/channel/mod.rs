@@ -3,7 +3,7 @@
 //! A protocol declares its messages as constants ([`Message`]: tag, element type, a name for errors), and receives them
 //! with a length computed from public parameters. A frame is its tag (2 bytes), the length of its body (4 bytes), both
 //! little-endian, and the body. A frame with an unexpected tag or length is an error before its body is read: no value
-//! sent by the peer sizes an allocation or bounds a loop.
+//! sent by the peer sizes an allocation beyond the expected length, or bounds a loop.
 //!
 //! In a run of several parties each party has a channel to every other, and they end together ([`Mesh`]).
 //!
@@ -576,8 +576,8 @@ impl Channel {
         self.ends.give_up(error);
     }
 
-    /// Closes the channel gracefully: waits, for little more than 3 seconds, until all sent frames have left this
-    /// program and the peer has closed too. The socket is closed on return.
+    /// Closes the channel gracefully: waits, for at most little more than 3 seconds, until all sent frames have left
+    /// this program and the peer has closed too. The socket is closed on return.
     pub fn close(self) {
         let Channel { tx, rx, pumps, .. } = self;
         drop((tx, rx));
@@ -654,8 +654,8 @@ impl Channel {
     }
 }
 
-/// Runs a step on its own thread, called `what` in messages. A panic becomes an ordinary error, so that it stops the
-/// steps that wait for this one.
+/// Runs a step, called `what` in messages. A panic becomes an ordinary error, so that it stops the steps that wait for
+/// this one.
 pub(crate) fn caught<T>(what: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
     // Unwind-safe: the step leaves only channels behind, which are abandoned.
     catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {

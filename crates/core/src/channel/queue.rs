@@ -97,7 +97,7 @@ mod tests {
     }
 
     /// The error of a step whose producer (or else consumer) fails with `cause`, and the error sent to the peer. The
-    /// other half notices first that its end of the queue is gone, unless `first` is set.
+    /// other half notices first that the queue has ended, unless `first` is set.
     fn failed(cause: &Error, producer: bool, first: bool) -> (Error, Error) {
         let (mut a, mut b) = Channel::pair();
         let fail = || {

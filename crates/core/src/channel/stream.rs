@@ -122,8 +122,8 @@ impl ByteStream {
         })
     }
 
-    /// Returns a stream, without a socket to shut down, whose reads and writes may block. After the last write, `write`
-    /// is dropped and `finish` called, which ends our direction; `read` is dropped when it has ended.
+    /// Returns a stream, without a socket to shut down, over a reader and a writer that may block. After the last
+    /// write, `write` is dropped and `finish` called, which ends our direction; `read` is dropped when it has ended.
     ///
     /// # Errors
     /// [`Error::Usage`] if the system cannot start a thread.
@@ -392,7 +392,7 @@ mod tests {
         assert!(matches!(&error, Error::Usage(what) if what.contains("no thread can be started")), "{error}");
     }
 
-    /// It returns an error without a panic, and ends our direction, so the peer ends as if we had left.
+    /// There is no panic, and our direction ends, so the peer ends as if we had left.
     #[test]
     fn without_a_thread_there_is_an_error_and_the_stream_has_ended() {
         let count = WireCount::default();

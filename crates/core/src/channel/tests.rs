@@ -152,7 +152,7 @@ fn a_silent_peer_is_given_up_but_a_living_one_is_not() {
     std::thread::sleep(Duration::from_millis(2500));
     a.tx.send(NUMBERS, &[5]).unwrap();
     assert_eq!(waiting.join().unwrap().unwrap(), [5]);
-    // Silent: an open socket that sends at most half a header.
+    // Silent: an open socket that sends only half a header.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut mute = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     mute.write_all(&[1, 0, 8]).unwrap();
@@ -214,7 +214,7 @@ fn a_peer_that_sends_single_bytes_does_not_multiply_our_memory() {
     assert!(chunks < pipe::CAPACITY / 50, "{chunks}");
 }
 
-/// A peer that sends a thousand heartbeats a second, and leaves in the end.
+/// A peer that sends this many heartbeats, a thousand a second, and then leaves.
 struct Alive(usize);
 
 impl Source for Alive {
@@ -342,7 +342,7 @@ fn heartbeats_that_piled_up_while_we_were_busy_are_taken_and_a_flood_is_not() {
             }
         }
     }
-    // A real, busy peer: its heartbeats queue up while we compute for longer than the idle time-out.
+    // A real peer: its heartbeats queue up while we compute for longer than the idle time-out.
     let timeouts = Timeouts { idle: Duration::from_secs(1), ..Timeouts::default() };
     let (mut a, mut b, _) = tcp_pair(timeouts);
     std::thread::sleep(Duration::from_millis(1600));
@@ -457,7 +457,7 @@ fn a_panic_in_one_half_of_a_duplex_step_stops_the_other_and_the_peer_is_told() {
 
 #[test]
 fn what_one_half_of_a_duplex_step_causes_in_the_other_does_not_hide_the_cause() {
-    // As in a step whose halves are connected with a queue: the other half only sees that its end is gone.
+    // As in a step whose halves are connected with a queue: the other half sees only that the queue has ended.
     let gone = || Error::Network("gone".into());
     let (mut a, _b) = Channel::pair();
     let (lock, seen) = std::sync::mpsc::channel::<()>();

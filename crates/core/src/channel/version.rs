@@ -3,7 +3,7 @@
 use super::{Channel, Message, PROTOCOL_VERSION};
 use crate::error::{Difference, Error, Fault, Result, Seat};
 
-/// The first frame of a connection, equal in all versions, so that any two can recognise each other.
+/// The first message of a connection. Its format is the same in all versions, so that any two can recognise each other.
 pub const PREAMBLE: Message<[u8]> = Message::new(1, "preamble: magic, version");
 const MAGIC: &[u8; 8] = b"veilset\0";
 
@@ -14,7 +14,7 @@ pub fn versions(channel: &mut Channel) -> Result<()> {
     same_version(&theirs)
 }
 
-/// Returns the first frame of this version.
+/// Returns the body of the first message in this version.
 pub fn preamble(version: u16) -> Vec<u8> {
     [&MAGIC[..], &version.to_le_bytes()].concat()
 }
