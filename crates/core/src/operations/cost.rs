@@ -61,7 +61,7 @@ impl Cost {
         self.memory[role as usize]
     }
 
-    /// The most bytes in flight that the channel holds, both ways together; all bytes of the run, if they are few.
+    /// The most bytes in flight that the channel holds, in both directions together; all bytes of the run, if they are few.
     pub fn in_flight(&self) -> u64 {
         let Traffic { to_sender, to_receiver } = self.traffic();
         [to_sender, to_receiver].map(|bytes| bytes.min(channel::CAPACITY as u64)).iter().sum()

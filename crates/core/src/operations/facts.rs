@@ -55,7 +55,7 @@ pub struct Numbers<'a> {
 }
 
 impl View<'_> {
-    /// Words all facts, as the remainder of a sentence that ends in "and ".
+    /// Words all facts, to complete a sentence that breaks off after "and ".
     pub fn say(&self, facts: &[Fact]) -> String {
         let fewer = facts.iter().find_map(|fact| match fact {
             Fact::OnlyThatFewer(n) => Some(*n),

@@ -2,7 +2,7 @@
 //! items of both parties, and the identifiers of both sets.
 //!
 //! ```text
-//! 1.  both     F at their own items, by the distributed OPRF: the identifiers
+//! 1.  both     a PRF F at their own items, by the distributed OPRF: the identifiers
 //! 2.  R and S  the union of their identifiers, by any protocol that computes a union
 //! 3.  R->S     the union, sorted, as bare identifiers
 //! ```

@@ -1,4 +1,4 @@
-//! The operations that two parties can compute. One file per operation and protocol family.
+//! The operations that two or several parties can compute. One file per operation and protocol family.
 //!
 //! They run over a protocol of [`crate::protocols`]. The roles themselves are not public.
 //!
@@ -282,7 +282,8 @@ impl Announced {
 pub struct Terms {
     /// Whether a payload is sent with the sender's items (intersect, union).
     pub payload: bool,
-    /// Bytes of a row. In union, the longest item together with its payload; in intersect, the longest payload.
+    /// Bytes of a row. In union, the longest item together with its payload; in intersect, the longest payload; in share, the
+    /// longest item.
     pub max_row: usize,
     /// Whether both get the result (intersect, union, count), as opposed to the receiver only.
     pub both: bool,
@@ -292,7 +293,7 @@ pub struct Terms {
     pub min_count: u64,
     /// Whether the receiver is protected against a malicious sender (cm20).
     pub malicious_sender: bool,
-    /// Whether the sender learns how many items match (union by sigma-dh).
+    /// Whether the sender learns how many items match (union by sigma-dh or sigma-ahe).
     pub reveal_count: bool,
     /// In share: whether values are shared instead of items. The sender chooses.
     pub shared_values: bool,
@@ -309,8 +310,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The result of one shard is wrong and undetected with probability at most 2^-`exponent`. The shards of a job share a
-    /// total of 2^-[`LAMBDA`].
+    /// Returns e such that the result of one shard is wrong and undetected with probability at most 2^-e. The shards of a job
+    /// share a total of 2^-[`LAMBDA`].
     pub fn exponent(&self) -> u32 {
         params::share(LAMBDA, self.shards as usize)
     }

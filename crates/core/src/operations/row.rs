@@ -35,7 +35,7 @@ impl<const N: usize> Layout<N> {
         Layout { max, bare: false }
     }
 
-    /// Returns the layout of the rows of a union under these terms.
+    /// Returns the layout of rows of items under these terms.
     pub(crate) const fn of(terms: &Terms) -> Self {
         Layout { max: terms.max_row, bare: terms.bare && N == 1 }
     }

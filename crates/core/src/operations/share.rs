@@ -7,15 +7,15 @@
 //! ```
 //!
 //! The shared value is a row: the item and its length, padded to the agreed width ([`Sharing::Xor`]). So lengths are hidden,
-//! and a match is never all zero. If the sender has values, its values are shared instead, modulo 2^64
-//! ([`Sharing::Additive`]); a value of 0 that matches then looks like no match.
+//! and a match is never all zero, since no encoded key is empty. If the sender has values, its values are shared instead,
+//! modulo 2^64 ([`Sharing::Additive`]); a value of 0 that matches then looks like no match.
 //!
-//! Security: semi-honest, of the mqRPMT and the OT; nothing binds the receiver's choices to its bits. Leakage: |X| and the
+//! Security: that of the semi-honest mqRPMT and OT; nothing binds the receiver's choices to its bits. Leakage: |X| and the
 //! number of matches to the receiver, and e_j for each position of the sender's secret order; |Y| to the sender. Both results
 //! have all positions. A receiver that drops, marks or publishes positions according to their bits breaks the secrecy of the
 //! shares.
 //!
-//! Cost in addition to the mqRPMT, per item: ceil(128 / k) / 8 bytes and one row.
+//! Cost in addition to the mqRPMT, per item: ceil(128 / k) / 8 bytes (for the k of [`crate::ot::extension`]) and one row.
 
 use super::cost::{Deal, Transfer, transfer};
 use super::row::Layout;
@@ -229,7 +229,7 @@ mod tests {
         [ours, theirs]
     }
 
-    /// The sender's order hides from the receiver which of its items match, so it must be secret and fresh.
+    /// The sender's order hides from the receiver which of the sender's items match, so it must be secret and fresh.
     #[test]
     fn shares_are_random_and_stand_in_an_order_that_is_another_in_each_run() {
         let (y, x) = overlapping(300, 400, 0.5);
@@ -287,7 +287,7 @@ mod tests {
         }
     }
 
-    /// An item of any length never looks like no match; a value of 0 does.
+    /// The row of a match is never all zero, unless the item is empty.
     #[test]
     fn a_match_is_never_all_zero_and_its_length_does_not_show() {
         let set: ItemSet = [&b""[..], b"\0", b"\0\0\0", b"abc"].into_iter().collect();

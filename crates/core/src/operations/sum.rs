@@ -1,10 +1,10 @@
 //! Sum: both learn how many items match, and the sender learns the sum of its values over the matches (CZZDL
 //! 8.1, Figure 12, "card-sum").
 //!
-//! Security: semi-honest, of the mqRPMT and the OT; nothing binds the receiver's choices to its bits. Leakage:
-//! |X| and |X n Y| to the receiver; |Y|, |X n Y| and the sum to the sender. A sender that chooses its values
-//! (powers of two) can encode the intersection in the sum. Cost in addition to the mqRPMT, per item:
-//! ceil(128 / k) / 8 bytes and one number modulo q.
+//! Security: that of the semi-honest mqRPMT and OT; nothing binds the receiver's choices to its bits. Leakage: |X| and |X n Y|
+//! to the receiver; |Y|, |X n Y| and the sum to the sender. A sender that chooses its values (powers of two) can encode the
+//! intersection in the sum. Cost in addition to the mqRPMT, per item: ceil(128 / k) / 8 bytes (for the k of
+//! [`crate::ot::extension`]) and one number modulo q.
 //!
 //! q is 2^64 or 2^128 by agreement, so it does not depend on the data. The caller ensures that
 //! n_x * max|v| < q / 2 ([`fits`]).
@@ -31,7 +31,7 @@ use zeroize::Zeroizing;
 const PURPOSE: &str = "sum by mqRPMT, OT of terms";
 const D_64: Message<[u8; 8]> = Message::new(0x51, "S->R  r_i + v_i under the second pad, modulo 2^64");
 const D_128: Message<[u8; 16]> = Message::new(0x52, "S->R  r_i + v_i under the second pad, modulo 2^128");
-/// Bytes of the number of matches and the masked sum.
+/// Bytes of the result: a flag, the number of matches and the masked sum.
 pub(crate) const RESULT_BYTES: usize = 25;
 
 const RESULT: Message<[u8; RESULT_BYTES]> = Message::new(0x53, "R->S  number of matches and masked sum");

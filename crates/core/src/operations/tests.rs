@@ -239,7 +239,7 @@ fn results_are_those_of_the_plain_computation() {
         let drawn = BTreeSet::from_iter(of_protocols.into_iter().chain(of_operations));
         drawn.into_iter().map(|k| kinds[k]).collect()
     };
-    // It draws a few runs of many items.
+    // The first tier draws a few runs of many items.
     let mut few = Draw::new("plain computation of many items");
     for (n_y, n_x) in sizes(crate::ot::extension::FRAME) {
         let small = n_y < 100 && n_x < 100;

@@ -87,7 +87,7 @@ fn cost(deal: &Deal) -> Result<Cost> {
     with_transfer(deal, (n_y, n_x), Test { steps, held: held_for_test(2 * point + room, n_y, n_x) })
 }
 
-/// The cost of an mqRPMT: one message from the receiver, if it has items, then the sender's.
+/// The cost of an mqRPMT. For [`with_transfer`], it is one message from the receiver, if it has items, then the sender's.
 pub(super) struct Test {
     /// Its parts, without the result that the receiver sends on.
     pub(super) steps: Vec<Step>,
@@ -110,8 +110,8 @@ pub(super) fn with_transfer(deal: &Deal, (n_y, n_x): (usize, usize), test: Test)
     Ok(Cost { steps, rounds, memory: held.map(Memory::held) })
 }
 
-/// The cost of a test, and of the transfer that follows it. `before` is the number of rounds until the sender's last message
-/// of the test, or until it may begin the transfer.
+/// The cost of a test, and of the transfer that follows it. `before` is the number of rounds before the sender's last message
+/// of the test, or before it may begin the transfer.
 pub(super) fn transferred(
     deal: &Deal,
     (n_y, n_x): (usize, usize),

@@ -1,11 +1,11 @@
-//! The protocols, each described by one static entry. The files named after the papers' figures describe how they work
-//! ([`crate::operations`] and below).
+//! The protocols, each described by one static entry. The modules of [`crate::operations`] and of the building blocks describe
+//! how they work.
 //!
 //! An entry states the operations, assumptions and cost of a protocol, and how to run it. All other code consults the entry
 //! and never asks which protocol it is. To add a protocol, add a file here and a line to [`ALL`].
 //!
-//! All protocols run through [`run`], which checks that the parts of a task belong together. The roles themselves are not
-//! public: with the wrong dummies in a set, they would silently give wrong results.
+//! All protocols run through [`run`] or [`run_multiparty`], which check that the parts of a task belong together. The roles
+//! themselves are not public: with the wrong dummies in a set, they would silently give wrong results.
 //!
 //! All protocols return the same errors: [`Error::Peer`] if a message is not the expected one or the peer gave up,
 //! [`Error::Network`] if the connection ended or stalled, [`Error::Cancelled`] if we were stopped, and [`Error::Bug`] for
@@ -443,9 +443,9 @@ impl fmt::Display for Protocol {
 /// Runs one party. `peer` is the peer's announcement about its set.
 ///
 /// # Errors
-/// In addition to the errors of all protocols, [`Error::Usage`] for sets larger than [`MAX_SET`] and for a group that is not
-/// one of the protocol's. [`Error::Bug`] for a set that is padded with dummies of the wrong kind, or lacks the listed ones
-/// that the peer's set requires ([`Protocol::inserted`]).
+/// In addition to the errors of all protocols, [`Error::Usage`] for sets larger than [`MAX_SET`] or than the protocol takes,
+/// and for a group that is not one of the protocol's. [`Error::Bug`] for a set that is padded with dummies of the wrong kind,
+/// or lacks the listed ones that the peer's set requires ([`Protocol::inserted`]).
 pub fn run<'a>(
     protocol: &'static Protocol,
     task: &Task<'a>,
@@ -529,8 +529,8 @@ impl Protocol {
         }
     }
 
-    /// Rejects dummies that would give wrong results. A union's receiver must have the sender's dummies, or they would be
-    /// among the new items; in all other operations dummies must not match.
+    /// Rejects dummies that would give wrong results. The receiver of a union must have the sender's dummies if the protocol
+    /// requires it, or they would be among the new items; in all other operations dummies must not match.
     fn check_dummies(&self, task: &Task, peer: Announced) -> Result<()> {
         let Task { operation, role, set, .. } = *task;
         let (kind, due) = (operation.dummies(role), self.inserted(operation, peer));
@@ -588,7 +588,7 @@ fn cost_over_oprf(deal: &Deal, (n_y, n_x): (usize, usize), oprf: crate::oprf::Op
     Ok(Cost { steps, rounds, memory })
 }
 
-/// An assumption of all protocols, unless they are run against a malicious sender.
+/// An assumption of all protocols of two parties, unless they are run against a malicious sender.
 const SEMI_HONEST: &str =
     "both parties follow the protocol (semi-honest): nothing binds a party to its true set or choices";
 /// An assumption of all protocols from OT.

@@ -33,14 +33,14 @@ pub struct Offer {
     /// so, its error follows from [`Terms::exponent`], and it hides which of the sender's rows are dummies. A key-value store
     /// that had to be encoded again shows only in time, with probability 2^-40 per shard.
     pub shards: bool,
-    /// The ends of the sentences "a receiver that deviates can ..." and "a sender that deviates can ...", unless made secure
-    /// against that sender. With several parties, the ends for the leader and for any other party.
+    /// The ends of the sentences "a receiver that deviates can ..." and "a sender that deviates can ...", unless the protocol
+    /// is made secure against that sender. With several parties, the ends for the leader and for any other party.
     pub deviations: [&'static str; 2],
     /// The most items that the receiver's and the sender's set can have in the protocol ([`Protocol::sizes`]).
     pub largest: [usize; 2],
 }
 
-/// Whether something may be picked if the user named none. Otherwise it is picked only if nothing else meets the given terms.
+/// Whether a protocol may be picked if the user named none. Otherwise it is picked only if nothing else meets the given terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unasked {
     /// Always.
@@ -80,7 +80,7 @@ impl Offer {
         sizes.iter().zip(self.largest).all(|(size, largest)| *size <= largest)
     }
 
-    /// Returns an offer against semi-honest parties, with random dummies, that may be picked and prepares nothing.
+    /// Returns an offer against semi-honest parties, without inserted dummies, that may be picked and prepares nothing.
     pub(super) const fn of(operation: &'static Operation, order: u8, deviations: [&'static str; 2]) -> Offer {
         Offer {
             operation,
@@ -134,7 +134,8 @@ impl Choice {
         all
     }
 
-    /// Returns the first of the problems of [`Choice::rests_on`] that is not allowed, if any. `None` allows all.
+    /// Returns the first of the problems of [`Choice::rests_on`] that is not in `allowed`, if any. If `allowed` is `None`, all
+    /// are allowed.
     pub fn beyond(self, operation: &Operation, allowed: Option<&[Assumption]>) -> Option<Assumption> {
         self.rests_on(operation).into_iter().find(|one| allowed.is_some_and(|allowed| !allowed.contains(one)))
     }

@@ -11,7 +11,7 @@ use crate::testing::{Rounds, SEEDS};
 use crate::testing::{is_krtw19, kinds};
 use veilset_testing::Draw;
 
-/// The number of items of a sender that take more frames of bins than it may be ahead.
+/// A number of the sender's items whose bins take more frames than S may be ahead.
 const MANY_FRAMES: usize = 17_000;
 
 /// A run on sets of these sizes, the receiver's first.

@@ -37,7 +37,7 @@ pub static VOLE: Protocol = Protocol {
         ]
     },
     runs: Runs::Two {
-        // Matching is immediate; then the columns, if they are sent.
+        // Comparing, and then the columns, if they are sent; matching is not a stage.
         stages: |_, terms| 1 + usize::from(terms.payload),
         cost: |deal| {
             let (n_y, n_x) = VOLE.sizes(deal);

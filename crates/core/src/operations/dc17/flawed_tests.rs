@@ -96,8 +96,8 @@ fn with_one_factor(key: &Key, list: &List, rng: &mut Prng) -> (Vec<u8>, Scalars)
     (answers, kappa)
 }
 
-/// Whether a few hundred elements look uniform: all are different, and each bit of their encodings is 1 in about half of
-/// them, except the bits that an even number below p does not have.
+/// Whether a few hundred elements look uniform: all are different, and each bit of their encodings, except in the first and the
+/// last byte, is 1 in about half of them.
 fn look_uniform(elements: &[Element]) -> bool {
     let names: Vec<Name> = encode(elements).to_vec();
     let balanced = |bit: usize| {

@@ -17,17 +17,17 @@
 //! are kappa and 0, and open the row; in a union (0, 0), which do not. Leakage: the sizes and the result. An R whose filter
 //! holds only zeros opens the rows of all of X in an intersection; one whose filter holds only ones, in a union.
 //!
-//! Cost: B cells to the sender; per item of the sender one ciphertext back, or two and a row. Memory: the filter and a frame
-//! of answers.
+//! Cost: the B cells of the filter to the sender; per item of the sender one ciphertext back, or two and a row. Memory: the
+//! filter and a frame of answers.
 //!
 //! Departures from the paper:
 //! - its intersection sends Enc(r c + x), Enc(c). So R learns c, the number of empty positions, for every item outside the
 //!   intersection, and can test guesses of the items (`flawed_tests.rs`). r' hides it;
-//! - each item travels in a row under a key of its own, padded to the agreed width. The paper encrypts the item itself,
-//!   which would have to be shorter than a message;
+//! - each item, or in an intersection its digest, travels in a row under a key of its own, padded to the agreed width. The
+//!   paper encrypts the item itself, which would have to be shorter than a message;
 //! - each answer has fresh randomness of full range, and the order is fresh in each run. R knows its secret key, so it
 //!   could search for short randomness;
-//! - B and k keep the error of the whole run at 2^-40.
+//! - B, and the number k of an item's positions, keep the error of the whole run at 2^-40.
 
 pub(crate) mod count;
 pub(crate) mod intersect;

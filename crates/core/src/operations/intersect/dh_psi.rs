@@ -1,9 +1,9 @@
-//! Classic Diffie-Hellman PSI (Huberman, Franklin, Hogg, EC 1999), except that the receiver removes its
-//! blinding. It obtains F_k(y) = H(y)^k without revealing y to the sender.
+//! Classic Diffie-Hellman PSI (Huberman, Franklin, Hogg, EC 1999), except that the receiver removes its blinding. It obtains
+//! F_a(y) = H(y)^a, for the sender's key a, without revealing y to the sender.
 //!
-//! Security: semi-honest, DDH, `H` a random oracle. Leakage: |X| to R, |Y| to S, the matches to R. Cost: 64 |Y|
-//! bytes, and tags of (40 + log2 |X| |Y|) bits for X; 2 |Y| exponentiations for R, |X| + |Y| for S. With payload
-//! the tags have 128 bits, and S sends one row per x.
+//! Security: semi-honest, DDH, `H` a random oracle. Leakage: |X| to R, |Y| to S, the matches to R. Cost: 2 |Y| points, which
+//! have 32 bytes over Curve25519, and tags of (40 + log2 |X| |Y|) bits for X; 2 |Y| exponentiations for R, |X| + |Y| for S.
+//! With payload the tags have 128 bits, and S sends one row per x.
 //!
 //! A malicious receiver learns at most |Y| values of F_a, so it can test |Y| guesses. This bound rests on the
 //! one-more gap Diffie-Hellman assumption, as in [`crate::oprf::two_hash_dh`]; it does not follow from DDH. Over
@@ -41,7 +41,7 @@ use rayon::prelude::*;
 use std::marker::PhantomData;
 use zeroize::Zeroizing;
 
-/// Points per frame: 8192, or 256 KiB of 32 bytes each. Each direction buffers at most one pipe and two frames.
+/// Points per frame: 8192, or 256 KiB if each has 32 bytes. Each direction buffers at most one pipe and two frames.
 pub const FRAME: usize = 1 << 13;
 
 /// The messages; their elements are points of a group.

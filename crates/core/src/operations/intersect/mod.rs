@@ -75,12 +75,12 @@ pub(crate) fn held(deal: &Deal, n_y: usize, n_x: usize) -> [usize; 2] {
     [found, usize::from(deal.terms.both) * 5 * n_x]
 }
 
-/// The result of the receiver of an intersection.
+/// The result of a party of an intersection.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Matching {
-    /// The positions of the matching items in the receiver's set, ascending.
+    /// The positions of the matching items in the party's set, ascending.
     pub positions: Vec<u32>,
-    /// The sender's payload of each matching item; empty if none was agreed.
+    /// For the receiver, the sender's payload of each matching item; empty if none was agreed.
     pub payloads: Items,
 }
 

@@ -1,8 +1,8 @@
 //! Intersection from mqRPMT and one-sided OT (CZZDL 8.1, Figure 12, "intersection").
 //!
-//! Security: semi-honest, of the mqRPMT and the OT; nothing binds the receiver's choices to its bits. Leakage:
-//! |X| and X n Y to the receiver, |Y| to the sender. Cost in addition to the mqRPMT, per item: ceil(128 / k) / 8
-//! bytes, 16 bytes and, if agreed, one row of payload.
+//! Security: that of the semi-honest mqRPMT and OT; nothing binds the receiver's choices to its bits. Leakage: |X| and X n Y to
+//! the receiver, |Y| to the sender. Cost in addition to the mqRPMT, per item: ceil(128 / k) / 8 bytes (for the k of
+//! [`crate::ot::extension`]), 16 bytes and, if agreed, one row of payload.
 //!
 //! Departure from the figure: S transfers a 128-bit digest of the item instead of the item, and R looks the digest up in its
 //! own set. Hence items may have any length, no length is revealed, and an accidental match of tags is detected. Digests of

@@ -275,7 +275,7 @@ fn forged_tags_and_rows_are_errors() {
             ("longer", with(&|f| f[at_tags].1.extend([0xff; 1000])), "tags of a set"),
             ("other", with(&|f| f[at_tags].0 = 0x62), "tags of a set"),
         ];
-        // Tags 0, 2, 3 and so on, the first twice.
+        // Tags 0, 2, 3 and so on; later the first one twice.
         let mut heads: Vec<u128> = (0..20).map(|i| rice(i + u128::from(i > 0))).collect();
         let of_heads = |heads: &[u128]| {
             let mut frames = honest.clone();

@@ -106,8 +106,8 @@ impl Tags {
         &self.tails[position as usize * self.coding.tail..][..self.coding.tail]
     }
 
-    /// Finds the own tags among a part of the tags of S, in ascending order. For each tag of S, it writes the position of the
-    /// own tag that equals it, or of the next one, and whether they are equal.
+    /// Finds our tags among a part of the tags of S, whose heads are in ascending order. For each tag of S, it writes the
+    /// position of our first tag with this head or a higher one, or else of our last, and whether the two tags are equal.
     fn find<'t>(&self, heads: &[u128], tail: impl Fn(usize) -> &'t [u8], places: &mut [(u32, bool)]) {
         let own = |at: usize| self.words[at] >> 32;
         let last = self.words.len().checked_sub(1);

@@ -1,4 +1,4 @@
-//! Tests of the search for own tags, and helpers for other tests.
+//! Tests of the search for our tags, and helpers for other tests.
 
 use super::*;
 use crate::channel::Channel;
@@ -71,7 +71,7 @@ fn own_tags_are_found_by_head_and_tail() {
         own.find(&heads, |i| other.tail(position(other.words[i])), &mut places);
         let mine = own.bytes();
         for (i, (tag, (at, equal))) in other.bytes().iter().zip(places).enumerate() {
-            // The first own tag with this head or a higher one, or else the last.
+            // Our first tag with this head or a higher one, or else our last.
             let next = own.words.partition_point(|word| word >> 32 < heads[i]).min(n_y.saturating_sub(1));
             assert_eq!(at, own.words.get(next).map_or(0, |word| position(*word)));
             assert_eq!(equal, mine.get(next) == Some(tag));

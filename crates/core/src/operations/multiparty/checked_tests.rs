@@ -34,8 +34,8 @@ fn distinct<T: Eq + std::hash::Hash>(
     }
 }
 
-/// Checks that each of these bits is 1 in about half of the list. By Hoeffding's bound, a fair bit fails with a probability
-/// of 2 e^-32, or 2^-45.
+/// Checks that each of these bits is 1 in about half of the list. By Hoeffding's bound, a fair bit fails with a probability of
+/// at most 2 e^-32, or 2^-45.
 fn fair(what: &str, list: &[impl AsRef<[u8]>], bits: std::ops::Range<usize>) -> Check {
     if list.len() < 200 {
         return fail(format!("only {} of {what}", list.len()));

@@ -44,7 +44,7 @@ impl MultipartyCost {
         self.traffic.iter().filter_map(|to| to.get(party)).sum()
     }
 
-    /// The most bytes in flight that the channels of this party hold, both ways together.
+    /// The most bytes in flight that the channels of this party hold, in both directions together.
     pub fn in_flight(&self, party: usize) -> u64 {
         let from = self.traffic.get(party).into_iter().flatten();
         let to = self.traffic.iter().filter_map(|to| to.get(party));

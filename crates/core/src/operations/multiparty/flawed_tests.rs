@@ -1,5 +1,5 @@
-//! Flawed variants of the protocols: GNT23 as printed, and cheaper variants. The checks of `coalition_tests.rs` distinguish
-//! each of them from the real protocol.
+//! Flawed variants of the protocols: GNT23 as printed, and cheaper variants. The checks of `checked_tests.rs` distinguish each
+//! of them from the real protocol.
 
 use super::checked_tests::{Check, count_is_private, intersection_is_private, of_pair, union_is_private};
 use super::coalition_tests::{in_all_worlds, worlds};

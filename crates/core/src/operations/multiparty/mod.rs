@@ -4,7 +4,7 @@
 //! all messages follow from the bounds, regardless of the sets. So that time does too, a set with a bound is padded up to it
 //! with random dummies. They take part as items that no other party has, and have no row.
 //!
-//! They run on the mesh of [`crate::many`]; [`crate::protocols::MULTIPARTY`] offers them.
+//! The operations run on the mesh of [`crate::many`]; [`crate::protocols::MULTIPARTY`] offers them.
 
 pub mod cost;
 pub mod count;
@@ -28,8 +28,8 @@ use std::collections::BTreeMap;
 
 const TRY: Message<u64> = Message::new(0xda, "owner to holder  try at which the table was made");
 
-/// The number of bins of a table for sets of up to `bound` items. With probability 2^-[`LAMBDA`], one of the `tables` of the
-/// run has no placement at the first try. Then the number of the try reveals something about a set.
+/// The number of bins of a table for sets of up to `bound` items. With probability at most 2^-[`LAMBDA`], one of the `tables`
+/// of the run has no placement at the first try. Then the number of the try reveals something about a set.
 fn bins(bound: usize, tables: usize) -> usize {
     cuckoo::number(share(LAMBDA, tables), bound)
 }

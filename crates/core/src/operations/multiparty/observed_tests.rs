@@ -360,7 +360,7 @@ impl<T> Run<T> {
         parties.map(|party| self.key(party)).sum()
     }
 
-    /// Returns the parties under whose keys the list is that this party sent in Shuffle&Decrypt.
+    /// Returns the parties whose keys still encrypt the list that this party sent in Shuffle&Decrypt.
     pub(super) fn remaining(&self, sender: usize) -> impl Iterator<Item = usize> + use<T> {
         std::iter::once(0).chain(sender + 1..self.parties())
     }

@@ -86,8 +86,8 @@ fn different_commitments_for_different_parties_are_refused() {
     }
 }
 
-/// If they were accepted, a party that removes its key would leave rows in the clear for the parties whose keys add up to the
-/// identity. Which of them chose its key in this way cannot be determined.
+/// If such keys were accepted, a party that removes its key would leave rows in the clear for the parties whose keys add up to
+/// the identity. Which of them chose its key in this way cannot be determined.
 #[test]
 fn remaining_keys_that_cancel_out_are_refused() {
     let key = SecretKey::random(&mut Prng::from_seed(&[1; 32])).public();

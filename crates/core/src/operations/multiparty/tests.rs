@@ -145,7 +145,7 @@ fn the_leader_of_an_intersection_learns_which_of_its_items_all_have() {
     }
 }
 
-/// Four parties run nine: one from each client to each other client, and one from each client to the leader.
+/// Four parties run nine programmable OPRFs: one from each client to each other client, and one from each client to the leader.
 #[test]
 fn programmable_oprfs_share_the_error() {
     for (parties, exponent) in [(2, 40), (3, 42), (4, 44)] {

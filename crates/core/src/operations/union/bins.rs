@@ -2,15 +2,16 @@
 //!
 //! The tests are from KRTW19 ([`crate::membership::rpmt`]), or use oblivious switching ([`crate::membership::osn`]).
 //!
-//! Security: semi-honest, of the tests and the OT; nothing binds the receiver's choices to its bits. Leakage: |X| and X \\ Y
-//! to the receiver, |Y| to the sender; for a padded set, the bound.
+//! Security: that of the semi-honest tests and OT; nothing binds the receiver's choices to its bits. Leakage: |X| and X \\ Y to
+//! the receiver, |Y| to the sender; for a padded set, the bound.
 //!
-//! Without the private comparison of KRTW19, the receiver holds s* for every item of the sender. It gets the items that it
-//! lacks anyway. But if the run aborts before the rows, the receiver can still use s* to test which items of a
-//! list the sender has. So this variant is not the default.
+//! Without the private comparison of KRTW19, the receiver holds the value s* ([`crate::membership::rpmt`]) for every item of
+//! the sender. It gets the items that it lacks anyway. But if the run aborts before the rows, the receiver can still use s* to
+//! test which items of a list the sender has. So this variant is not the default.
 //!
-//! Cost: the tests, and for each slot ceil(128 / k) / 8 bytes and a row; if both get the result, n_x + n_y more rows. Memory:
-//! in addition to the hashed set, 64 bytes per own item, 5 per slot, and the memory of the tests.
+//! Cost: the tests, and for each slot ceil(128 / k) / 8 bytes (for the k of [`crate::ot::extension`]) and a row; if both get
+//! the result, n_x + n_y more rows. Memory: in addition to the hashed set, 64 bytes per own item, 5 per slot, and the memory of
+//! the tests.
 //!
 //! Departures from the paper: those in the tests; all tests run first, then one batch of OTs; items travel in rows as in
 //! [`super::rows`]. A set is padded with the bottom item that fills the bins (2.5). The sender hashes its dummies into bins

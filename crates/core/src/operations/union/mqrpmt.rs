@@ -1,8 +1,9 @@
 //! Union from mqRPMT and one-sided OT (CZZDL 8.1, Figure 12, "union").
 //!
-//! Security: semi-honest, of the mqRPMT and the OT; nothing binds the receiver's choices to its bits. Leakage: |X| and X \\ Y
-//! to the receiver, |Y| to the sender. Cost in addition to the mqRPMT, per item: ceil(128 / k) / 8 bytes and one row. If both
-//! get the result, n_x + n_y more rows, where n_y excludes the dummies that the receiver inserts.
+//! Security: that of the semi-honest mqRPMT and OT; nothing binds the receiver's choices to its bits. Leakage: |X| and X \\ Y
+//! to the receiver, |Y| to the sender. Cost in addition to the mqRPMT, per item: ceil(128 / k) / 8 bytes (for the k of
+//! [`crate::ot::extension`]) and one row. If both get the result, n_x + n_y more rows, where n_y excludes the dummies that the
+//! receiver inserts.
 //!
 //! Departure from the figure: users choose the length of items, so each item travels in a row of the agreed width
 //! ([`super::rows`]). If both get the result, the sender also learns the items of Y \\ X. Hence it learns the number of

@@ -25,7 +25,7 @@ pub struct New {
 }
 
 /// Runs the OTs of the rows, of which those with bit 1 are unwanted, and sends the union on if both get it. The checks of the
-/// rows are sealed. `n_x` is the size of the sender's set; `verdict` checks whether this many bits are possible.
+/// rows are sealed. `n_x` is the size of the sender's set; `verdict` checks whether these bits are possible.
 pub(super) fn new_rows<'a>(
     cx: &mut Context,
     purpose: &'static str,

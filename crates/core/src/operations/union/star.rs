@@ -1,9 +1,9 @@
 //! Union* from mqRPMT* and one-sided OT: the receiver learns the union, the sender the number of matches (CZZDL 7,
 //! Figure 2).
 //!
-//! Security: semi-honest, of the mqRPMT* and the OT; nothing binds the sender to the bits that it sends, or the receiver's
-//! choices to them. Leakage: |X| and X \\ Y to the receiver; |Y| and |X n Y| to the sender. Cost: the mqRPMT*, and the
-//! transfer of rows of the union from mqRPMT ([`super::mqrpmt`]).
+//! Security: that of the semi-honest mqRPMT* and OT; nothing binds the sender to the bits that it sends, or the receiver's
+//! choices to them. Leakage: |X| and X \\ Y to the receiver; |Y| and |X n Y| to the sender. Cost: the mqRPMT*, and the transfer
+//! of rows of the union from mqRPMT ([`super::mqrpmt`]).
 //!
 //! The sender's dummies match, because the receiver inserts them. The sender subtracts its own from the number of
 //! matches. The receiver's dummies match nothing.

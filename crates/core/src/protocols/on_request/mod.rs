@@ -1,10 +1,11 @@
 //! The entries of the protocols that are used on request only: none of their offers may be picked if the user named no protocol
 //! ([`super::Unasked::No`]), unless nothing else meets the given terms.
 //!
-//! They are for special cases, and to compare with. `poprf` works in ristretto255 only; `sigma-dh` computes a union whose sender
+//! They are for special cases and for comparison. `poprf` works in ristretto255 only; `sigma-dh` computes a union whose sender
 //! learns how many items match, and `sigma-ahe` the same from homomorphic encryption; `sigma-fhe` is for a receiver with very
-//! few items; `krtw19-plain` saves a little traffic where runs do not break off; by `dc17` the receiver encrypts its set once, for
-//! many partners. Their entries stand apart from those that a new reader needs. Callers find all entries in [`super`].
+//! few items; `krtw19-plain` saves a little traffic where runs do not break off; with `dc17` the receiver encrypts its set
+//! once, for many partners. Their entries are kept apart from those that a new reader needs. Callers find all entries in
+//! [`super`].
 
 mod dc17;
 mod krtw19_plain;

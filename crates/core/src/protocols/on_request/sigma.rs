@@ -46,7 +46,7 @@ pub(super) struct Moves {
     pub(super) held: [usize; 2],
     /// Bytes that each thread holds.
     pub(super) each_thread: [usize; 2],
-    /// Bytes of the permutation that each keeps.
+    /// Bytes of the permutation that each party keeps.
     pub(super) order: usize,
 }
 
