@@ -1,8 +1,8 @@
 //! Compares the curve kernels with other libraries, on one thread: `cargo run --release --manifest-path
 //! bench/kernels/Cargo.toml` (it needs libssl-dev and pkg-config).
 //!
-//! Every section prints its subject. Before any timing, all candidates must give the same bytes. See [`timing`] for how time
-//! and cycles are measured.
+//! Every section prints its subject. Before any timing, different implementations of a computation must give the same bytes.
+//! See [`timing`] for how time and cycles are measured.
 
 mod timing;
 
@@ -42,7 +42,7 @@ fn paths() -> impl Iterator<Item = Backend> {
 
 // ---- X25519: many points by one scalar. ----
 
-/// The points, and the keys of libraries that want keys, made once.
+/// The scalar, the points, and the keys of the libraries that need keys, made once.
 struct X25519 {
     scalar: Bytes,
     points: Vec<Bytes>,
@@ -309,7 +309,7 @@ fn p256() {
     let measured = measure(&mut candidates, 4.0);
     timing::print_table(&["1024"], std::slice::from_ref(&measured));
     if let [openssl, map, lift, multiply] = &measured[..] {
-        // A party maps each of its items, and multiplies an equal number of the peer's points.
+        // A party maps and multiplies each of its items, and multiplies an equal number of the peer's points.
         let both = |lift: f64| (map.ns + lift + 2.0 * multiply.ns) / (2.0 * openssl.ns);
         println!("an item here and one there take {:.2} times two multiplications by OpenSSL;", both(0.0));
         println!("by abscissae {:.2} times", both(lift.ns));

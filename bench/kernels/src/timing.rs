@@ -1,9 +1,9 @@
 //! Measures times in nanoseconds and in processor cycles.
 //!
-//! The candidates take turns, so that a noisy neighbour affects all alike, and the best round of each counts. Time is CPU time
-//! of the thread. The time stamp counter may tick at another rate than the core, so cycles are measured with a loop of
+//! The candidates take turns, so that a noisy neighbour affects all alike, and the best round of each counts. Time is the CPU
+//! time of the thread. The time stamp counter may tick at a different rate from the core, so cycles are measured with a loop of
 //! dependent additions, one cycle each: the loop takes turns with the candidates, and its best round gives the duration of a
-//! cycle. A core that runs some code slower than other code makes that slightly inaccurate.
+//! cycle. A core that lowers its clock rate for some code makes this slightly inaccurate.
 
 use std::arch::asm;
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub(crate) struct Measured {
     pub(crate) cycles: f64,
 }
 
-/// Runs the candidates in turns for at least `seconds` seconds and five rounds.
+/// Runs the candidates in turn for at least `seconds` seconds and five rounds.
 pub(crate) fn measure(candidates: &mut [Candidate<'_>], seconds: f64) -> Vec<Measured> {
     let mut best = vec![f64::INFINITY; candidates.len()];
     let mut cycle = f64::INFINITY;
@@ -79,7 +79,7 @@ pub(crate) fn processor() -> String {
     format!("{}, {:.2} GHz", name.trim_start_matches([' ', '\t', ':']), 1.0 / cycle)
 }
 
-/// Returns the nanoseconds of a cycle, measured over 200,000 cycles.
+/// Returns the duration of a cycle in nanoseconds, measured over 200,000 cycles.
 fn cycle_ns() -> f64 {
     const LOOPS: u64 = 6250;
     let t = cpu_ns();

@@ -1,5 +1,6 @@
-//! Records how runs of each operation go, for the test of what is said to be left of a run (`src/planner_course_tests.rs`):
-//! `cargo bench -p veilset --bench course`, on a machine that does nothing else. Each party computes on one thread.
+//! Records the progress of runs of each operation, for the test of the estimates of the remaining time
+//! (`src/planner_course_tests.rs`): `cargo bench -p veilset --bench course`, on a machine that does nothing else. Each party
+//! computes on one thread.
 
 use serde::Serialize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,19 +18,20 @@ use veilset::session::run::{Request, run};
 use veilset::speed::Speeds;
 use veilset::threads::Threads;
 
-/// A run as it went: milliseconds since it began, and the bytes that had moved.
+/// A recorded run. Its progress is a list of milliseconds since its start, each with the bytes moved by then.
 #[derive(Serialize)]
 struct Recorded {
     operation: &'static str,
     protocol: &'static str,
-    /// Items of each party.
+    /// Number of items of each party.
     items: usize,
     /// The link, as `--net` takes it.
     link: &'static str,
     progress: Vec<(u64, u64)>,
 }
 
-/// What is recorded: each operation by the protocols that are picked for it, and two over a link that is slower than they are.
+/// The runs to record: each operation by the protocols that are picked for it, and two of them over a link that is slower than
+/// their computation.
 fn pairs() -> Vec<(&'static Operation, &'static Protocol, &'static str)> {
     let first = |operation| protocols::default_for(operation, &Terms::default());
     vec![
@@ -47,7 +49,7 @@ fn pairs() -> Vec<(&'static Operation, &'static Protocol, &'static str)> {
     ]
 }
 
-/// Seconds that a run of so many items on each side is expected to take.
+/// Returns the expected duration in seconds of a run with `items` items on each side.
 fn expected(operation: &'static Operation, protocol: &'static Protocol, items: usize) -> f64 {
     let size = Announced { size: items, padded: false };
     let terms = Terms { max_row: 64, ..Terms::default() };
@@ -133,7 +135,7 @@ fn recorded(
         other.join().unwrap_or_else(|_| Err(Error::bug("a party panicked")))
     })?;
     let all = record.progress.lock().unwrap_or_else(PoisonError::into_inner);
-    // Some hundreds, with both ends of each gap.
+    // Keeps a few hundred of them, with both ends of each gap.
     let step = all.last().map_or(0, |(at, _)| at / 200);
     let mut progress: Vec<(u64, u64)> = Vec::new();
     for (i, at) in all.iter().enumerate() {

@@ -65,7 +65,7 @@
 //!   version.
 //!
 //! Set `AWS_LC_SYS_NO_JITTER_ENTROPY=1` when you build a program with this library, for instance under `[env]` in its
-//! `.cargo/config.toml`. Otherwise the first TLS connection of each process takes 31 ms of CPU. In that time aws-lc measures
+//! `.cargo/config.toml`. Otherwise the first TLS connection of each process takes 31 ms of CPU time, in which aws-lc measures
 //! the jitter of the processor to seed a generator that the operating system also seeds (docs/security/assumptions.md,
 //! "Randomness").
 //!
@@ -82,7 +82,7 @@
 //!   [`governance::audit`];
 //! - [`party`]: one side of a run, from its table to its result;
 //! - [`table`]: reads item sets, values and payloads from CSV, Parquet, Arrow and lists, and writes results back;
-//! - [`sharded`]: runs in shards, sets on disk and with workers;
+//! - [`sharded`]: runs in shards, with sets on disk and with workers;
 //! - [`places`], [`trusted`], [`guarded`], [`paths`]: files on disk;
 //! - the whole of the crate `veilset-core`, under the same names: [`operations`], [`protocols`] and their building blocks.
 #![forbid(unsafe_code)]

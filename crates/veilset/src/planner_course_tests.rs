@@ -13,7 +13,7 @@ use std::time::Duration;
 struct Recorded {
     operation: String,
     protocol: String,
-    /// Items of each party.
+    /// Number of items of each party.
     items: usize,
     link: String,
     /// Milliseconds, and the bytes moved by then.
@@ -39,7 +39,7 @@ fn all() -> Vec<Recorded> {
 }
 
 /// The displayed remaining time is between half and twice the actual one, from the third second on until a sixth of the run is
-/// left. If the link is the slowest part, it is at least a quarter.
+/// left. If the link is the slowest part, it is at least a quarter of the actual one.
 #[test]
 fn what_is_left_of_recorded_runs_is_told_within_a_factor_of_two() {
     let runs = all();

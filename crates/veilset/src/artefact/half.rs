@@ -1,11 +1,11 @@
-//! The offline half of a session: F_k(H(x)) of our own set under a fresh key, computed and stored before connecting to
-//! the peer ([`prepare`], [`open`]).
+//! The offline half of a session: the points F_k(H(x)) of our own items x under a fresh key k, computed and stored before
+//! connecting to the peer ([`prepare`], [`open`]).
 //!
 //! **One key, one session.** A key, and everything computed under it, may be used in one session with one peer, even if that
 //! session fails. In a second session an item would have the same point again, so the peer could link what the two sessions
 //! reveal, item by item. For example, the receiver of count or sum learns one bit for each of our points. It could run one
 //! session for each j, with its items whose index has bit j set. About log2 |Y| sessions then turn numbers of matches into the
-//! matches themselves. Or consider dh-psi: we raise |Y| points of the receiver's choice by our key. So one session in which we
+//! matches themselves. Or consider dh-psi: we raise |Y| points of the receiver's choice to our key. So one session in which we
 //! are the sender tests |Y| guesses against what another session revealed.
 //!
 //! So a half is *spent* before the first message of the protocol is sent. Its id is entered in a [`Ledger`], which is
@@ -14,18 +14,18 @@
 //! lost. The ledger refuses a restored copy of a spent half, and a half is refused without its own ledger. It is not
 //! noticed if a file is restored together with an older state of its ledger (docs/security/prepared-halves.md).
 //!
-//! **Contents.** The file contains the id of the ledger, the seed of the random dummies, a description of the basis,
-//! the key and its inverse, and the points. The description consists of a digest of the set and of what determines the
-//! items' encoding. It lets a half of a different set be refused before connecting to the peer. About the set, the
-//! length of the file reveals no more than the size that the peer is told. Hashes are not stored: recomputing them
-//! takes little time. The contents are encrypted under our identity (see `sealed.rs`).
+//! **Contents.** The file contains the id of the ledger, the seed of the random dummies, a description of the basis, the key
+//! and its inverse, and the points. The description consists of the normalisation, the group, the number of key columns, the
+//! padding, the sizes, and a digest of the set. It lets a half of a different set be refused before connecting to the peer.
+//! About the set, the length of the file reveals no more than the size that the peer is told. Hashes are not stored:
+//! recomputing them takes little time. The contents are encrypted under our identity (see `sealed.rs`).
 //!
 //! **Order.** Points are stored in the order of the items. The run draws its permutation when it sends them, as it does
 //! without a half. That costs nothing, and an order that was never written down cannot be found in a backup. Fixing the
 //! permutation here would protect nothing more, since key and points are used in one session only.
 //!
 //! **The peer's view.** The messages and their sizes are the same. The shorter time before them shows that there was a half.
-//! The receiver of a union computes the points of the dummies that it inserts for the peer during the run, since their number
+//! During the run, the receiver of a union computes the points of the dummies that it inserts for the peer, since their number
 //! depends on the size that the peer announces.
 
 use super::ledger::{Ledger, Ticket};
@@ -216,7 +216,7 @@ fn digest(items: &[ItemHash]) -> [u8; 32] {
 /// memory for each item and dummy, in every group.
 ///
 /// # Errors
-/// [`Error::Usage`] for sizes that no protocol supports; [`Error::Output`]; and the errors of `step`.
+/// [`Error::Usage`] for sizes or a group that no half can have; [`Error::Output`]; and the errors of `step`.
 pub fn prepare(
     basis: &Basis,
     ledger: &Ledger,
@@ -293,9 +293,9 @@ pub struct Half {
 /// to be spent. Takes 32 bytes of memory and the length of a point for each item and dummy.
 ///
 /// # Errors
-/// [`Error::Input`], naming the file, if it does not exist, is damaged or not a half, or was spent before, or if its
-/// identity, version, basis or ledger is a different one. [`Error::Output`] if the ledger cannot be used, or the file
-/// could not be deleted once spent.
+/// [`Error::Input`], naming the file, if it does not exist, is damaged or not a half, or was spent before, or if its identity,
+/// version, basis or ledger is a different one. [`Error::Usage`] for sizes that no protocol supports. [`Error::Output`] if the
+/// ledger cannot be used, or the file could not be deleted once spent.
 pub fn open<'a>(
     path: &Path,
     ledger: &Ledger,

@@ -3,7 +3,7 @@ use crate::artefact::ANY_KIND;
 use std::fs;
 use std::sync::Barrier;
 
-/// Kinds of one, two and three uses.
+/// Kinds with one, two and three uses.
 static KINDS: [Kind; 3] = [
     Kind { uses: Some(1), ..ANY_KIND },
     Kind { uses: Some(2), ..ANY_KIND },

@@ -1,5 +1,5 @@
-//! Artefacts: files computed in advance, before connecting to the peer. Each is of a stated kind and sealed under our
-//! identity, and a ledger records their uses.
+//! Artefacts: files computed in advance, before connecting to the peer. Each is of a stated kind and sealed under our identity,
+//! and a ledger records the uses of those that have a limited number.
 //!
 //! `sealed` is the encrypted file format; a file's `Kind` says how many runs may use it. A [`Ledger`] has a line for each use,
 //! and a file with limited uses is not used without it. One run may use the offline half of a session ([`prepare`], [`open`]).

@@ -58,7 +58,7 @@ fn run_approved(
     (ends, seen.map(frames))
 }
 
-/// The result in comparable form: new items arrive in the order of the queries.
+/// The result in comparable form. New items, which arrive in the order of the queries, are sorted.
 fn words(outcome: &RunOutcome) -> String {
     match &outcome.learned {
         Learned::Nothing => String::new(),
@@ -71,7 +71,7 @@ fn words(outcome: &RunOutcome) -> String {
         }
         Learned::Union(items) => format!("{:?}", items.iter().collect::<Vec<_>>()),
         Learned::Matches(n) => n.to_string(),
-        // Shares are random, as are identifiers.
+        // Shares are random, so only their number is compared.
         Learned::Shares(shares) => format!("{}", shares.shares.len()),
         Learned::Identifiers(_) => panic!("there is no half to prepare for id"),
         Learned::Sum(sum) => format!("{:?}", sum.as_ref().map(|s| (s.matches, s.sum))),
@@ -83,7 +83,7 @@ fn results_and_messages_are_those_of_a_run_without() {
     let place = Place::new();
     let columns = ["note".to_string()];
     let mut runs = 0;
-    // All pairs of sizes and of paddings.
+    // Each combination of sizes with each padding.
     let mut draw = Draw::new("runs with halves");
     for (n_y, n_x, common) in [(0, 0, 0), (0, 3, 0), (1, 0, 0), (1, 1, 1), (9, 7, 3)] {
         let (y, x) = (items(0, n_y), items(n_y - common, n_x));
@@ -146,7 +146,7 @@ fn kinds() -> Vec<(&'static Operation, Choice)> {
 #[test]
 fn under_the_same_key_all_bytes_are_the_same() {
     let key = |rng: &mut Prng| (Key::random(rng), Key::random(&mut Prng::from_seed(&[9; 32])));
-    // After the order, where a protocol draws that first.
+    // The generator after the permutation, for a protocol that draws that first.
     let later = |seed, n| {
         let mut rng = Prng::from_seed(seed);
         rng.permutation(n);
@@ -206,7 +206,7 @@ fn under_the_same_key_all_bytes_are_the_same() {
     }
 }
 
-/// Refuses when asked, or when the run begins.
+/// Refuses when asked if `true`, and otherwise when the run begins.
 struct No(bool);
 
 impl Approval for No {
@@ -235,7 +235,7 @@ fn a_run_that_is_refused_or_only_checked_leaves_the_half() {
     // The parties disagree.
     let other = sender.with(|r| r.input.key_columns = 2);
     refused(run_with(&place, [&receiver, &other], [halves[0], None]));
-    // The receiver stops it at the beginning; on the sender's side it has begun.
+    // The receiver stops the run at its beginning; on the sender's side it has begun.
     refused(run_approved(&place, [&receiver, &sender], [halves[0], None], &mut No(false)));
     // A check uses no half.
     let (ours, theirs) = Channel::pair();

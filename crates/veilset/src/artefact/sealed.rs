@@ -161,7 +161,7 @@ impl<'o> Writer<'o> {
 
     fn seal(&mut self, last: bool) -> Result<()> {
         let (nonce, head) = (nonce(self.frame, last), Aad::from(&self.head[..]));
-        // Even on failure, neither this number nor these bytes are sealed again.
+        // Even on failure, neither is this number used again, nor are these bytes sealed again.
         self.frame += 1;
         let sealed = self.key.seal_in_place_separate_tag(nonce, head, &mut self.plain);
         let written =
@@ -365,7 +365,7 @@ impl Reader {
         (self.frames - self.frame) * FRAME as u64 + (self.plain.len() - self.at) as u64
     }
 
-    /// Returns the last bytes of the contents, independently of the position.
+    /// Returns the last `N` bytes of the contents, independently of the position.
     pub(crate) fn tail<const N: usize>(&mut self) -> Result<[u8; N]> {
         let mut end = Secrets::zeros(0);
         for frame in self.frames.saturating_sub(2)..self.frames {
@@ -459,7 +459,7 @@ impl Opened {
         })
     }
 
-    /// Overwrites the file if it still has the contents that were read; returns whether it had.
+    /// Overwrites the head and the first frame if the file still has the head that was read; returns whether it had.
     fn overwrite(&mut self) -> io::Result<bool> {
         let length = self.file.metadata()?.len().min((HEAD + FRAME + TAG) as u64);
         let mut head = [0; HEAD];

@@ -102,7 +102,7 @@ fn a_file_has_a_key_of_its_own() {
         sealed(&ANY_KIND, &another, 1),
         sealed(&OF_ANOTHER_DOMAIN, &IDENTITY, 1),
     ];
-    // Neither ciphertexts nor sums that reveal how two plaintexts differ may be equal.
+    // The plaintexts are the same, so equal keystreams would give equal ciphertexts.
     for i in 0..all.len() {
         assert!(!all[..i].contains(&all[i]), "{i}");
     }

@@ -173,7 +173,7 @@ fn a_half_is_used_with_its_own_ledger_only() {
 fn a_file_that_took_the_name_of_a_half_stays() {
     let (place, set) = (Place::new(), items(0, 3));
     let basis = basis(&set);
-    // Replaced, as by `prepare --force`; overwritten, as by `cp`; moved away; moved with a link left behind.
+    // Replaced, as `prepare --force` does; overwritten, as `cp` does; moved away; moved with a link left behind.
     for way in 0..4 {
         let path = place.prepare("half", &basis);
         let (_, half) = place.open(&path, &basis).unwrap();

@@ -50,7 +50,7 @@ impl Keys {
     ///
     /// # Errors
     /// [`Error::Input`], naming the row, if a key is empty, is not UTF-8, or has more than 65,536 bytes including its length;
-    /// also if there are more keys than a run supports, 2^26.
+    /// also if there are more keys than a run supports, 2^28.
     pub fn new<K: AsRef<[u8]>>(keys: impl IntoIterator<Item = K>) -> Result<Keys> {
         Keys::builder().build(keys)
     }
@@ -109,8 +109,8 @@ impl Keys {
         Ok(self)
     }
 
-    /// Adds columns for the sender of [`intersect`](crate::intersect) or [`union`](crate::union) to send: their names, and one
-    /// cell of each for every row. The receiver names the same columns
+    /// Adds columns for the sender of [`intersect`](crate::intersect) or [`union`](crate::union) to send: their names, and for
+    /// every row one cell of each column. The receiver names the same columns
     /// ([`Options::receive_columns`](crate::Options::receive_columns)). If rows have equal keys, the cells of the first are
     /// sent.
     ///
@@ -154,7 +154,7 @@ impl Keys {
         Ok(self)
     }
 
-    /// Refuses a list whose length differs from the list of keys.
+    /// Refuses a list whose length differs from that of the list of keys.
     fn of_each_row(&self, listed: usize, what: &str) -> Result<()> {
         if listed == self.listed {
             return Ok(());

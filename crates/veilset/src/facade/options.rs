@@ -82,14 +82,14 @@ impl Options {
         self
     }
 
-    /// Computes in this group: `curve25519`, `p256` or `p256-compressed` (protocols `dh` and `dh-psi`). Must be the same on
-    /// both sides.
+    /// Computes in this group: `curve25519`, `ristretto255`, `p256` or `p256-compressed` (the last two: protocols `dh` and
+    /// `dh-psi`). Must be the same on both sides.
     pub fn group(mut self, name: &str) -> Self {
         self.group = Some(name.into());
         self
     }
 
-    /// Picks only protocols that assume no hard problems other than these: `ddh`, `lpn`, `dcr`.
+    /// Picks only protocols that assume no hard problems other than these: `ddh`, `lpn`, `rlwe`, `dcr`.
     pub fn assume<'a>(mut self, problems: impl IntoIterator<Item = &'a str>) -> Self {
         self.assume = problems.into_iter().map(str::to_string).collect();
         self
@@ -107,7 +107,7 @@ impl Options {
         self
     }
 
-    /// Accepts sets of at most this size from the peer; the size determines our time and memory. By default 2^26.
+    /// Accepts sets of at most this size from the peer; the size determines our time and memory. By default 2^28.
     pub fn max_peer_items(mut self, most: usize) -> Self {
         self.max_peer_items = most;
         self
@@ -120,9 +120,9 @@ impl Options {
         self
     }
 
-    /// Sets the width at which all rows travel: the bytes of the longest row sent, plus 1 to 3 for each column. A row is the
-    /// key and the columns sent in a union, the columns sent in an intersection, and the key in a share. Must be the same on
-    /// both sides; by default 64.
+    /// Sets the width to which all sent rows are padded. It must hold the bytes of the longest row, plus 1 to 3 for each
+    /// column. A row is the key and the columns sent in a union, the columns sent in an intersection, and the key in a share.
+    /// Must be the same on both sides; by default 64.
     pub fn max_row(mut self, bytes: usize) -> Self {
         self.terms.max_row = bytes;
         self
@@ -172,8 +172,8 @@ impl Options {
         self
     }
 
-    /// Keeps an audit log in this file: two lines of JSON for each run. The log is needed to notice repeated runs on changed
-    /// sets.
+    /// Keeps an audit log in this file: a line of JSON when a run starts, and one when it ends. The log is needed to notice
+    /// repeated runs on changed sets.
     pub fn audit_log(mut self, file: impl Into<PathBuf>) -> Self {
         self.audit_log = Some(file.into());
         self
@@ -197,7 +197,7 @@ impl Options {
         self
     }
 
-    /// Stops the run when `stop` is stopped.
+    /// Stops the run on [`Stop::stop`].
     pub fn stop(mut self, stop: &Stop) -> Self {
         self.stop = Some(stop.clone());
         self
@@ -216,7 +216,7 @@ impl Options {
         }
     }
 
-    /// The choices that these options allow, and whether one of them is picked.
+    /// The choices that these options allow, and whether one of them remains to be picked.
     pub(super) fn choices(&self, operation: &'static Operation, terms: &Terms) -> Result<(Choices, bool)> {
         let usage = |name: String| Error::usage(name);
         let assume = self.assume.iter().map(|name| name.parse::<Assumption>().map_err(usage));

@@ -58,7 +58,7 @@ impl Cells {
         self.0.iter().map(AsRef::as_ref)
     }
 
-    /// The cells of each of these rows, which the peer sent: `columns` in each, and text where ours are.
+    /// The cells of each of these rows, which the peer sent: `columns` of them in each, which are text if our keys are.
     fn of(items: &Items, columns: usize, encoding: Encoding, what: &str) -> Result<Vec<Cells>> {
         let text = |cell: &&[u8]| encoding == Encoding::Bytes || std::str::from_utf8(cell).is_ok();
         let cells = |item| decode_key(item, columns).filter(|cells| cells.iter().all(text));

@@ -32,7 +32,7 @@ impl Stop {
         running.iter().for_each(Canceller::cancel);
     }
 
-    /// Whether it was stopped.
+    /// Whether this handle was stopped.
     pub fn is_stopped(&self) -> bool {
         self.with(|state| state.stopped)
     }

@@ -56,7 +56,7 @@ pub struct Entry {
 pub enum Event {
     /// A run starts. So far only the sizes of the sets have been revealed.
     Start(Run),
-    /// A job is resumed that started before, under the same session's id. It counts as one run with that start.
+    /// A job that started before is resumed, under the same session's id. Together with its start it counts as one run.
     Resume(Run),
     /// Our side allowed a check: both sides agreed on the terms, and did nothing more.
     Check(Run),
@@ -95,14 +95,14 @@ pub struct Run {
     /// Whether another party learns something about our rows although its set is small, because our side allowed that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_small: bool,
-    /// Whether the run was held to a check.
+    /// Whether the run had to match an earlier check.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub checked: bool,
     /// All agreed terms, by key; in old logs by description.
     pub terms: BTreeMap<String, String>,
     /// The digest of our set; `None` without an identity, from which its key is derived.
     pub set: Option<String>,
-    /// The digest of our set with its values, for the sender of sum.
+    /// The digest of our set with its values, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<String>,
     /// Whether our offline half was prepared in advance. It is spent when the run starts.
@@ -295,7 +295,7 @@ pub fn digest(identity: &Identity, set: Set<'_>, values: &[i128], threads: &Thre
     digest_under(&digest_key(identity), set, values, threads)
 }
 
-/// The key of such a digest, which reveals nothing about the identity.
+/// The key of the [`digest`] of a set, which reveals nothing about the identity.
 pub fn digest_key(identity: &Identity) -> Secret<[u8; 32]> {
     identity.secret_for("veilset 2026-11 audit log, digest of a set")
 }
@@ -368,8 +368,8 @@ impl History {
         self.runs > 0 && !self.known
     }
 
-    /// Whether the change is worth a new warning. Without digests, our set may have been different in any run; the warning is
-    /// given for the second run with the same sizes and not repeated after that.
+    /// Whether the change is worth a new warning. Without digests, our set may have been different in any run; only the first
+    /// two runs with the same sizes get the warning.
     pub fn is_news(&self) -> bool {
         self.changed() && self.undigested < 2
     }
@@ -483,7 +483,7 @@ impl AuditLog {
         done
     }
 
-    /// Locks the file that has the log's name. The inner error is about the lock, on a file system without locks for instance.
+    /// Locks the file that has the log's name. The inner error is about the lock, for instance on a file system without locks.
     fn lock(&mut self) -> Result<io::Result<()>> {
         for _ in 0..ROTATIONS {
             let locked = self.locked()?;

@@ -122,7 +122,7 @@ fn earlier_runs_with_the_same_peer_count_if_they_started() {
     let other = AuditLog::open(&folder.path().join("other.jsonl")).unwrap();
     start(&other, &sum("v"));
     assert!(!other.history(&sum("v")).unwrap().changed() && other.history(&sum("w")).unwrap().changed());
-    // Repeating an earlier run reveals nothing new, with any runs in between.
+    // Repeating an earlier run reveals nothing new, whatever runs come in between.
     let between = AuditLog::open(&folder.path().join("between.jsonl")).unwrap();
     start(&between, &here);
     start(&between, &run("a", 7, 2, Some("y")));
@@ -177,8 +177,8 @@ fn a_change_is_told_once_and_since_the_last_run() {
         assert!(warning.is_none_or(|warning| warning.contains(words.unwrap_or_default())));
         start(&log, &now);
     }
-    // Without digests any run may have a different set: it is always refused, and the warning is given once for the
-    // same sizes.
+    // Without digests any run may have a different set, so each later one counts as changed. Only the first two runs with the
+    // same sizes get a warning.
     let plain = AuditLog::open(&folder.path().join("plain.jsonl")).unwrap();
     let nobody = Participant { peer: None, ..participant(Seat::PEER, "", 2) };
     let here = |items| Run { our: None, parties: vec![nobody.clone()], ..run("", items, 2, None) };

@@ -3,8 +3,8 @@
 //!
 //! A [`Gate`] is an [`Approval`] for [`run_if`](crate::session::run::run_if) and [`check`](crate::session::run::check). Before
 //! connecting to the peer, [`Gate::new`] refuses a run that the policy forbids in any case, or that could not be logged. Once
-//! the sizes are known, the gate decides again. It compares the run with earlier ones with the same parties, and logs the start
-//! of the run. [`Gate::end`] logs its end.
+//! the sizes are known, the gate decides again. It compares the run with earlier ones that have a party in common with it, and
+//! logs the start of the run. [`Gate::end`] logs its end.
 //!
 //! ```
 //! use veilset::channel::{Channel, WireCount};

@@ -407,7 +407,7 @@ fn list(names: &[impl Display]) -> String {
 }
 
 impl Rules {
-    /// These rules, with missing fields taken from `base`. A new field does not compile until it is added here.
+    /// These rules, with missing fields taken from `base`. With a new field this does not compile until it is added here.
     fn over(self, base: Rules) -> Rules {
         let Rules {
             operations,

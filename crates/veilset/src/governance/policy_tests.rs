@@ -212,7 +212,7 @@ fn a_run_of_several_is_allowed_if_it_is_allowed_with_each() {
     assert!(said.contains("refuses this run with party 3 by \"operations\": sum is not among"), "{said}");
     policy.permits_our_size(3).unwrap();
     assert_eq!(refused(policy.permits_our_size(2)).as_deref(), Some("min-our-size"));
-    // (the sizes of the sets, the party and the reason about its set)
+    // (the sizes of the sets, and the words that name the party and the reason)
     let sizes = [
         ((9, 6), None),
         ((4, 6), Some("run with party 2 by \"min-peer-size\": party 2's set has 4 items")),

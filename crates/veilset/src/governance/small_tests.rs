@@ -9,7 +9,8 @@ use crate::protocols::{self, Choice};
 use crate::session::{Parties, Party};
 use crate::testing;
 
-/// For all operations, roles and terms: a small set of the peer is refused exactly if the peer learns something about our rows.
+/// For all operations, roles and terms: a small set of the peer is refused exactly when the peer learns something about our
+/// rows.
 #[test]
 fn a_small_set_is_refused_where_our_rows_show() {
     let set: ItemSet = ["a"].iter().collect();

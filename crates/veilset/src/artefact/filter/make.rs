@@ -38,11 +38,11 @@ pub struct FilterDraft<'a> {
 /// The size of a filter, and its encryption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// The encryption, in the place of the group in a [`crate::protocols::Choice`].
+    /// The encryption, which takes the place of the group in a [`crate::protocols::Choice`].
     pub cipher: &'static str,
     /// The most items that the filter can have.
     pub capacity: usize,
-    /// The largest set of a sender that the filter is for, in items.
+    /// The largest number of items of a sender that the filter is made for.
     pub queries: usize,
 }
 
@@ -52,7 +52,7 @@ impl<'a> FilterDraft<'a> {
     }
 }
 
-/// A head and the secret contents, before the cells.
+/// The contents of a filter that precede the cells: the head and the secrets.
 struct Contents {
     head: Head,
     inside: Inside,
@@ -76,7 +76,7 @@ impl Contents {
         Ok(self)
     }
 
-    /// Inserts the items that are not in the filter yet.
+    /// Inserts the items that are not in the filter yet, and returns their number.
     fn insert(&mut self, items: &[ItemHash]) -> usize {
         let (seeds, filter) = (self.head.seeds(), self.head.filter());
         let known = self.inside.bits.insert(items, &seeds, filter);
@@ -89,12 +89,12 @@ impl Contents {
 }
 
 /// Makes the filter of a set at `output`. An existing file is replaced only with `force`. If making the same filter was
-/// interrupted before, this resumes it. `step` is called with the number of cells done so far and of all cells. An error from
-/// it stops the work, and the finished part is kept.
+/// interrupted before, this resumes it. `step` is called with the numbers of cells done so far and in total. An error from it
+/// stops the work, and the finished part is kept.
 ///
 /// # Errors
 /// [`Error::Usage`] for sizes and encryptions that no filter has; [`Error::Input`] if another filter was begun under this name,
-/// or another program is making it; [`Error::Output`]; and the errors of `step`.
+/// if its `.part` is not a filter of ours, or if another program is making it; [`Error::Output`]; and the errors of `step`.
 pub fn build(
     draft: &FilterDraft<'_>,
     Size { cipher, capacity, queries }: Size,
@@ -145,7 +145,7 @@ pub fn build(
         None => {
             let mut new = new.keyed(rng)?;
             draft.threads.run(|| new.insert(hashed.own()));
-            // Two items whose positions are all set already would be counted as one.
+            // An item whose positions were all set by others was not counted.
             (new.inside.items, new.inside.digest) =
                 (n, digest_with([0; 4], &new.inside.digest_key, hashed.own()));
             new
@@ -158,8 +158,8 @@ pub fn build(
 /// an interrupted update, as [`build`] does.
 ///
 /// # Errors
-/// The errors of [`build`], and [`Error::Input`] for a file that cannot be opened, for keys that are unlike its own, and for
-/// more items than it has room for.
+/// The errors of [`build`], and [`Error::Input`] for a file that cannot be opened, for keys in a form other than its own, and
+/// for more items than it has room for.
 pub fn update(
     path: &Path,
     draft: &FilterDraft<'_>,
@@ -204,7 +204,7 @@ fn part_of(output: &Path) -> PathBuf {
     name.into()
 }
 
-/// The unfinished part of a filter, locked against other programs that make it.
+/// The unfinished file of a filter, locked against other programs that make it.
 struct Part {
     path: PathBuf,
     /// The locked file, which may be empty.
@@ -248,7 +248,7 @@ impl Part {
         Ok(Part { path, file, begun })
     }
 
-    /// Reads the contents, unless the file ends before all secrets, so that nothing can be resumed.
+    /// Reads the contents; `None` if the file ends before the last secret, so that nothing can be resumed.
     fn read(path: &Path, file: &File, identity: &Identity) -> Result<Option<Owned>> {
         let mut begin = Vec::new();
         let read = file.take(HEAD as u64 + 1).read_to_end(&mut begin);
@@ -305,7 +305,7 @@ fn make(
     let failed = |e: &io::Error| unwritten(&part, e);
     let new = beside(&part).map_err(|e| failed(&e))?;
     let mut file = new.as_file().try_clone().map_err(|e| failed(&e))?;
-    // Another program that finds the file under that name can then tell that it is being made.
+    // Another program that finds the file under the part's name can then tell that it is being made.
     file.try_lock().map_err(|e| failed(&io::Error::other(e.to_string())))?;
     let cipher = contents.head.cipher;
     let named = || new.persist(&part).map(drop).map_err(|e| failed(&e.error));

@@ -1,18 +1,18 @@
 //! Encrypted filters made in advance ([`crate::membership::encrypted_filter`]). A receiver encrypts the filter of its set once
-//! ([`build`]), and many runs with many senders use it. These runs do no work per cell. If a sender has the public part
+//! ([`build`]), and many runs with many senders use it. These runs encrypt no cell. If a sender has the public part
 //! ([`export`], [`open_public`]), no cell is sent.
 //!
-//! A filter is made for up to `capacity` items and for senders of up to `queries` items. The two numbers determine its size,
+//! A filter is made for up to `capacity` items and for senders with up to `queries` items. The two numbers determine its size,
 //! and all partners learn them.
 //!
 //! **The owner's file** is sealed under its identity (`sealed.rs`). It contains, in this order: the head; the secrets; the
-//! cells; and a digest of the head and the cells. The secrets are the key, the number of items, a digest of them, and the
-//! plaintext filter, one bit for each cell. **The public part** consists of the head, the cells and the digest, unsealed.
-//! Nothing in it is secret, and all of it is encrypted under a key that only the owner has.
+//! cells; and a digest of the head and the cells. The secrets are the number of items, a keyed digest of them and its key, the
+//! secret key, and the plaintext filter, one bit for each cell. **The public part** consists of the head, the cells and the
+//! digest, unsealed. Nothing in it is secret, and all cells are encrypted under a key that only the owner has.
 //!
 //! **Identity.** The positions of an item follow from the seed in the head and from the owner's fingerprint. A sender computes
 //! them for the peer that it is connected to. So a party cannot pass off another party's filter as its own: the sender would
-//! add up other cells. A run reveals something only to the owner.
+//! add up other cells. A run with a filter reveals something only to the filter's owner.
 //!
 //! **Repeated runs.** Each run reveals its result, and no more. Using the same filter in two runs reveals that the set is the
 //! same, which is public anyway, since the digest is. [`update`] inserts items and encrypts everything afresh, under a new key.
@@ -109,7 +109,7 @@ pub(crate) fn owner(fingerprint: &Fingerprint) -> [u8; 32] {
 pub struct Head {
     /// The owner's fingerprint.
     pub owner: Fingerprint,
-    /// The encryption, in the place of the group in a [`crate::protocols::Choice`].
+    /// The encryption, which takes the place of the group in a [`crate::protocols::Choice`].
     pub cipher: &'static str,
     /// How keys were normalised and encoded.
     pub normalisation: String,
@@ -137,7 +137,7 @@ fn number(from: Source<'_>) -> Result<u64> {
     array(from).map(u64::from_le_bytes)
 }
 
-/// Reads bytes after their number; `None` if it is above `most`.
+/// Reads a number and then that many bytes; `None` if the number is above `most`.
 fn bytes(from: Source<'_>, most: usize) -> Result<Option<Vec<u8>>> {
     let length = number(from)?;
     if length > most as u64 {
@@ -211,7 +211,7 @@ impl Head {
         Seeds::of_owner(&owner(&self.owner), &self.seed, &self.key)
     }
 
-    /// Whether the heads differ only in the values drawn for each filter.
+    /// Whether the heads differ at most in the values drawn for each filter.
     fn alike(&self, other: &Head) -> bool {
         *self == Head { seed: self.seed, key: self.key.clone(), ..other.clone() }
     }
@@ -273,8 +273,8 @@ struct Inside {
     /// Number of items.
     items: usize,
     digest_key: [u8; 32],
-    /// The sum of one pseudorandom number for each item, under that key. It does not depend on their order, and items can be
-    /// added to it.
+    /// The sum of one pseudorandom number for each item, under `digest_key`. It does not depend on their order, and items can
+    /// be added to it.
     digest: [u64; 4],
     /// The secret key.
     secret: Secrets<u8>,
@@ -389,7 +389,7 @@ impl fmt::Debug for Opened {
     }
 }
 
-/// Opens our own filter, for a run as the receiver with this set, whose hashes are `items`.
+/// Opens our own filter, for a run as the receiver with the set of `draft`, whose hashes are `items`.
 ///
 /// # Errors
 /// [`Error::Input`], naming the file, if it does not exist, is damaged, is not a filter, or belongs to another identity,
@@ -440,8 +440,8 @@ impl Cells for OwnCells {
 ///
 /// # Errors
 /// [`Error::Input`], naming the file, if it does not exist, is not a public filter or only the beginning of one, has another
-/// version, or was changed. To check this, all of it is read once here, and again when the run uses it, before it answers. Also
-/// the errors of `step`, which is called with the number of bytes read since its last call.
+/// version, or was changed. To check this, all of it is read once here, and again by the run, before the run answers. Also the
+/// errors of `step`, which is called with the number of bytes read since its last call.
 pub fn open_public(path: &Path, step: &dyn Fn(usize) -> Result<()>) -> Result<Opened> {
     let next = concat!("Ask its owner for it again (", command!("filter export"), ")");
     let unreadable = |e: std::io::Error| {

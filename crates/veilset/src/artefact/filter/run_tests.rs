@@ -82,7 +82,7 @@ fn words(outcome: &RunOutcome) -> String {
     }
 }
 
-/// Filter, cells and answers.
+/// The tag of a frame of cells.
 const CELLS: u16 = 0xf1;
 
 #[test]
@@ -92,7 +92,7 @@ fn one_filter_serves_many_runs_and_need_not_travel() {
     let path = place.build("f", &y, [25, 40]);
     let public = place.export(&path, "public");
     let before = std::fs::read(&path).unwrap();
-    // Ten in a row, and then all operations with partners of other sizes. The first tier draws two of each.
+    // Ten runs in a row, and then all operations with partners of other sizes. The first tier draws two of each.
     let mut draw = Draw::new("runs with one filter");
     let mut runs = draw.some(2, (0..10).map(|i| (&COUNT, 7 + i, 10 + i, false)));
     for operation in [&INTERSECT, &UNION, &COUNT] {
@@ -195,7 +195,7 @@ fn the_cost_is_what_is_sent() {
         let agreed = deal.terms.filter.unwrap();
         assert_eq!((agreed.held, agreed.filter), (held, Filter::new(40, 25, 40)));
         Estimate::of(&checked, false, &Speeds::built_in(1)).unwrap();
-        // Nothing is encrypted, and the traffic is as predicted.
+        // No cell is encrypted, and the traffic is as predicted.
         assert!(cost.work(Role::Receiver).count(Primitive::Ristretto255) < 100, "{cost:?}");
         let (ends, frames) = run_both(both());
         assert!(ends.iter().all(Result::is_ok));

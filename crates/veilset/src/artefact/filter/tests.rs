@@ -42,7 +42,7 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// Builds a filter, stopping at this number of finished cells.
+    /// Builds a filter, stopping at `stop` finished cells. Returns its path and the first number of cells reported.
     fn build_until(
         &self,
         name: &str,
@@ -88,7 +88,7 @@ fn about_ours(path: &Path) -> Result<About> {
     super::about(path, &|| Identity::load(IDENTITY_FILE.path().join("id.pem")), &|_| Ok(()))
 }
 
-/// The identity in a file.
+/// A folder with a file of the identity.
 static IDENTITY_FILE: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     IDENTITY.save(folder.path().join("id.pem")).unwrap();
@@ -234,7 +234,7 @@ fn the_frames_that_were_written_are_kept() {
     place.build_until("f", &draft(&set), size, 3 * frame::<ElGamal>() as u64).unwrap_err();
     let part = place.path("f.part");
     let begun = std::fs::read(&part).unwrap();
-    // A file cut within a frame, or with zeros that never reached the disk: everything before that counts.
+    // A file cut within a frame, or with zeros in place of bytes that never reached the disk: everything before that counts.
     let mut torn = begun.clone();
     let at = HEAD + FRAME + TAG + 1000;
     torn[at..].fill(0);
@@ -261,7 +261,7 @@ fn the_frames_that_were_written_are_kept() {
         refused(place.build_until("f", &draft(&set), size, u64::MAX), &part);
         assert_eq!(std::fs::read(&part).unwrap(), contents);
     }
-    // A file without all secrets counts as empty.
+    // A file that lacks some of the secrets counts as empty.
     for length in draw.some(1, [0, HEAD - 1, HEAD, HEAD + 100, HEAD + FRAME]) {
         std::fs::write(&part, &begun[..length]).unwrap();
         let (path, _) = place.build_until("f", &draft(&set), size, u64::MAX).unwrap();
@@ -297,7 +297,7 @@ fn an_update_inserts_what_is_new_and_encrypts_everything_afresh() {
     let all = items(0, 7);
     let ((old, old_cells), (new, new_cells)) = (cells(&before), cells(&after));
     assert_eq!(decrypted(&path, &after), expected(&new, &all));
-    // The positions are the same, and no other encrypted data is.
+    // The positions are the same; the key, the first parts and all cells are new.
     assert_eq!((old.seed, old.seeds().positions), (new.seed, new.seeds().positions));
     assert_ne!(old.key, new.key);
     assert_ne!(old.seeds().first_parts, new.seeds().first_parts);
@@ -392,7 +392,7 @@ fn files_that_were_changed_are_refused() {
     let path = place.build("f", &set, [5, 3]);
     let public = place.export(&path, "public");
     let spoiled = place.path("spoiled");
-    // Our own file: each byte is sealed.
+    // Our own file: each byte is authenticated.
     let good = std::fs::read(&path).unwrap();
     for at in [0, 9, 11, 20, 50, HEAD - 1, HEAD, HEAD + 400, good.len() - 1] {
         let mut bytes = good.clone();
@@ -442,7 +442,7 @@ fn sizes_that_no_filter_has_are_refused() {
     assert_eq!(facts.to_string(), "abababababababab (for 10 items and a partner's 20)");
 }
 
-/// Under another owner, a filter has other positions.
+/// Under another owner, a filter has other positions; under another key, other first parts.
 #[test]
 fn positions_are_of_the_owner_and_first_parts_of_the_key() {
     let mut seen = HashSet::new();
