@@ -70,7 +70,8 @@ pub fn candidates(sources: &Sources, patterns: &[String]) -> Result<Vec<Candidat
 }
 
 /// Draws `n` candidates in an order that depends on `seed` and on the candidates. Among several that overlap without one
-/// containing the other, only the first is drawn.
+/// containing the other, or of which one replaces a statement and another the same text as an expression, only the first is
+/// drawn.
 pub fn draw(mut all: Vec<Candidate>, n: usize, seed: &str) -> Vec<Candidate> {
     all.sort_by_cached_key(|candidate| {
         let mut hasher = DefaultHasher::new();
@@ -120,7 +121,7 @@ impl Finder<'_> {
         });
     }
 
-    /// Returns whether to skip code that runs only in tests, only at compile time, or only on other systems.
+    /// Returns whether to skip code with these attributes, because it runs only in tests or only on other systems.
     fn skips(attributes: &[syn::Attribute]) -> bool {
         attributes.iter().any(|attribute| match &attribute.meta {
             syn::Meta::List(list) if list.path.is_ident("cfg") => {

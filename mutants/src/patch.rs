@@ -24,7 +24,7 @@ pub struct Edit {
     pub name: String,
 }
 
-/// Appended to the crate that all others use.
+/// The code of the switches, which is appended to the crate that all others use.
 const SWITCHES: &str = r#"
 /// Which mutant is switched on.
 pub mod mutants {
@@ -49,7 +49,7 @@ fn files(root: &Path) -> Result<Vec<String>> {
     Ok(files.map(Into::into).collect())
 }
 
-/// Returns the library code of all crates.
+/// Returns the code in the `src` folders of all crates except `memory`.
 pub fn sources(root: &Path) -> Result<Sources> {
     let files = files(root)?.into_iter();
     let code = files.filter(|file| {
@@ -73,7 +73,7 @@ pub fn package(file: &str) -> String {
     }
 }
 
-/// Crates in order, so that the unit tests of later ones notice changes in earlier ones.
+/// Crates in order: the unit tests of later ones may notice changes in earlier ones.
 const LAYERS: [&str; 3] = ["veilset-kernels", "veilset-core", "veilset"];
 
 /// Returns the packages whose unit tests may notice a change in a file: its own first, then the packages built on it.
@@ -116,7 +116,7 @@ pub fn of_fhe(sources: &Sources) -> Vec<String> {
     found
 }
 
-/// Refuses changes that overlap: one must contain the other, or both must be in the same place.
+/// Refuses changes that overlap, unless one contains the other or both are in the same place.
 pub fn check(edits: &[Edit]) -> Result<()> {
     let mut clashes = Vec::new();
     for (i, a) in edits.iter().enumerate() {

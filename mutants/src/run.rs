@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// The base time for a test, to which three times its duration without a mutant is added; a test that takes longer hangs. In
 /// the table, that does not count as noticing.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The time after which a test hangs without a mutant, too.
+/// The time after which a test counts as hanging even without a mutant.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 /// The address space of a test program, in KiB: several times what any test uses.
 const MEMORY: u64 = 8 << 20;
@@ -93,7 +93,7 @@ pub struct Tier {
     pub skipped: Vec<String>,
 }
 
-/// Returns the tests that are ignored for another reason than their duration.
+/// Returns the tests that are ignored for a reason other than their duration.
 pub fn of_scripts(sources: &Sources) -> Vec<String> {
     let ignored = sources.values().flat_map(|text| text.split("#[ignore").skip(1));
     let others = ignored.filter(|rest| !rest.starts_with(" = \"nightly"));
@@ -309,7 +309,7 @@ impl Built {
         }
     }
 
-    /// Applies `work` to each element, some at a time. Returns the results in order.
+    /// Applies `work` to each element, `jobs` at a time. Returns the results in order.
     pub fn in_parallel<T: Sync, R: Send>(
         &self,
         jobs: usize,

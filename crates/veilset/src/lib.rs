@@ -81,6 +81,7 @@
 //! - [`governance`]: whether a run is allowed, and its audit log: [`governance::gate`] with [`governance::policy`] and
 //!   [`governance::audit`];
 //! - [`party`]: one side of a run, from its table to its result;
+//! - [`planner`], [`speed`]: the choice of a protocol, and the speed of a machine;
 //! - [`table`]: reads item sets, values and payloads from CSV, Parquet, Arrow and lists, and writes results back;
 //! - [`sharded`]: runs in shards, with sets on disk and with workers;
 //! - [`places`], [`trusted`], [`guarded`], [`paths`]: files on disk;

@@ -1,7 +1,7 @@
 //! The files and folders of a run, and how it uses each.
 //!
-//! All of them are in one list, [`PartySpec::paths`](crate::party::PartySpec::paths) plus the front end's own paths, so that every check
-//! covers every pair: a path that is written is neither another path of the list nor in the folder of another.
+//! All of them are in one list, [`PartySpec::paths`](crate::party::PartySpec::paths) plus the front end's own paths, so that
+//! every check covers every pair: a path that is written is neither another path of the list nor in the folder of another.
 
 use crate::error::{Error, Result};
 use crate::places::same_file;

@@ -156,7 +156,7 @@ pub(crate) fn check_of(line: &[u8]) -> String {
         .into()
 }
 
-/// Creates a file in the same folder, accessible to its owner only. It is deleted unless it is given a name.
+/// Creates a file in the folder of `path`, accessible to its owner only. It is deleted unless it is given a name.
 pub(crate) fn beside(path: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new().prefix(".veilset-").suffix(".part").tempfile_in(folder_of(path))
 }

@@ -30,7 +30,7 @@ const START: f64 = 0.003;
 const ROUND: f64 = 0.0003;
 /// Bytes of a step that are computed before the first of them is sent: a frame of points.
 const FIRST: f64 = 262_144.0;
-/// Bytes that TLS adds to each kilobyte.
+/// The factor by which TLS lengthens messages: 22 bytes for each record of 16 KiB.
 const TLS: f64 = 1.0 + 22.0 / 16_384.0;
 
 /// Prices of machines and networks, in dollars.
@@ -179,12 +179,12 @@ pub fn course(cost: &Cost, setting: &Setting) -> Course {
     Course::new(cost.steps.iter().map(|step| (seconds(step, setting), bytes(step.traffic))))
 }
 
-/// Seconds of messages that wait for each other.
+/// The duration in seconds of this number of messages that wait for each other.
 fn waiting(rounds: usize, setting: &Setting) -> f64 {
     rounds as f64 * (ROUND + setting.link.round_trip.as_secs_f64() / 2.0)
 }
 
-/// Seconds of a step.
+/// The duration of a step in seconds.
 fn seconds(step: &Step, Setting { speeds, link, shared, .. }: &Setting) -> f64 {
     let Traffic { to_sender, to_receiver } = step.traffic;
     let kilobytes = Work::of(Primitive::Kilobyte, ((to_sender + to_receiver) / 1000) as usize);
@@ -261,7 +261,7 @@ impl From<Choice> for Choices {
 }
 
 /// Returns the permitted choices that may be picked where the user named no protocol; or all permitted choices if none of them
-/// may be, because then nothing else meets the request. `None` if there were no choices: [`nothing`] explains what they lack.
+/// may be, because then nothing else meets the request. `None` if there were no choices; [`nothing`] explains why.
 ///
 /// # Errors
 /// If none is permitted: the reason why the first is not.
@@ -317,7 +317,7 @@ pub fn nothing(all: &[Choice], operation: &Operation, assume: Option<&[Assumptio
 pub struct Wanted<'a> {
     /// The operation to compute.
     pub operation: &'static Operation,
-    /// The terms. Terms about a malicious sender, or about revealing something to the sender, narrow the list.
+    /// The terms. Terms about a malicious sender, about revealing the count to the sender, or about shards narrow the list.
     pub terms: Terms,
     /// The group, if one was requested.
     pub group: Option<&'static str>,

@@ -57,7 +57,7 @@ pub(crate) fn choices(all: &[Choice]) -> Choices {
     Choices { first: all[0], others: all[1..].to_vec() }
 }
 
-/// The proposal after this hello, with the first of its candidates, to our set of this size.
+/// The proposal after this hello, with the first of its candidates, for our set of this size.
 pub(crate) fn proposal(hello: Hello, size: usize, parties: impl Into<Parties>) -> Proposal {
     Proposal {
         choice: hello.spec.candidates.first,

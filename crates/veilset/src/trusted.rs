@@ -1,9 +1,10 @@
 //! Checks of files that decide whom we trust: whether another user of this machine can change them.
 //!
-//! A file that every user can change is refused. So is an identity or an address book that belongs to another user, and any
-//! such file that was not named explicitly. A policy or a list may be written for us by another user, so that causes a warning.
-//! A file that only a group can change, or a folder of another user, also causes a warning, since this is often intended. Root
-//! is trusted, and so is a group whose number is the owner's: many systems give each user such a group, and a file mode for it.
+//! A file that every user can change is refused, and so is one behind a link of another user. So is an identity or an address
+//! book that belongs to another user, and any such file that was not named explicitly. A policy or a list may be written for us
+//! by another user, so that causes a warning. A file that only a group can change, or a folder of another user, also causes a
+//! warning, since this is often intended. Root is trusted, and so is a group whose number is the owner's: many systems give
+//! each user such a group, and let it write the user's files.
 
 use crate::error::{Error, Result};
 use std::fs::{File, Metadata};

@@ -103,7 +103,7 @@ fn stated_of_several(protocol: &Protocol, terms: &Terms, sizes: &[usize]) -> [us
     [parties as usize, channels as usize]
 }
 
-/// The peak memory of all of several parties, not counting their sets. Half of the items of each are in all sets.
+/// The peak memory of all parties of a run of several, not counting their sets. Half of the items of each are in all sets.
 fn measured_of_several(
     protocol: &'static Protocol,
     terms: Terms,
@@ -177,7 +177,8 @@ fn wrong_of_several(draw: &mut Draw) -> Vec<String> {
     wrong
 }
 
-/// Every protocol of every operation, over every group, with few and many items and with each supported option.
+/// Every protocol of every operation, over every group, with few and many items, and with payloads or a result for both parties
+/// where these are supported.
 fn cases() -> Vec<Case> {
     // Just above powers of two, where lists have just grown, so they are largest.
     let (small, large) = ((1 << 12) + 100, (1 << 15) + 100);

@@ -45,7 +45,8 @@ const MANY: usize = 9000;
 const FEWER: usize = 3000;
 /// Number of items of each of several parties that forward ciphertexts, which fill several frames.
 const OF_SEVERAL: usize = 2000;
-/// Generous because the machine may be busy, but less than the minute after which a mutant counts as hanging.
+/// The maximum time of a case: generous because the machine may be busy, but less than the minute or more after which a mutant
+/// counts as hanging.
 const IN_TIME: Duration = Duration::from_secs(40);
 /// Number of dummies of a side that pads, given its number of items.
 fn padding(n: usize) -> usize {

@@ -4,14 +4,14 @@
 //! gets the seat of the party whose fingerprint its other end has proven in the TLS handshake, never a seat that it claims. For
 //! each party, the first connection that proves its key is accepted, and none after it. If a party is missing at the end of
 //! `connect_timeout`, or one leaves before all are connected, all connected parties are notified, and the error names it.
-//! Strangers can no more end or delay this than for a single [`Listener`].
+//! Strangers can end or delay this no more than they can with a single [`Listener`].
 //!
 //! **Lists that differ.** Two parties compare their lists as soon as they are connected ([`greet`]), without waiting for the
-//! others. A party that finds a difference waits for a moment ([`GRACE`]) for all others, so that it sees whose list differs
-//! from its own, and can notify everybody. Parties may also disagree on which of them connects. So a party that waits for
-//! another one in vain calls it after a while ([`LATE`]): equal lists end that connection, different ones the run. No other
-//! outcome of such a call ends the run, since there may be another program at the address of a party that only connects. The
-//! outcome is reported if the party is missing at the end.
+//! others. A party that finds a difference waits a while ([`GRACE`]) for all others, so that it sees whose list differs from
+//! its own, and can notify everybody. Parties may also disagree on which of them connects. So a party that waits for another
+//! one in vain calls it after a while ([`LATE`]): equal lists end that connection, different ones the run. No other outcome of
+//! such a call ends the run, since there may be another program at the address of a party that only connects. The outcome is
+//! reported if the party is missing at the end.
 
 use super::Identity;
 use super::call::{Way, reach_by};
@@ -53,7 +53,7 @@ const LATE: Duration = Duration::from_secs(2);
 /// # Errors
 /// [`Error::Usage`] if the identity does not match our entry. [`Error::Network`] names all parties that are missing when the
 /// time is up. If another party is not the expected one, has another list or leaves before all are connected, this soon ends
-/// with an error that names it. Then no connection is left, and no threads except those that wait some seconds more for an
+/// with an error that names it. Then no connection is left, and no threads except those that wait a few more seconds for an
 /// address that does not answer.
 pub fn assemble(
     me: &Me,
@@ -72,8 +72,8 @@ pub fn assemble(
     assemble_at(me, identity, listener, timeouts, cancelled, notice)
 }
 
-/// Like [`assemble`], for a party that listens already, unless no party connects to it. It listens at our address in the list,
-/// or where connections to that address arrive.
+/// Like [`assemble`], for a party that already listens if any party connects to it. It listens at our address in the list, or
+/// where connections to that address arrive.
 ///
 /// # Errors
 /// The errors of [`assemble`], and [`Error::Bug`] if a party connects to us and there is no listener.
@@ -134,7 +134,7 @@ fn listener(me: &Me, listen: Option<&str>) -> Result<Listener> {
 struct Meeting {
     /// Whether all parties are connected, or we have given up.
     over: AtomicBool,
-    /// The connected parties: the bits of their numbers.
+    /// The connected parties, one bit for each number.
     seated: AtomicU64,
     /// The threads that compare lists, and how to stop each comparison.
     greetings: Mutex<HashMap<ThreadId, Greeting>>,
@@ -203,7 +203,7 @@ enum Event {
     Ended(NonZeroU8, Box<Reached>),
 }
 
-/// The outcome of greeting a party. The inner error means that the time was up.
+/// The outcome of greeting a party. The inner error says why the party could not be reached.
 type Reached = Result<Result<Greeted, String>>;
 
 /// A connection to another party, and the outcome of comparing the lists.
@@ -223,7 +223,7 @@ fn greeted(me: &Me, member: &Member, mut connection: Connection, wanted: bool, m
     connection.peer_name = Some(member.name().into());
     let channel = &mut connection.channel;
     let patience = channel.limit_patience(GREETING);
-    // A test says how long it takes.
+    // In tests, the idle time-out determines the limit.
     #[cfg(test)]
     channel.set_patience(patience / 2);
     meeting.begin_greeting(member.number(), channel);
@@ -337,12 +337,12 @@ struct Assembly<'a> {
     me: &'a Me,
     keys: &'a Keys,
     watch: &'a Watch<'a>,
-    /// Present until all parties are connected.
+    /// `None` if no party connects to us.
     entrance: Option<Entrance<'a>>,
     meeting: Arc<Meeting>,
     tell: Sender<Event>,
     events: Receiver<Event>,
-    /// The connected parties, including those that do not fit.
+    /// The connections to the parties, including parties with a problem.
     here: Vec<Connection>,
     /// The threads that greet parties that connect to us.
     greeting: Vec<JoinHandle<()>>,
@@ -352,7 +352,7 @@ struct Assembly<'a> {
     unreached: BTreeMap<NonZeroU8, String>,
     /// The problems with parties, in the order in which we noticed them.
     wrong: Vec<(NonZeroU8, Cause)>,
-    /// How long we wait for the others after the first problem.
+    /// Until when we wait for the others after the first problem.
     until: Option<Instant>,
 }
 
@@ -381,7 +381,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Returns when all are connected or known to be wrong, or the time is up.
+    /// Returns when each party is connected or has a problem, or the time is up.
     fn meet(&mut self) -> Result<(), Cause> {
         loop {
             self.watch.check()?;

@@ -18,7 +18,8 @@ struct Cast {
     listed: Listed,
 }
 
-/// A free port that the system does not assign to outgoing connections. It is free again until its party listens.
+/// A free port that the system does not assign to outgoing connections. Between its drop and the listening of its party it is
+/// free again.
 fn free_port() -> TcpListener {
     let draw =
         || TcpListener::bind(("127.0.0.1", 10_000 + Prng::from_os().unwrap().below(20_000) as u16)).ok();
@@ -526,7 +527,7 @@ fn swap_keys(listed: &mut Listed) {
     std::mem::swap(&mut one.fingerprint, &mut two.fingerprint);
 }
 
-/// Also if the parties disagree on which of them connects.
+/// This holds also if the parties disagree on which of them connects.
 #[test]
 fn whose_list_differs_is_named_by_all_and_soon() {
     type Change = fn(&mut Listed);
@@ -627,7 +628,7 @@ fn with_a_stranger(
     notices.iter().filter(|notice| notice.contains("was turned away")).count()
 }
 
-/// Longer than [`LATE`].
+/// A delay that is longer than [`LATE`].
 const LATER: Duration = Duration::from_millis(3500);
 
 /// Party 1 calls party 3 after a while, and finds another program. The run goes on, whichever of the other two is late.

@@ -16,8 +16,9 @@ use std::time::Duration;
 
 /// How long the connecting side pauses between two attempts.
 const RETRY: Duration = Duration::from_millis(200);
-/// The maximum and the minimum time that the connecting side waits for an address to answer.
+/// The maximum time that the connecting side waits for an address to answer.
 const ANSWER: Duration = Duration::from_secs(3);
+/// The minimum time that it waits, however little time is left.
 const BRIEFLY: Duration = Duration::from_millis(20);
 
 /// The way to the party we connect to.
@@ -29,7 +30,7 @@ pub(super) struct Way<'a> {
 }
 
 impl<'a> Way<'a> {
-    /// A way without a proxy and a label.
+    /// A way without proxy or label.
     pub(super) fn direct(address: &'a str) -> Way<'a> {
         Way { address, proxy: None, label: None }
     }
@@ -45,7 +46,7 @@ impl fmt::Display for Way<'_> {
     }
 }
 
-/// Connects to the peer, which is expected at that address.
+/// Connects to the peer, which is expected at the address of `way`.
 pub(super) fn connect(way: Way<'_>, security: &Protection, watch: &Watch<'_>) -> Result<Connection> {
     reach(way, security, watch)?.map_err(|cause| {
         let proxy = if way.proxy.is_some() { concat!(", ", setting!(proxy)) } else { "" };
@@ -119,7 +120,7 @@ pub(super) fn reach_by(
     }
 }
 
-/// Addresses none of which led to the peer.
+/// The outcome of trying addresses, none of which led to the peer.
 struct Tried {
     /// The cause for each address.
     causes: Vec<String>,
@@ -181,7 +182,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// The party that we reach at this address, for messages.
+    /// This address, or the target reached through the proxy there, for messages.
     fn place(&self, at: SocketAddr) -> String {
         match &self.proxy {
             None => at.to_string(),

@@ -143,7 +143,7 @@ pub enum Connected {
 }
 
 impl Connected {
-    /// Stops the run from outside.
+    /// Returns a handle that stops the run from outside.
     pub fn canceller(&self) -> Canceller {
         match self {
             Connected::Peer(connection) => connection.channel.canceller(),
@@ -404,7 +404,7 @@ impl<'a> Address<'a> {
 }
 
 impl Protection {
-    /// Unencrypted data must not leave this machine.
+    /// Refuses addresses of other machines without TLS: unencrypted data must not leave this machine.
     pub(super) fn allows(&self, text: &str, addresses: &[SocketAddr]) -> Result<()> {
         let outside = addresses.iter().find(|a| !a.ip().to_canonical().is_loopback());
         match (self, outside) {

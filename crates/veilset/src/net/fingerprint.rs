@@ -5,7 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use subtle::ConstantTimeEq;
 
-/// A party's public key in 40 letters, suitable for reading out over the telephone or sending by mail.
+/// The fingerprint of a party's public key: 40 letters and digits, suitable for reading out over the telephone or sending by
+/// mail.
 ///
 /// The first 38 letters are 190 bits of BLAKE3 over the key's SubjectPublicKeyInfo (RFC 7250). The last two are
 /// check letters: all 40, read as a number in base 32, are a multiple of the prime 1021.
@@ -18,9 +19,9 @@ use subtle::ConstantTimeEq;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; HASHED]);
 
-/// Letters that encode the hash, five bits each.
+/// Number of letters that encode the hash, five bits each.
 const HASHED: usize = 38;
-/// All letters: the hash and the check letters.
+/// Number of all letters: those of the hash and the check letters.
 const LETTERS: usize = HASHED + 2;
 const GROUP: usize = 5;
 const CHECK_PRIME: u32 = 1021;

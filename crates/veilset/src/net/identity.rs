@@ -88,8 +88,8 @@ impl Identity {
         })
     }
 
-    /// Reads the file. A file that others can read or change is rejected; if others may replace it, there is an
-    /// [`Identity::warning`].
+    /// Reads the file. A file that others can read or change, or that every user can replace, is rejected; if only some others
+    /// can replace it, there is an [`Identity::warning`].
     pub fn load(path: impl AsRef<Path>) -> Result<Identity> {
         let path = path.as_ref();
         let shown = path.display();

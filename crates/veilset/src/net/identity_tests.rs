@@ -137,7 +137,7 @@ fn a_key_made_by_openssl_is_an_identity() {
     assert_eq!(spki, public);
 }
 
-/// The public key, or a secret for another purpose, does not help.
+/// Neither the public key nor a secret for another purpose helps to find a secret.
 #[test]
 fn a_secret_is_of_the_private_key_and_of_its_purpose() {
     let [one, two, three] = [(); 3].map(|()| Identity::generate().unwrap());

@@ -100,7 +100,7 @@ fn who_asks_for_another_label_is_turned_away_and_the_right_one_is_let_in() {
     ]
     .into_iter()
     .map(|(label, notice, words)| {
-        // A misdirected connection meets an unexpected key; it is not shown.
+        // A misdirected connection does not expect the key of the listener, which does not show it.
         (start(to(&address, label), tls(&b, &other), seconds(1)).0, notice, words)
     })
     .collect();

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// Maximum number of reported strangers. A port scan must not flood the terminal.
 const REPORTS: usize = 20;
-/// How often the listener polls.
+/// The interval at which the listener polls.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
 /// Files reserved for each awaited connection: clones of its socket, the log, and a few more.
 pub(super) const SPARE: usize = 8;
@@ -46,7 +46,7 @@ impl Listener {
         for &address in addresses {
             match TcpListener::bind(address).and_then(|s| s.set_nonblocking(true).map(|()| s)) {
                 Ok(socket) => sockets.push(socket),
-                // Names can resolve to IPv6 addresses on machines without IPv6, too.
+                // Names can resolve to IPv6 addresses even on machines without IPv6.
                 Err(e) if e.kind() == ErrorKind::AddrNotAvailable => failed = Some(e),
                 Err(e) => return Err(cannot_listen(text, &e)),
             }
@@ -120,8 +120,8 @@ impl Listener {
         }
     }
 
-    /// Files that are kept open if few may be open, so that strangers cannot use up the files needed for the connections of
-    /// this many parties.
+    /// Returns files to keep open, so that strangers cannot use up the files needed for the connections of this many parties;
+    /// fewer files if not so many can be opened.
     pub(super) fn spare(&self, parties: usize) -> Vec<TcpListener> {
         let sockets = self.sockets.iter().cycle().take(parties * SPARE);
         sockets.map_while(|socket| socket.try_clone().ok()).collect()
@@ -194,7 +194,7 @@ pub(super) struct Reception<'a> {
     /// The sockets of the handshakes in progress.
     room: Room<Arc<TcpStream>>,
     reported: usize,
-    /// The last refused connection and its failure; the most informative case so far.
+    /// The last connection that was refused because of a key, or else the last one that was refused, and its failure.
     pub(super) last: Option<(SocketAddr, Failure)>,
     /// The sender with which handshakes report their outcome, with the id of the connection.
     report: Sender<(u64, Outcome)>,
@@ -301,7 +301,7 @@ impl<'a> Reception<'a> {
         }
     }
 
-    /// Returns the connection if it is the peer's and still open.
+    /// Returns the connection if it is that of an awaited party and was not cut off.
     fn judge(&mut self, id: u64, outcome: Outcome) -> Option<Secured> {
         // A connection that is no longer in the room was cut off.
         let (from, _) = self.room.leave(id)?;

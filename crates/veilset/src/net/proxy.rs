@@ -31,7 +31,7 @@ impl fmt::Display for Proxy<'_> {
 
 impl<'a> Proxy<'a> {
     pub(super) fn parse(text: &'a str) -> Result<Proxy<'a>> {
-        // The address is not repeated, since it contains a password.
+        // The address is not repeated, since it may contain a password.
         if text.contains('@') {
             return Err(Error::usage(format!(
                 "{PROXY} has a user's name or a password in it, and proxies that want one are not supported. Give its \

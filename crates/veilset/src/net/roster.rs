@@ -26,9 +26,9 @@ use serde::{Deserialize, Deserializer, de};
 use std::fmt;
 use std::num::NonZeroU8;
 
-/// Maximum length of a name, in letters.
+/// Maximum length of a name, in characters.
 const LONGEST_NAME: usize = 64;
-/// Maximum length of an address, in letters: a host of 255, two brackets, a colon and a port.
+/// Maximum length of an address, in characters: a host of 255, two brackets, a colon and a port.
 const LONGEST_ADDRESS: usize = 263;
 
 /// The list as written in its file. The keys in the file are the names of the fields, with hyphens.

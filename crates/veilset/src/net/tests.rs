@@ -148,7 +148,7 @@ fn plaintext_is_refused_off_this_machine() {
 #[test]
 fn another_key_is_refused_and_both_sides_name_both_fingerprints() {
     let (a, b, other) = (identity(), identity(), identity());
-    // The wrong expectation is the listener's, the connecting side's, or both.
+    // The wrong expectation is the listener's, the connecting side's, or that of both.
     thread::scope(|scope| {
         for (by_a, by_b) in [(&other, &a), (&b, &other), (&other, &other)] {
             let (a, b, other) = (&a, &b, &other);
@@ -216,7 +216,7 @@ fn strangers_neither_end_nor_delay_the_run() {
         socket.write_all(say).unwrap();
         socket
     };
-    // A port scan, a browser, garbage, a length that never arrives, another TLS, another key, no TLS.
+    // A port scan, a browser, garbage, a record that never arrives in full, another TLS, another key, no TLS.
     drop(TcpStream::connect(address).unwrap());
     notices.wait_for("it closed the connection", 1);
     let _browser = visit(b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n");
@@ -285,7 +285,7 @@ fn a_listener_that_goes_away_in_the_handshake_is_tried_again() {
     talk(here.join().unwrap().unwrap(), there.join().unwrap().unwrap());
 }
 
-/// The first message of a party with these keys: its half of the first flight of a handshake.
+/// The first message of a connecting party with these keys: its ClientHello.
 fn client_hello(security: &Protection) -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,5 +1,5 @@
-//! TLS 1.3 in which both sides present a raw public key (RFC 7250), and each accepts only the fingerprints it expects. This is
-//! one fingerprint, or on the listening side of a mesh the fingerprints of all parties that connect.
+//! TLS 1.3 in which both sides present a raw public key (RFC 7250), and each accepts only the fingerprints it expects. In a run
+//! of two this is one fingerprint; in a mesh they are those of all other parties.
 //!
 //! Signatures are Ed25519. The only key exchange is X25519 with ML-KEM-768, so that traffic recorded today stays
 //! confidential against a future quantum computer. Identities are not safe from a quantum computer that exists
@@ -78,7 +78,7 @@ impl Keys {
         Self::accepting(identity, [peer].into())
     }
 
-    /// Our keys, for connections of all these parties.
+    /// Our keys, for connections with any of these parties.
     pub(super) fn accepting(identity: &Identity, expected: Arc<[Fingerprint]>) -> Keys {
         let mut provider = aws_lc_rs::default_provider();
         provider.kx_groups = vec![aws_lc_rs::kx_group::X25519MLKEM768];
@@ -305,7 +305,7 @@ impl Pinned {
     }
 }
 
-/// How both sides verify signatures: with raw keys, of Ed25519, in TLS 1.3 alone.
+/// How both sides verify signatures: with raw Ed25519 keys, in TLS 1.3 only.
 macro_rules! verify_signatures {
     () => {
         fn verify_tls12_signature(

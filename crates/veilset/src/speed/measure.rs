@@ -42,7 +42,7 @@ const SOME: usize = (1 << 14) / LESS;
 const FEW: usize = 1 << 8;
 /// How long a party waits for the other.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The maximum time that a party waits for the other.
+/// Length of an item in bytes.
 const ITEM: usize = 16;
 /// Bytes of a row to transfer.
 const ROW: usize = 24;
@@ -53,7 +53,7 @@ const FRAMES: usize = 512 / LESS;
 const FRAME: usize = 1 << 17;
 const FILL: Message<[u8]> = Message::new(0x0f, "measurement of TLS");
 
-/// Measures all primitives that this program has, which takes some seconds, and calls `begins` before each. `threads` is the
+/// Measures all primitives that this program has, which takes a few seconds, and calls `begins` before each. `threads` is the
 /// number of threads that the machine computes on.
 ///
 /// # Errors
@@ -75,13 +75,13 @@ pub fn measure(threads: usize, begins: &mut dyn FnMut(Primitive)) -> Result<Spee
     Ok(bench.speeds.on(threads))
 }
 
-/// The time of one primitive if `n` take this number of seconds. At least 1, even if no time could be measured.
+/// The time of one primitive in picoseconds, if `n` take this number of seconds. At least 1, even if no time could be measured.
 pub(super) fn picoseconds(seconds: f64, n: usize) -> u64 {
     ((seconds * 1e12 / n.max(1) as f64).round() as u64).max(1)
 }
 
-/// The time of one primitive, if `n` and others that take `known` seconds take `seconds` together. A difference of two
-/// measurements can be too small, so the result is at least the built-in time divided by [`FARTHEST`].
+/// The time of one primitive in picoseconds, if `n` and others that take `known` seconds take `seconds` together. A difference
+/// of two measurements can be too small, so the result is at least the built-in time divided by [`FARTHEST`].
 pub(super) fn left(seconds: f64, known: f64, n: usize, built_in: u64) -> u64 {
     picoseconds(seconds - known, n).max((built_in as f64 / FARTHEST).ceil() as u64)
 }
@@ -97,12 +97,12 @@ struct Bench<'b> {
 }
 
 impl Bench<'_> {
-    /// Sets the time of this primitive, of which `n` take these seconds.
+    /// Sets the time of this primitive; `n` of it take `seconds`.
     fn set(&mut self, primitive: Primitive, seconds: f64, n: usize) {
         self.speeds.picoseconds[primitive as usize] = picoseconds(seconds, n);
     }
 
-    /// Sets the time of this primitive, of which `n` take `seconds` together with known work, which takes `known` seconds.
+    /// Sets the time of this primitive; `n` of it, together with known work that takes `known` seconds, take `seconds`.
     fn set_left(&mut self, primitive: Primitive, (seconds, known): (f64, f64), n: usize) {
         let built_in = Speeds::built_in(1).picoseconds(primitive);
         self.speeds.picoseconds[primitive as usize] = left(seconds, known, n, built_in);

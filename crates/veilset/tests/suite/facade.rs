@@ -533,7 +533,7 @@ fn a_run_is_stopped_before_it_begins_while_it_waits_and_while_it_runs() {
     let error = veilset::count(peer, Role::Receiver, &keys, &small().stop(&stopped)).unwrap_err();
     assert_eq!((error, stopped.is_stopped()), (Error::Cancelled, true));
 
-    // No peer connects, or a stranger connects and sends nothing.
+    // No peer connects, or the peer sends nothing.
     let (a, b) = (Identity::generate().unwrap(), Identity::generate().unwrap());
     let (silent, _other) = Peer::pair();
     for peer in [Peer::listen(free_address(), a, b.fingerprint()), silent] {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// The sources of the two crates.
 const CRATES: [&str; 2] = ["../core/src", "src"];
 
-/// The modules from the ground floor up. Modules on one line may use each other.
+/// The modules from the ground floor up. Modules in one list may use each other.
 const FLOORS: [&[&str]; 18] = [
     &[
         "error",
@@ -78,7 +78,7 @@ fn uses(text: &str) -> Vec<String> {
         code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
     let is_name = |c: &char| c.is_ascii_lowercase() || *c == '_';
     let name = |rest: &str| rest.chars().take_while(is_name).collect::<String>();
-    // Modules of this folder stand on floors of their own.
+    // Modules of the folder `sharded` are on floors of their own.
     let of_folder = |rest: &str| match rest.strip_prefix("sharded::") {
         Some(inside) => format!("sharded::{}", name(inside)),
         None => name(rest),
@@ -134,7 +134,7 @@ fn tests_stand_where_one_looks_for_them() {
     assert!(inline > 20 && beside > 20, "{inline} {beside}");
 }
 
-/// A message is recognised by its number, so no two messages of the program have the same.
+/// A message is recognised by its number, so no two messages of the program have the same one.
 #[test]
 fn numbers_of_messages_differ() {
     let mut seen = std::collections::BTreeMap::new();
@@ -178,8 +178,8 @@ fn code_in(src: &Path) -> Vec<(PathBuf, String)> {
     files.into_iter().map(code).collect()
 }
 
-/// The names of the public types, as `pub struct Name` at the start of a line, of one crate, outside of tests. Each has the
-/// kinds and the files of its definitions.
+/// The names of the public types of one crate outside of tests, found as `pub struct Name` at the start of a line, each with
+/// the kinds and the files of its definitions.
 fn public_types(sources: &[(PathBuf, String)]) -> std::collections::BTreeMap<String, Vec<(String, PathBuf)>> {
     let mut all: std::collections::BTreeMap<String, Vec<(String, PathBuf)>> = Default::default();
     for (file, text) in sources {
@@ -195,7 +195,7 @@ fn public_types(sources: &[(PathBuf, String)]) -> std::collections::BTreeMap<Str
     all
 }
 
-/// The names that several public types have. Not those of a trait with its implementations: in a folder with a trait, the
+/// The names that several public types have, except those of a trait and its implementations: in a folder with a trait, the
 /// types of the same name implement it or one of its associated types, and callers write `G::Key` (`group`).
 fn shared_names(sources: &[(PathBuf, String)]) -> Vec<String> {
     let mut shared = Vec::new();
@@ -214,10 +214,10 @@ fn shared_names(sources: &[(PathBuf, String)]) -> Vec<String> {
 /// A reader who meets the name of a type knows which one it is, without the path.
 #[test]
 fn no_two_public_types_of_a_crate_share_a_name() {
-    // Names that say which one of several of the same kind is meant only together with their module.
+    // Names that identify a type only together with its module.
     let allowed = [
         // The trusted party of a module's functionality, for tests.
-        "Ideal", // The state of one party of a protocol, one for each protocol.
+        "Ideal", // The others: the state of one party of a protocol, one for each protocol.
         "Sender", "Receiver", "Client", "Server",
     ];
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -56,7 +56,7 @@ fn rounded(number: f64) -> String {
     }
 }
 
-/// The time of a run on one core of each party, if only computation counts.
+/// The predicted time and traffic of a run on one core of each party, over a link of 10 Gbit/s.
 fn cost(protocol: &'static Protocol, offer: &Offer) -> String {
     let sizes = offer.largest.map(|most| most.min(1_000_000));
     let wanted = Wanted {

@@ -54,7 +54,7 @@ use veilset_testing::Draw;
 #[global_allocator]
 static MEMORY: Cap<System> = Cap::new(System, 1 << 30);
 
-/// How long our side waits for a frame from a peer that stalls. After that it looks for a final message of the peer for 3
+/// How long our side waits for a frame from a peer that stalls. After that it looks for a final message from the peer for 3
 /// seconds.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The maximum time of a run, generous because the machine may be busy.
@@ -192,8 +192,8 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
             only: &[0x0c, 0x0d, 0x0e, 0x41],
         });
     }
-    // The smallest number of bytes does not depend on the link, so the receiver picks the same in each run. It has no bytes to
-    // measure.
+    // Which protocol takes the fewest bytes does not depend on the link, so the receiver picks the same one in each run, and
+    // does not measure the link.
     let picked = pair(&INTERSECT, &CWPRF, y, x).map(|r| {
         let planning = Some(Planning { speeds: Speeds::built_in(1), prefer: Preference::Bytes });
         r.with(|r| {

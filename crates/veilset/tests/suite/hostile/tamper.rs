@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use veilset::protocols::groups;
 use veilset_core::hazmat;
 
-/// One step of the script. At its end, the peer closes its sending half.
+/// One step of the script. At the end of the script, the peer closes its sending half.
 #[derive(Clone)]
 pub(crate) enum Act<'a> {
-    /// Sends this frame. Only the tampered bytes are held in memory, to save space over all cases.
+    /// Sends this frame. Only tampered frames are copied, to save memory over all cases.
     Send(Cow<'a, [u8]>),
     /// Sends the first bytes, then the others this many times.
     Repeat(Vec<u8>, &'static [u8], usize),
@@ -241,8 +241,8 @@ pub(crate) fn tamper<'a>(
     cases
 }
 
-/// Replaces a frame by frames of the same length that were sent elsewhere, and reorders its elements. A party that forwards the
-/// messages it received, or sends one twice, does this.
+/// Replaces a frame with frames of the same tag and length that were sent elsewhere, and reorders its elements. A party that
+/// forwards the messages it received, or sends one twice, does this.
 pub(crate) fn replay<'a>(frames: &'a [Vec<u8>], at: usize, elsewhere: &[&[Vec<u8>]]) -> Vec<Case<'a>> {
     let now = &frames[at];
     let same = |other: &&Vec<u8>| other[..HEADER] == now[..HEADER] && *other != now;
