@@ -218,7 +218,8 @@ mod unix {
         }
     }
 
-    /// Whether a link leads to an unnamed pipe or socket that was handed to this process, such as that from `<(...)`.
+    /// Whether a link leads to an unnamed pipe or socket that was handed to this process, such as the one that the shell makes
+    /// for `<(...)`.
     fn is_descriptor(link: &Path, target: &Path) -> bool {
         link.starts_with("/proc") && target.as_os_str().as_encoded_bytes().windows(2).any(|two| two == b":[")
     }

@@ -193,7 +193,7 @@ fn a_link_is_as_good_as_the_places_that_it_leads_through() {
     world.is("good", Refused("can be changed by every user"));
 }
 
-/// The number of another user; none for root, which trusts only itself.
+/// The number of another user; `None` for root, which trusts only itself.
 fn stranger(world: &World) -> Option<u32> {
     (world.user != 0).then_some(world.user + 1)
 }
@@ -231,7 +231,7 @@ fn a_fifo_or_socket_is_looked_at_like_a_file() {
     world.is("/dev/null", Good);
 }
 
-/// An unnamed pipe, such as the shell's `<(...)` makes.
+/// An unnamed pipe, such as the one that the shell makes for `<(...)`.
 #[test]
 fn a_pipe_that_was_handed_to_us_is_good() {
     let (read, _write) = std::io::pipe().unwrap();

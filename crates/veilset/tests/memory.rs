@@ -1,5 +1,5 @@
 //! A run holds no more memory than its protocol's entry states. It holds at least a third of the memory stated for the parties,
-//! or a fourth in a run of several.
+//! or a quarter in a run of several.
 //!
 //! This is the only test in its file, because it counts the allocations of the whole process. The first tier draws one case for
 //! each two-party protocol and one of those for several; the whole tier runs all of them.

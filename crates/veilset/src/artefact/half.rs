@@ -8,11 +8,11 @@
 //! matches themselves. Or consider dh-psi: we raise |Y| points of the receiver's choice to our key. So one session in which we
 //! are the sender tests |Y| guesses against what another session revealed.
 //!
-//! So a half is *spent* before the first message of the protocol is sent. Its id is entered in a [`Ledger`], which is
-//! synced to disk; then the part of its file that holds the keys is overwritten, and the file is deleted. Only
-//! `Half::spend` returns the key and the points, so a run cannot skip this. If the program dies in between, the half is
-//! lost. The ledger refuses a restored copy of a spent half, and a half is refused without its own ledger. It is not
-//! noticed if a file is restored together with an older state of its ledger (docs/security/prepared-halves.md).
+//! So a half is *spent* before the first message of the protocol is sent. Its id is entered in a [`Ledger`], which is synced to
+//! disk; then the part of its file that holds the keys is overwritten, and the file is deleted. Only `Half::spend` returns the
+//! key and the points, so a run cannot skip this. If the program dies in between, the half is lost. The ledger refuses a
+//! restored copy of a spent half, and a half is refused without its own ledger. Restoring a file together with an older state
+//! of its ledger goes unnoticed (docs/security/prepared-halves.md).
 //!
 //! **Contents.** The file contains the id of the ledger, the seed of the random dummies, a description of the basis, the key
 //! and its inverse, and the points. The description consists of the normalisation, the group, the number of key columns, the

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Receives each line for the user.
 type Show = dyn Fn(&str) + Send + Sync;
 
-/// The options of a run. Each method says whether both sides must agree on the option; a difference is refused and named before
+/// The options of a run. If both sides must agree on an option, its method says so; a difference is refused and named before
 /// anything that depends on the data is sent.
 ///
 /// ```
@@ -54,8 +54,8 @@ impl Default for Options {
 
 impl Options {
     /// Returns options that fit most runs. The fastest protocol that both sides allow is picked, and only the receiver gets the
-    /// result. Rows that are sent have at most 64 bytes, and no audit log is kept. A peer that learns something about our rows
-    /// must announce 10 keys or more.
+    /// result of intersect, union or count. Rows that are sent have at most 64 bytes, and no audit log is kept. A peer that
+    /// learns something about our rows must announce 10 keys or more.
     pub fn new() -> Options {
         Options {
             protocol: None,

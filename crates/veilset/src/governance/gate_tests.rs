@@ -534,7 +534,7 @@ fn a_job_that_goes_on_counts_with_its_start_and_only_if_the_log_has_that() {
             gate.end(Err(&Error::Cancelled), 0.5)
         })
     };
-    // The set of a resumed job is compared with its start, not with any run since.
+    // The set of a resumed job is compared with that of its start, not with that of any run since.
     side.run(&["b"], Repeats::Allow).unwrap();
     for _ in 0..3 {
         resumed(&["a"], 7, Repeats::Refuse).unwrap();

@@ -18,8 +18,7 @@ struct Cast {
     listed: Listed,
 }
 
-/// A free port that the system does not assign to outgoing connections. Between its drop and the listening of its party it is
-/// free again.
+/// A free port that the system does not assign to outgoing connections. It is free again from its drop until its party listens.
 fn free_port() -> TcpListener {
     let draw =
         || TcpListener::bind(("127.0.0.1", 10_000 + Prng::from_os().unwrap().below(20_000) as u16)).ok();

@@ -121,7 +121,7 @@ impl Listener {
     }
 
     /// Returns files to keep open, so that strangers cannot use up the files needed for the connections of this many parties;
-    /// fewer files if not so many can be opened.
+    /// fewer if no more can be opened.
     pub(super) fn spare(&self, parties: usize) -> Vec<TcpListener> {
         let sockets = self.sockets.iter().cycle().take(parties * SPARE);
         sockets.map_while(|socket| socket.try_clone().ok()).collect()

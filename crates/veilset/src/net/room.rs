@@ -10,9 +10,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 /// A flood of silent connections fills the room, so each new connection evicts another. The victim comes from
 /// the host with the most connections here, so a flood from elsewhere does not cut the peer off.
 ///
-/// Chance decides if the flood comes from the peer's address, or has more addresses than there is room. With 66
-/// new connections during the peer's handshake (330 a second, 200 ms), the handshake completes with probability
-/// (1 - 1/128)^66 = 60%, and the peer tries again if it does not.
+/// If the flood comes from the peer's address, or from more addresses than there is room for, chance decides. With 66 new
+/// connections during the peer's handshake (330 a second, 200 ms), the handshake completes with probability (1 - 1/128)^66 =
+/// 60%, and the peer tries again if it does not.
 pub(super) const HANDSHAKES: usize = 128;
 
 /// The connections in the room, each with its associated data.

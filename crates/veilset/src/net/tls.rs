@@ -171,7 +171,7 @@ impl Keys {
     }
 }
 
-/// When to give up a handshake.
+/// When to give up on a handshake.
 pub(super) struct Limits<'a> {
     pub(super) deadline: Instant,
     pub(super) stop: &'a dyn Fn() -> bool,

@@ -44,8 +44,8 @@ const MORE: &[Exception] = {
 /// culprit cannot be determined: all rows pass all parties.
 const BY_SOMEBODY: &[u16] = &[0xd0];
 
-/// Messages after which the parties have received different versions from the cheat. Any of them may be the liar, since it
-/// reports a different version from ours.
+/// Messages of which the cheat has then sent different versions to the parties. Any party may be the liar, since it reports a
+/// different version from ours.
 const SAID_TO_ALL: &[u16] = &[0x02, 0x03, 0xd9];
 
 /// A fingerprint that belongs to no key, with the right check letters.
