@@ -78,8 +78,8 @@ impl Peer {
     /// Runs over any connection that is already authenticated, confidential and in order, for instance one of a service mesh.
     ///
     /// `read` and `write` may block. When everything is written, or the run has failed, `write` is dropped and `finish` is
-    /// called. This must end our direction, so that the peer's reads end. `read` is dropped once it has ended. The run gives up
-    /// on a peer that is silent for [`Options::idle_timeout`].
+    /// called. `finish` must end our direction, so that the peer's reads end. `read` is dropped once it has ended. The run
+    /// gives up on a peer that is silent for [`Options::idle_timeout`].
     ///
     /// The guarantees of TLS hold only as far as this connection provides them. Anyone who can read it learns everything that
     /// protocols send in the clear, including the keys of a union, and anyone who can write to it acts as the peer.
