@@ -22,12 +22,12 @@ use veilset::trusted::{self, Whose};
 
 /// The default file name.
 pub const DEFAULT: &str = "veilset.toml";
-/// Keys that are not options.
+/// The only key that is not an option.
 const OPERATION: &str = "operation";
 /// Words that stand for no file, by option, in addition to "-".
 const WORDS: [(&str, &str); 1] = [("audit-log", "none")];
 
-/// The options of a run file, and the ones typed after its name.
+/// The outcome of reading a run file and the options typed after its name.
 #[derive(Debug)]
 pub enum FromFile {
     /// The run that the options describe.
@@ -68,7 +68,7 @@ pub fn read(mut words: Vec<OsString>, warnings: &mut Vec<String>) -> Result<From
     Ok(found)
 }
 
-/// Returns the words for a run file with this text, without the options that were typed after its name and override it.
+/// Returns the words for a run file with this text, without the keys that the options typed after its name override.
 pub fn words(path: &Path, text: &str, typed: &[OsString]) -> Result<Vec<OsString>> {
     File { path, text }.words(typed).map(|(words, _)| words)
 }
@@ -118,7 +118,7 @@ pub fn worker(operation: &str, options: &[(String, Value)]) -> Result<WorkerArgs
     WorkerArgs::parsed(operation, words).map_err(|e| Error::usage(first_words(&e)))
 }
 
-/// Returns the words for these options of a command, the input first. Calls `unknown` for an option that the command lacks.
+/// Returns the words for these options of a command, positional arguments first. Calls `unknown` for an option that the command lacks.
 fn option_words(
     command: &clap::Command,
     options: &[(String, Value)],
@@ -180,8 +180,8 @@ fn quoting(arg: &Arg) -> Option<fn(&str) -> String> {
     }
 }
 
-/// Adds an argument with these values to the words. The input goes first, at `input_at`, so that no option can take it as a
-/// value.
+/// Adds an argument with these values to the words. A positional one goes before the options, at `input_at`, so that no option
+/// can take it as a value.
 fn add(arg: &Arg, values: Vec<OsString>, input_at: usize, words: &mut Vec<OsString>) {
     match arg.get_long() {
         None => words.splice(input_at..input_at, values).for_each(drop),

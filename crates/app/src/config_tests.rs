@@ -116,7 +116,7 @@ fn a_file_is_as_good_as_what_it_stands_for() {
              --role=sender --scale=2"
         )
     );
-    // Typed lists replace those in the file, and so do options that conflict with them.
+    // Typed lists replace those in the file, and typed options replace keys that conflict with them.
     assert_eq!(
         shown(&["--key=c", "--connect=h:2", "--insecure-plaintext"]),
         "veilset sum - --audit-log=none --connect=h:2 --force --insecure-plaintext --key=c --policy=folder/none \

@@ -41,13 +41,13 @@ pub trait Front {
     fn waits(&self) {}
     /// Called when the others are connected. From now on, this canceller stops the run.
     fn begins(&self, canceller: Canceller);
-    /// Returns the observer of the stages of a run of two.
+    /// Returns the observer of the stages of a run of two, or of work in advance.
     fn observer(&self) -> Option<Arc<dyn Observer>>;
-    /// Called when a run with this number of others begins. Its steps with one overlap with its steps with another.
+    /// Called when a run of several parties, with this number of others, begins. Steps with different parties overlap.
     fn together(&self, others: usize);
-    /// Called when the run ends; `all` tells whether it completed.
+    /// Called when a run or a step of work in advance ends; `all` tells whether it completed.
     fn ends(&self, all: bool);
-    /// Called when the result has its final name. It stays, even if a later step fails.
+    /// Called when the result has its final name. The result remains even if a later step fails.
     fn done(&self, _what: String) {}
 }
 
@@ -161,7 +161,7 @@ pub struct Files {
 pub struct Ready<'a> {
     /// The plan of the run.
     pub plan: &'a PartyPlan,
-    /// The data of the plan's job.
+    /// The data for the plan's computation.
     pub data: &'a Data<'a>,
     /// The folder that keeps the results of the shards, if the run is a job.
     pub kept: Option<&'a InFolder<'a>>,
@@ -172,7 +172,7 @@ pub struct Ready<'a> {
     front: &'a dyn Front,
 }
 
-/// Prepares a party and calls `then` with it. `load` reads the data of its job.
+/// Prepares a party and calls `then` with it. `load` reads the data for its computation.
 ///
 /// # Errors
 /// The errors of our own side (identity, addresses, data, gate), and the errors of `then`.

@@ -79,7 +79,7 @@ impl MakePlan {
     }
 }
 
-/// Carries out the plan. `table` reads the source's table, of which these columns are needed.
+/// Carries out the plan. `table` reads the source's table; its second argument names the columns that are needed.
 ///
 /// # Errors
 /// [`Error::Usage`], [`Error::Input`] and [`Error::Output`]; [`Error::Cancelled`] if the front end requests a stop.

@@ -76,7 +76,7 @@ Example, of the receiver:
 and of a sender that has ours.public:
   veilset count theirs.csv --key email --role sender --peer hospital-a --filter ours.public";
 
-/// The commands that can be planned, parsed as if typed directly after the program's name.
+/// The operations, `prepare` and `filter`, parsed as if typed directly after the program's name.
 #[derive(Debug, Parser)]
 #[command(name = "veilset")]
 pub struct Typed {
@@ -111,10 +111,10 @@ pub enum Wanted {
     Operation(Box<OperationArgs>),
     /// Compute our half of a run in advance
     ///
-    /// Most of the computation on our own keys needs no peer. This command does it in advance, under a key for a
-    /// single run, and writes it to a file that is encrypted under this identity. Keep both private. A run with
-    /// the same input and --prepared FILE uses the file, and deletes it before it sends anything. Do not keep a
-    /// copy: the ledger of this account rejects a second use.
+    /// Most of the computation on our own keys needs no peer. This command does it in advance, under a secret key that serves a
+    /// single run, and writes it to a file that is encrypted under this identity. Keep both private. A run with the same input
+    /// and --prepared FILE uses the file, and deletes it once both sides have agreed, before any message of the protocol. Do not
+    /// keep a copy: the ledger (--prepared-ledger) rejects a second use.
     #[command(after_help = PREPARE_HELP)]
     Prepare(PrepareArgs),
     /// Make an encrypted filter of our set, for many runs
@@ -129,7 +129,7 @@ pub enum Wanted {
 /// The options of `prepare`.
 #[derive(Debug, Args)]
 pub struct PrepareArgs {
-    /// The items, and how many the peer is told
+    /// Our items, and the size that the peer is told
     #[command(flatten)]
     pub input: InputArgs,
     /// The file to create
@@ -162,7 +162,7 @@ pub struct PrepareArgs {
 /// The commands of `filter`.
 #[derive(Debug, Subcommand)]
 pub enum FilterCommand {
-    /// Make a filter; if this was interrupted, the same command goes on with it
+    /// Make a filter; if interrupted, the same command resumes
     #[command(after_help = FILTER_HELP)]
     Build {
         /// The items
@@ -171,16 +171,16 @@ pub enum FilterCommand {
         /// The file to create
         #[arg(long, value_name = "FILE")]
         output: PathBuf,
-        /// The largest set of a partner that the filter is for
+        /// The size of the largest partner set that the filter supports
         #[arg(long = "for", value_name = "M", default_value_t = 1 << 20, value_parser = items)]
         queries: usize,
         /// The most items that the filter can have, for later insertions; partners learn it [default: as many as there are]
         #[arg(long, value_name = "N", value_parser = items)]
         capacity: Option<usize>,
-        /// The encryption, paillier2048 with 112 bits of security
+        /// The encryption; paillier2048 has 112 bits of security
         #[arg(long, value_parser = cipher(), default_value = "elgamal")]
         cipher: &'static str,
-        /// What all commands of `filter` have
+        /// The options common to all `filter` commands
         #[command(flatten)]
         own: FilterArgs,
         /// Replace an existing file
@@ -195,7 +195,7 @@ pub enum FilterCommand {
         /// The items
         #[command(flatten)]
         input: KeyArgs,
-        /// What all commands of `filter` have
+        /// The options common to all `filter` commands
         #[command(flatten)]
         own: FilterArgs,
     },
@@ -204,7 +204,7 @@ pub enum FilterCommand {
     Info {
         /// The filter, or its public part
         filter: PathBuf,
-        /// What all commands of `filter` have
+        /// The options common to all `filter` commands
         #[command(flatten)]
         own: FilterArgs,
     },
@@ -216,7 +216,7 @@ pub enum FilterCommand {
         /// The file to create
         #[arg(long, value_name = "PUBLIC")]
         output: PathBuf,
-        /// What all commands of `filter` have
+        /// The options common to all `filter` commands
         #[command(flatten)]
         own: FilterArgs,
         /// Replace an existing file
@@ -225,7 +225,7 @@ pub enum FilterCommand {
     },
 }
 
-/// The options that all commands of `filter` have.
+/// The options common to all `filter` commands.
 #[derive(Debug, Args)]
 pub struct FilterArgs {
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
@@ -245,8 +245,8 @@ pub struct OutputArgs {
     /// Where the result goes [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// The format of the result [default: by the extension of --output, otherwise text, like our file]. A count
-    /// or sum is always CSV
+    /// The format of the result [default: by the extension of --output, otherwise CSV, or a list if our file is one].
+    /// A count or sum is always CSV
     #[arg(long, value_name = "FORMAT", value_parser = format(Format::WRITTEN))]
     pub output_format: Option<Format>,
     /// Write CSV that is safe to open in a spreadsheet. Cells that would be taken for a formula get a leading
@@ -284,18 +284,19 @@ pub struct KeyArgs {
     /// or | divides the first rows into columns]
     #[arg(long, value_name = "CHAR")]
     pub delimiter: Option<String>,
-    /// Our CSV has no header: its columns are called 1, 2, 3 and so on, and CSV with our columns has none either
+    /// Our CSV has no header: its columns are called 1, 2, 3 and so on, and results written as CSV with our columns have no
+    /// header either
     ///
-    /// What has columns of its own keeps its header: a file of shares, the list of --ids, and numbers
+    /// Results with columns of their own keep their header: share files, the list of --ids, and numbers
     #[arg(long)]
     pub no_header: bool,
-    /// The character in quoted cells of our CSV that makes an ordinary one of a quote or of itself after it, such as \
+    /// The escape character in quoted cells of our CSV, such as \: a quote or escape character after it is taken literally
     #[arg(long, value_name = "CHAR", conflicts_with = "no_quotes")]
     pub escape: Option<String>,
     /// Quotes in our CSV are ordinary characters
     #[arg(long)]
     pub no_quotes: bool,
-    /// A key in our CSV may go over several lines
+    /// A key in our CSV may span several lines
     #[arg(long)]
     pub multiline_keys: bool,
     /// How its rows become items.
@@ -334,12 +335,12 @@ pub struct ComparedArgs {
 /// The options that all operations have.
 #[derive(Debug, Args)]
 pub struct CommonArgs {
-    /// The items, and how many the peer is told
+    /// Our items, and the size that the peer is told
     #[command(flatten)]
     pub input: InputArgs,
     /// The receiver gets the result, the sender contributes
     ///
-    /// In sum, the sender gets the sum. Not with --parties, whose leader gets the result
+    /// In sum, it is the sender that gets the sum. Not with --parties, whose leader gets the result
     #[arg(long, value_parser = role(), required_unless_present = "parties")]
     pub role: Option<Role>,
     /// The list of parties, for a run of several
@@ -362,23 +363,23 @@ pub struct CommonArgs {
     #[arg(long, value_name = "HOST:PORT")]
     pub connect: Option<String>,
     /// Connect through the HTTP proxy at this address, which must allow CONNECT to the peer's address. It resolves the
-    /// peer's name, and can read and change nothing of what is sent. A proxy that wants a password is not supported, and
-    /// environment variables are not looked at. Not with --listen. Example: --connect host.example.org:7000 --proxy
+    /// peer's name, and can neither read nor change what is sent. A proxy that requires a password is not supported, and
+    /// environment variables are not read. Not with --listen. Example: --connect host.example.org:7000 --proxy
     /// proxy.internal:3128
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["listen", "insecure_plaintext"])]
     pub proxy: Option<String>,
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// Its name in the address book, or its fingerprint
+    /// The peer's address-book name or fingerprint
     ///
-    /// `veilset peer add` puts it into the address book. Its `veilset identity show` prints its fingerprint
+    /// `veilset peer add` puts the peer into the address book. `veilset identity show`, run by the peer, prints its fingerprint
     #[arg(long, value_name = "PEER", required_unless_present_any = ["insecure_plaintext", "parties"])]
     pub peer: Option<String>,
     /// The protocol; the same on all sides
     #[arg(long, value_parser = protocol_or_auto(), long_help = protocol_help())]
     pub protocol: Option<Wish>,
-    /// With --protocol auto, of the receiver: what is to be small
+    /// With --protocol auto, on the receiver's side: what to minimise
     #[arg(long, value_parser = preference(), default_value = "time")]
     pub prefer: Preference,
     /// The assumptions that are acceptable, of ddh, lpn, rlwe and dcr [default: all]
@@ -389,24 +390,24 @@ pub struct CommonArgs {
     pub force: bool,
     /// Write a report; .html is a page to read
     ///
-    /// A page to read and file if FILE ends in .html or .htm, otherwise JSON
+    /// HTML, for reading and archiving, if FILE ends in .html or .htm; otherwise JSON
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Print nothing but errors
     #[arg(long)]
     pub quiet: bool,
-    /// How long the connection may be silent, in seconds. A peer that shows it is alive but does not advance the
-    /// run is given up after ten times as long
+    /// How long the connection may be silent, in seconds. The run gives up on a peer that is alive but makes no progress after
+    /// ten times as long
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub idle_timeout: Duration,
     /// Accept a peer with fewer than 10 keys
     ///
-    /// Where another party learns something of ours, a set of so few keys asks about each of them, and is refused without this
-    /// option. min-peer-size in the policy, lower or higher, goes before it
+    /// Where another party learns something about our rows, a set this small amounts to a question about each key, and is
+    /// refused without this option. min-peer-size in the policy, if set, takes precedence
     #[arg(long)]
     pub allow_small: bool,
-    /// With `veilset check`: write what was agreed to this file. In a run: be held to the check in this file, so that the
-    /// protocol is the one that it showed, and refuse other parties, terms, sizes and columns
+    /// With `veilset check`: write what was agreed to this file. In a run: use the protocol that the check in this file showed,
+    /// and refuse any other parties, terms, sizes or columns
     #[arg(long, value_name = "FILE")]
     pub checked: Option<PathBuf>,
     /// The file that `veilset prepare` made from the same input: the run starts from it, and deletes it once
@@ -417,7 +418,7 @@ pub struct CommonArgs {
     /// as the sender the public part of the receiver's, so that it need not travel
     #[arg(long, value_name = "FILE", conflicts_with_all = ["insecure_plaintext", "prepared", "parties"])]
     pub filter: Option<PathBuf>,
-    /// The encryption of dc17, paillier2048 with 112 bits of security; the same on both sides [default: elgamal, or that of
+    /// The encryption of dc17 (paillier2048 has 112 bits of security); the same on both sides [default: elgamal, or that of
     /// --filter]
     #[arg(long, value_parser = cipher(), conflicts_with_all = ["group", "parties"])]
     pub cipher: Option<&'static str>,

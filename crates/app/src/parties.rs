@@ -60,7 +60,7 @@ pub fn load(path: &Path, me: &str, warnings: &mut Vec<String>) -> Result<Me> {
     Roster::new(listed, &shown)?.me(me)
 }
 
-/// Parses a list of parties, or returns why the text is none.
+/// Parses a list of parties, or returns why the text is not one.
 pub fn parse(text: &str) -> std::result::Result<Listed, String> {
     toml::from_str(text)
         .map_err(|e: toml::de::Error| format!("{}{}", e.to_string().trim_end(), known_key(&e)))
@@ -152,8 +152,8 @@ fn wrong<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::usage(what.into()))
 }
 
-/// Returns a list of parties on this machine, at free ports, and the listener of each. The first one leads, and the last one
-/// only connects. A party keeps its port as long as its listener exists.
+/// Returns a list of parties on this machine, at free ports, and their listeners. The first party leads; the last one has no
+/// listener and only connects. A party keeps its port as long as its listener exists.
 pub fn on_this_machine(parties: &[(String, Fingerprint)]) -> Result<(Listed, Vec<Option<Listener>>)> {
     let open = |i| if i + 1 < parties.len() { Listener::bind("127.0.0.1:0").map(Some) } else { Ok(None) };
     let listeners = (0..parties.len()).map(open).collect::<Result<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! The plan derived from the arguments: everything that can be rejected without reading the data.
+//! The plan, derived from the arguments: everything that can be rejected without reading the data is rejected here.
 
 use crate::book::Book;
 use crate::columns::Columns;
@@ -64,7 +64,7 @@ pub struct PartyPlan {
     pub warnings: Vec<String>,
     /// The other notes to show before the run.
     pub notes: Vec<String>,
-    /// The paths that do not belong to the job.
+    /// The paths that do not belong to the computation.
     own: Paths,
 }
 
@@ -240,7 +240,7 @@ impl WorkerPlan {
         party.spec.terms.both = both.is_some_and(|a| a.both);
         party.spec.terms.shards = a.shards.unwrap_or(0);
         party.local.max_peer_items = a.computed.max_peer_items;
-        // Its rows come from the engine, and go back there.
+        // The worker's rows come from the engine and return to it.
         party.in_memory = true;
         // The ticket has the agreed protocol; this one merely supports the operation.
         let terms = Terms { payload: !party.spec.sent_columns.is_empty(), ..party.spec.terms };

@@ -85,7 +85,7 @@ fn text(options: &[(&str, &str)]) -> Vec<(String, Value)> {
     options.iter().map(|(name, value)| (name.to_string(), Value::Text(value.into()))).collect()
 }
 
-/// A worker has a ticket for the connection and a piece for the table: its options are what is computed.
+/// A worker has a ticket for the connection and a piece for the table: its options only define the computation.
 #[test]
 fn a_worker_plans_the_computation_and_asks_for_nothing_else() {
     let computed = [
@@ -146,7 +146,7 @@ fn a_worker_plans_the_computation_and_asks_for_nothing_else() {
         terms.into_iter().map(|term| (term.key, term.value)).collect::<Vec<_>>()
     };
     assert_eq!(terms(&party), terms(&own.party));
-    // What is wrong in the computation is refused as where it was typed.
+    // Wrong options are refused as on the side that agrees.
     for (wrong, words) in [
         (&[("role", "receiver")][..], "key"),
         (&[("key", "a,a"), ("role", "receiver")], "twice"),

@@ -16,7 +16,7 @@ use veilset::trusted::{self, Whose};
 pub(crate) const FILE: &str = "policy.toml";
 
 /// Loads the policy for the other parties, which are in the order of their seats. Without a policy file, everything is allowed
-/// but small sets ([`veilset::governance::gate::SMALL`]). Adds to `warnings` if others may change the file.
+/// except small sets ([`veilset::params::SMALL_SET`]). Adds to `warnings` if others may change the file.
 pub(crate) fn load(
     named: Option<&Path>,
     others: &[(Seat, Option<Fingerprint>)],

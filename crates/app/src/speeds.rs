@@ -6,8 +6,8 @@ use veilset::places::Folder;
 use veilset::speed::{self, Speeds};
 use veilset::spelling::SPEEDS;
 
-/// Returns the speeds of this machine with this number of threads: measured, or built in until then. Calls `say` if measured
-/// ones cannot be used.
+/// Returns the speeds of this machine with this number of threads: measured, or built in if there are none or they cannot be
+/// used. In the latter case, calls `say` with the reason.
 pub fn speeds(path: Option<&Path>, threads: usize, say: &mut dyn FnMut(&str)) -> Speeds {
     let measured = file(path).ok().map(|path| speed::load(&path, threads));
     match measured {

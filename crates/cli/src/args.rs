@@ -89,15 +89,15 @@ pub enum Command {
     Plan(PlanArgs),
     /// Measure how fast this machine is
     ///
-    /// Runs choose their protocol by these figures. It takes some seconds, and the result is kept. Until then, figures of a
-    /// processor of the same kind are used.
+    /// Runs choose their protocol by these figures. The measurement takes a few seconds, and its result is kept. Before the first
+    /// measurement, runs use built-in figures for this kind of processor.
     #[command(after_help = "Example:
   veilset calibrate")]
     Calibrate(CalibrateArgs),
     /// Print a shell script that completes commands, columns and peers
     ///
-    /// The script asks this program, `veilset`, which reads the address book and the names of the columns of the input that is
-    /// typed already. In PowerShell it completes only commands, options and values that do not depend on files.
+    /// The script asks this program, `veilset`, which reads the address book and the column names of the input file already on
+    /// the command line. In PowerShell it completes only commands, options and values that do not depend on files.
     #[command(after_help = "Example:
   veilset completions bash > ~/.local/share/bash-completion/completions/veilset")]
     Completions {
@@ -120,15 +120,15 @@ pub enum Command {
         /// A page or a command [default: a list of both]
         topic: Option<String>,
     },
-    /// Is in veilset-dev
+    /// Moved to veilset-dev
     #[command(hide = true, disable_help_flag = true)]
     Bench(Moved),
-    /// Is in veilset-dev
+    /// Moved to veilset-dev
     #[command(hide = true, disable_help_flag = true)]
     Soak(Moved),
 }
 
-/// The words that follow a command that has left the program.
+/// The words after a command that has moved to veilset-dev.
 #[derive(Debug, Args)]
 pub struct Moved {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -196,7 +196,7 @@ pub enum IdentityCommand {
     },
 }
 
-/// The options that `-h` leaves to `--help`, of commands other than runs.
+/// For commands other than runs: the options that only `--help` shows.
 const SHORTENED: [(&str, &[&str]); 1] = [(
     "plan",
     &[

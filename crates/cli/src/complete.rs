@@ -4,7 +4,7 @@
 //! the variable [`VARIABLE`]. The answer is one candidate per line ([`shell`]). clap_complete's engine finds the argument to
 //! which the last word belongs; the values on offer are in [`offers`].
 //!
-//! The user has not asked for a run: completion never waits for anything, prints nothing to standard error, and offers no
+//! The user has not asked for a run: completion takes at most two seconds, prints nothing to standard error, and offers no
 //! candidate on an error. Only regular files are read; of a table only its beginning, and no cell below a header is shown.
 
 mod line;
@@ -48,7 +48,8 @@ enum Answer {
     Files,
 }
 
-/// Answers a completion script, if one runs this process; such a process does nothing else. Returns whether it did.
+/// Answers the completion script that runs this process, if one does; such a process does nothing else. Returns whether there
+/// was one.
 pub fn answered() -> bool {
     let mut words = std::env::args_os().skip(1);
     let asks = std::env::var_os(VARIABLE).and_then(|name| Shell::named(name.to_str()?));
@@ -123,7 +124,7 @@ fn tree() -> clap::Command {
     })
 }
 
-/// Returns the words of a line, with the words of its run file inserted; `None` if the file does not exist.
+/// Returns the words of a line, with the words of its run file inserted; `None` if the file cannot be used.
 fn with_file(words: Vec<String>) -> Option<Vec<String>> {
     let at = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [_, "run", _, ..] => 2,

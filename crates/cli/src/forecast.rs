@@ -134,7 +134,7 @@ fn line(wanted: &Wanted, choice: Choice, run: &Prediction) -> String {
     )
 }
 
-/// Formats a number with three significant digits.
+/// Formats a number with about three significant digits.
 fn digits(number: f64) -> String {
     match number {
         100.0.. => format!("{number:.0}"),

@@ -30,7 +30,7 @@ fn about(topic: &str) -> Result<String> {
     })
 }
 
-/// Returns the names of all pages and commands, with their titles.
+/// Returns the names of all pages and commands, with their titles or summaries.
 pub fn topics() -> Vec<(String, Option<String>)> {
     let pages = titles().map(|(name, title)| (name.to_string(), Some(title)));
     let all = args::command();

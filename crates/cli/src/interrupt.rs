@@ -1,13 +1,13 @@
 //! Signals. The first signal ends the program gracefully at its next step; the second ends it at once.
 //!
 //! SIGINT, SIGTERM and SIGHUP set a flag and cancel the run with the peer. The program checks the flag before
-//! every 64 KiB that it reads or writes, before every frame of a half that it prepares, and while it waits for
+//! every 64 KiB that it reads or writes, at every step of preparing a half or a filter, and while it waits for
 //! the peer.
 //!
 //! A system call that does not return has no next step: a write to a pipe that is never read, or any access to a file system
 //! that hangs. Polling would help only with pipes. So a watchdog thread ends the program if it is still running some time after
-//! the first signal. Nothing is lost: a result gets its name only when it is complete ([`veilset::table::Destination`]), and a
-//! prepared half is spent before it is used.
+//! the first signal. This is safe: a result gets its name only when it is complete ([`veilset::table::Destination`]), and a
+//! prepared half is spent before it is used, so never twice.
 //!
 //! Handlers run on their own thread, and may lock, remove files and exit. That thread never writes and never
 //! waits, so it always notices a second signal.
@@ -26,7 +26,8 @@ use veilset::table::remove_unfinished;
 use veilset::threads::none;
 use veilset_app::STOPPED;
 
-/// Returns the signals that ask a program to stop, except those that it was started to ignore, for instance by `nohup`.
+/// Returns the signals that ask a program to stop, except those that were already ignored when it started, for instance
+/// because of `nohup`.
 pub fn signals() -> Vec<i32> {
     let ignored = ignored_from(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
     [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()
@@ -38,11 +39,11 @@ fn ignored_from(status: &str) -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// The time for which a stopped program may continue without a peer, when a step takes milliseconds.
+/// The time that a program asked to stop has left if there is no peer: a step then takes only milliseconds.
 const ALONE: Duration = Duration::from_secs(1);
-/// The time for which a stopped program may continue with a peer, which must be notified before the log is written.
+/// The time that it has left with a peer, which must be notified before the log is written.
 const WITH_PEER: Duration = Duration::from_secs(10);
-/// The time after which a stopped program that is still running prints a message.
+/// The time after which a program that was asked to stop, and still runs, says so.
 const SLOW: Duration = Duration::from_millis(300);
 
 /// Turns a write beyond the limit on file sizes (`ulimit -f`) into an error, instead of death by SIGXFSZ.
@@ -64,7 +65,7 @@ struct State {
     happened: AtomicBool,
     /// The canceller of the run with the peer, during that run.
     run: Mutex<Option<Canceller>>,
-    /// The exit code and the message if the watchdog ends the program, once the result is complete.
+    /// The exit code and the message of a forced exit once the result is complete.
     done: Mutex<Option<(u8, String)>>,
 }
 
@@ -104,8 +105,8 @@ impl Interrupt {
         *self.0.run.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Marks the result as complete, so that a signal no longer means that there is no result. If the watchdog must still end
-    /// the program, it exits with this code and this message.
+    /// Marks the result as complete, so that a signal no longer means that there is no result. A forced exit after this has
+    /// this code, and `what` follows the reason in its message.
     pub fn done(&self, code: u8, what: String) {
         *self.0.done.lock().unwrap_or_else(PoisonError::into_inner) = Some((code, what));
     }

@@ -116,7 +116,7 @@ fn make_in_advance(plan: &MakePlan) -> Result<()> {
     }
 }
 
-/// Returns the error for a command that has left the program.
+/// Returns the error for a command that has moved to veilset-dev.
 fn moved(command: &str) -> Error {
     Error::usage(format!(
         "{command} is for those who develop veilset, and no longer in this program. Build the package veilset-dev from the \

@@ -12,7 +12,7 @@ use veilset::course::{Course, Left};
 
 /// Work that is shorter than this needs no sign of life.
 const NOTICED: Duration = Duration::from_secs(2);
-/// The interval between updates of a sign of life on a terminal.
+/// The interval between updates of the display on a terminal.
 const RENEWED: Duration = Duration::from_millis(200);
 
 /// The duration of a run before its remaining time is shown.
@@ -105,7 +105,7 @@ impl Observer for Progress {
             0 | 1 => name.to_string(),
             all => format!("step {} of {}, {name}", stage.number, all.max(stage.number)),
         };
-        // A later stage shows that this one is done, even if slightly less was transferred than expected.
+        // A new stage shows that the one before is done, even if slightly less was transferred than expected.
         if let Some((_, bar)) = stage.bar.take() {
             bar.finish();
         }

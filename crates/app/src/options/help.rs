@@ -1,4 +1,5 @@
-//! The output of `-h` and `--help`: `-h` is one screen of what nine of ten runs need, `--help` is everything under headings.
+//! The output of `-h` and `--help`: `-h` is one screen with the options that nine in ten runs need; `--help` has all options,
+//! under headings.
 
 use clap::Command;
 
@@ -67,8 +68,8 @@ const HEADINGS: [Heading; 6] = [
 /// The commands whose options are under [`HEADINGS`], by the id of an option that only they have.
 const ARRANGED_BY: &str = "key";
 
-/// Arranges the help of a command and of its subcommands. `shortened` names other commands, and the options of each that `-h`
-/// leaves to `--help`.
+/// Arranges the help of a command and of its subcommands. `shortened` names other commands, each with the options that only
+/// `--help` shows.
 pub fn arrange(command: Command, shortened: &[(&str, &[&str])]) -> Command {
     let arranged = command.get_arguments().any(|arg| arg.get_id() == ARRANGED_BY);
     let command = command.mut_subcommands(|below| arrange(below, shortened));

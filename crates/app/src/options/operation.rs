@@ -45,11 +45,11 @@ pub struct JobArgs {
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(2..=i64::from(MAX_SHARDS)))]
     pub shards: Option<u32>,
     /// A new folder that keeps the results of shards, encrypted, so that the job can go on with --resume if it breaks off. It is
-    /// deleted when the result is written; a side that has no result deletes it itself when the other has its own
+    /// deleted when the result is written; on a side without a result, delete it once the other side has its result
     #[arg(long, value_name = "FOLDER")]
     pub job: Option<PathBuf>,
-    /// Go on with the job in --job, which broke off: only shards that are not complete run. On both sides, with the input and
-    /// the options that it began with
+    /// Resume the job in --job, which broke off: only shards that are not complete run. On both sides, with the input and the
+    /// options that it began with
     #[arg(long)]
     pub resume: bool,
 }
@@ -59,12 +59,12 @@ pub struct JobArgs {
 pub struct RowArgs {
     /// Our columns to send with our keys (sender)
     ///
-    /// They are sent of matching rows in intersect, and of new rows in union. Same syntax as --key
+    /// They are sent for matching rows in intersect, and for new rows in union. Same syntax as --key
     #[arg(long, value_name = "COLS")]
     pub send_columns: Vec<Columns>,
     /// The columns that the sender sends (receiver)
     ///
-    /// By the sender's names and in its order. COL=NAME renames a column in our result. Same syntax as --key
+    /// Give the sender's names, in its order. COL=NAME renames a column in our result. Same syntax as --key
     #[arg(long, value_name = "COLS")]
     pub receive_columns: Vec<Received>,
     /// The bytes of the longest row that is sent, plus 1 to 3 per column; the same on both sides. In union a row
@@ -141,15 +141,15 @@ pub struct IdArgs {
 pub struct ShareArgs {
     /// The column of numbers to share (sender)
     ///
-    /// Instead of the keys, modulo 2^64. Its exact name, without quotes. A value of 0 that matches looks like no match
+    /// Its values are shared instead of the keys, modulo 2^64. Its exact name, without quotes. A value of 0 that matches looks like no match
     #[arg(long, value_name = "COL")]
     pub values: Option<String>,
     /// Decimal places of the values; on both sides
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=38))]
     pub scale: u32,
-    /// Which share is of which of our rows (sender)
+    /// Which share belongs to which of our rows (sender)
     ///
-    /// Where to write which row of shares belongs to which of our rows: our keys and values, and a column `row` [default:
+    /// The file for our keys and values, with the number of the row of shares that belongs to each in a column `row` [default:
     /// nowhere]
     #[arg(long, value_name = "FILE")]
     pub map: Option<PathBuf>,

@@ -74,7 +74,7 @@ pub fn group(names: impl IntoIterator<Item = &'static str>) -> impl TypedValuePa
     PossibleValuesParser::new(names).try_map(|name| groups::named(&name))
 }
 
-/// Parses the name of an encryption of filters.
+/// Parses the name of an encryption for filters.
 pub fn cipher() -> impl TypedValueParser<Value = &'static str> {
     PossibleValuesParser::new(groups::CIPHERS.iter().map(|(name, _)| *name))
         .try_map(|name| groups::cipher(&name))

@@ -1,4 +1,4 @@
-//! Two circles, labelled with the known size of each region. They are not to scale: a size would disclose an unknown number.
+//! Two circles, labelled with the known size of each region. They are not to scale: this party does not know all sizes.
 
 use super::known::{Known, Regions};
 use maud::{Markup, html};
@@ -7,7 +7,7 @@ use veilset::operations::Announced;
 /// The number of characters of a name that fit above a circle.
 const FITS: usize = 30;
 
-/// Draws the sets of a run of two: ours, the peer's as announced, the peer's name, and the known regions.
+/// Draws both sets of a run of two: `ours` is the size of ours, and `theirs` the size that the peer announced.
 pub(crate) fn diagram(ours: usize, theirs: Announced, (peer, regions): (&str, &Regions)) -> Markup {
     let set = [Known::Exactly(ours), Known::announced(theirs)].map(|known| items(&known));
     let Regions { ours, both, theirs, .. } = regions;
@@ -44,7 +44,7 @@ fn items(known: &Known) -> String {
     }
 }
 
-/// Labels a region with its name and its known size, line by line around this place.
+/// Labels the region whose centre is at `x` with its name and the lines of its known size.
 fn label(x: u32, name: &str, known: &Known) -> Markup {
     let lines = match known {
         Known::Exactly(_) => vec![known.to_string()],

@@ -35,12 +35,12 @@ pub struct PlanArgs {
     /// Our role
     #[arg(long, value_parser = role(), default_value = "receiver")]
     pub role: Role,
-    /// The parties of a run of several, with --n items each
+    /// The number of parties, with --n items each
     #[arg(long, value_name = "P", value_parser = several(),
           conflicts_with_all = ["n_peer", "role", "group", "malicious_sender", "reveal_count_to_sender", "both", "with_columns",
                                 "shards", "shared_cores"])]
     pub parties: Option<u8>,
-    /// The shards of a job
+    /// The number of shards
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(2..=i64::from(MAX_SHARDS)))]
     pub shards: Option<u32>,
     /// The network between us: lan (10 Gbps, 0.1 ms), wan (50 Mbps, 80 ms), none, or like 400Mbps,40ms
@@ -49,13 +49,13 @@ pub struct PlanArgs {
     /// Threads of each party [default: one per core]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// What is to be small
+    /// What to minimise
     #[arg(long, value_parser = preference(), default_value = "time")]
     pub prefer: Preference,
     /// The assumptions that are acceptable, of ddh, lpn, rlwe and dcr [default: all]
     #[arg(long, value_name = "A,..", value_delimiter = ',')]
     pub assume: Vec<Assumption>,
-    /// The group that the protocol is to work in [default: the protocol's first]
+    /// The group that the protocol works in [default: the protocol's first]
     #[arg(long, value_parser = group(groups::ALL.iter().copied()))]
     pub group: Option<&'static str>,
     /// Protect the receiver from a malicious sender

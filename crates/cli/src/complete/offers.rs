@@ -50,7 +50,7 @@ pub fn is_option(candidate: &CompletionCandidate) -> bool {
 /// A value, and its description.
 type Offer = (String, Option<String>);
 
-/// Returns the values to offer for a word.
+/// A function that returns the values to offer for a word.
 type Offers = Box<dyn Fn(&str) -> Vec<Offer> + Send + Sync>;
 
 /// Returns the completer of an argument, if its definition does not list all values.
@@ -79,7 +79,8 @@ fn completer(command: &str, arg: &Arg, typed: &Arc<Typed>) -> Option<ArgValueCom
     }))
 }
 
-/// The engine keeps only one of several candidates with the same id.
+/// Returns a completer whose only candidate stands for the names of files. Its id names the argument, because the engine keeps
+/// only one of several candidates with the same id.
 fn files(argument: String) -> ArgValueCompleter {
     let id = format!("{FILES}{argument}");
     ArgValueCompleter::new(move |_: &OsStr| vec![CompletionCandidate::new("").id(Some(id.clone()))])

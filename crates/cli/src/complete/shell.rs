@@ -67,7 +67,7 @@ fn lines(answer: &Answer, line: impl Fn(&str, Option<&str>) -> Option<String>) -
     }
 }
 
-/// Bash replaces only a part of the last word by a candidate: the part after a quote, `=` or `:`.
+/// Answers Bash, which replaces only a part of the last word by a candidate: the part after a quote, `=` or `:`.
 fn bash(passed: &[String], answer: impl Fn(Vec<String>) -> Answer) -> String {
     let [line, replaced] = passed else { return String::new() };
     let Unquoted { words, begin, .. } = unquoted(line);
@@ -76,7 +76,7 @@ fn bash(passed: &[String], answer: impl Fn(Vec<String>) -> Answer) -> String {
     lines(&answer(words), |value, _| Some(quoted(value.strip_prefix(&before)?, kept.open)))
 }
 
-/// Removes the quotes from one word, which white space does not end.
+/// Removes the quotes from one word, in which white space may occur.
 fn one(word: &str) -> String {
     unquoted(word).words.join(" ")
 }

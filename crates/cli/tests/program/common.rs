@@ -94,7 +94,7 @@ impl World {
         both(receiver, sender)
     }
 
-    /// Runs both parties to a good end. Returns their standard outputs.
+    /// Runs both parties, which must succeed. Returns their standard outputs.
     pub fn good(&self, operation: &str, files: [&Path; 2], more: [Words; 2]) -> [String; 2] {
         self.run(operation, files, more).map(Ended::good)
     }

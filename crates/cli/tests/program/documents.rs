@@ -451,7 +451,7 @@ pages! {
     timing "docs/security/timing.md",
 }
 
-/// No page is omitted, except the tables that `veilset bench tables` writes.
+/// No page is omitted, except the tables that `veilset-dev bench tables` writes.
 #[test]
 fn all_pages_are_run() {
     let there: BTreeSet<String> = pages_in(&root(), "").collect();

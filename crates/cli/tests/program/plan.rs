@@ -176,7 +176,7 @@ fn a_machine_is_measured_once_and_its_file_believed_if_it_fits() {
     run(&mut calibrate(&[])).bad(7, &["the speeds cannot be written", "of-this.json"]);
 }
 
-/// Both sides leave the choice open, only one does, and neither accepts the other's protocol.
+/// The cases: both sides leave the choice open, only one does, and neither accepts the other's protocol.
 #[test]
 fn the_protocol_is_picked_when_the_parties_meet() {
     let world = World::new();

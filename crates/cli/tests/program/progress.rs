@@ -54,7 +54,7 @@ fn what_takes_long_to_read_gives_a_sign_of_life_unless_it_is_to_be_quiet() {
     party.feed(&world.read("f.csv"));
     party.until("-: 2 columns separated by ',', 3 rows, 3 items");
     party.end().bad(6, &[]);
-    // For as long, a quiet party prints nothing but the error.
+    // In the same time, a quiet party prints nothing but the error.
     let quiet = [&rest[..], &["--quiet"]].concat();
     let mut silent = Running::start(&mut world.party(RECEIVER, "count", "-".as_ref(), &quiet));
     let mut speaks = Running::start(&mut world.party(RECEIVER, "count", "-".as_ref(), &rest));

@@ -12,7 +12,7 @@ fn kept(folder: &Path) -> Vec<std::path::PathBuf> {
     files.filter(|path| path.extension().is_some_and(|extension| extension == "shard")).collect()
 }
 
-/// Both the interrupted side and the side that loses its peer because of that.
+/// Both the interrupted side and the side that thereby loses its peer can continue.
 #[test]
 fn both_sides_of_a_job_that_is_interrupted_hear_how_it_goes_on() {
     let world = World::new();

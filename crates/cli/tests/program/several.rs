@@ -103,7 +103,7 @@ impl Several {
         self.start(operation, files, more).map(Running::end)
     }
 
-    /// Runs all parties to a good end. Returns their standard outputs.
+    /// Runs all parties, which must succeed. Returns their standard outputs.
     fn good(&self, operation: &str, files: [&Path; 3], more: [Words; 3]) -> [String; 3] {
         self.run(operation, files, more).map(Ended::good)
     }

@@ -1,4 +1,4 @@
-//! Runs of several that one party refuses before it contacts the others.
+//! Runs of several parties that one of them refuses before it contacts the others.
 
 use crate::common::{Words, World, run};
 use crate::several::{NAMES, Several};

@@ -3,9 +3,10 @@
 use crate::common::Folder;
 use veilset_testing::Draw;
 
-/// The numbers of runs in the first tier, and in the whole one.
+/// The number of runs in each tier of the tests: the first, and the whole one.
 const RUNS: [u64; 2] = [500, 3000];
-/// The largest number of keys per party in each tier: a run of few costs little more than its base OTs and its connection.
+/// The largest number of keys per party in each tier: a run on few keys costs little more than its base OTs and its
+/// connection.
 const ITEMS: [u64; 2] = [20, 200];
 
 #[test]
