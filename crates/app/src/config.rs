@@ -118,7 +118,8 @@ pub fn worker(operation: &str, options: &[(String, Value)]) -> Result<WorkerArgs
     WorkerArgs::parsed(operation, words).map_err(|e| Error::usage(first_words(&e)))
 }
 
-/// Returns the words for these options of a command, positional arguments first. Calls `unknown` for an option that the command lacks.
+/// Returns the words for these options of a command, positional arguments first. Calls `unknown` for an option that the command
+/// lacks.
 fn option_words(
     command: &clap::Command,
     options: &[(String, Value)],

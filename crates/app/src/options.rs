@@ -113,8 +113,8 @@ pub enum Wanted {
     ///
     /// Most of the computation on our own keys needs no peer. This command does it in advance, under a secret key that serves a
     /// single run, and writes it to a file that is encrypted under this identity. Keep both private. A run with the same input
-    /// and --prepared FILE uses the file, and deletes it once both sides have agreed, before any message of the protocol. Do not
-    /// keep a copy: the ledger (--prepared-ledger) rejects a second use.
+    /// and --prepared FILE uses the file, and deletes it once both sides have agreed, before any message of the protocol. Do
+    /// not keep a copy: the ledger (--prepared-ledger) rejects a second use.
     #[command(after_help = PREPARE_HELP)]
     Prepare(PrepareArgs),
     /// Make an encrypted filter of our set, for many runs

@@ -89,8 +89,8 @@ pub enum Command {
     Plan(PlanArgs),
     /// Measure how fast this machine is
     ///
-    /// Runs choose their protocol by these figures. The measurement takes a few seconds, and its result is kept. Before the first
-    /// measurement, runs use built-in figures for this kind of processor.
+    /// Runs choose their protocol by these figures. The measurement takes a few seconds, and its result is kept. Before the
+    /// first measurement, runs use built-in figures for this kind of processor.
     #[command(after_help = "Example:
   veilset calibrate")]
     Calibrate(CalibrateArgs),

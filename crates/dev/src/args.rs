@@ -36,12 +36,12 @@ pub enum Command {
     Soak(SoakArgs),
     #[command(hide = true)]
     BenchParty(BenchPartyArgs),
-    /// Print everything that `bench` can measure, as JSON, for scripts
+    /// Print the kinds of runs of two parties that `bench` can measure, as JSON, for scripts
     #[command(hide = true)]
     BenchKinds,
 }
 
-/// Options that `-h` leaves to `--help`.
+/// The options of these commands that only `--help` shows.
 const SHORTENED: [(&str, &[&str]); 2] = [
     ("bench", &["cipher", "filter_of_paper", "malicious_sender", "item_bytes", "overlap", "one_sided"]),
     ("tables", &["op", "net", "parties", "beside", "again", "quiet"]),
@@ -90,7 +90,7 @@ pub struct BenchArgs {
     /// The operation
     #[arg(long, value_parser = one_operation())]
     pub op: &'static Operation,
-    /// The protocol [default: as in a run]
+    /// The protocol [default: the first that fits the other options]
     #[arg(long, value_parser = protocol())]
     pub protocol: Option<&'static Protocol>,
     /// The group that the protocol works in [default: the protocol's first]
@@ -100,7 +100,7 @@ pub struct BenchArgs {
     /// [default: elgamal]
     #[arg(long, value_parser = measured_cipher, conflicts_with = "group")]
     pub cipher: Option<&'static str>,
-    /// For dc17: a filter of the size that the paper has, which errs too often
+    /// For dc17: a filter of the paper's size, which errs too often
     #[arg(long)]
     pub filter_of_paper: bool,
     /// Protect the receiver from a malicious sender (cm20)
@@ -127,7 +127,7 @@ pub struct BenchArgs {
     /// The emulated network: none, lan (10 Gbps, 0.1 ms), wan (50 Mbps, 80 ms), or like 400Mbps,40ms
     #[arg(long, default_value = "none")]
     pub net: Net,
-    /// Run each party once more, alone against a recording, and report the CPU seconds of that run
+    /// Run each party once more, alone against a recording, and report the seconds and CPU seconds of that run
     #[arg(long)]
     pub one_sided: bool,
     /// Print one JSON object
@@ -169,7 +169,7 @@ impl BenchArgs {
     }
 }
 
-/// Fewer than 8 bytes would not give enough distinct items.
+/// Parses the bytes per item. Fewer than 8 would not give enough distinct items.
 fn item_bytes() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(8..=16_000)
 }
@@ -193,7 +193,7 @@ impl FromStr for Who {
     }
 }
 
-/// The arguments of the children of `veilset-dev bench`: these, and its own.
+/// The arguments of a child of `veilset-dev bench`: these, and those of `bench`.
 #[derive(Debug, Args)]
 pub struct BenchPartyArgs {
     pub folder: PathBuf,
@@ -216,8 +216,8 @@ pub struct BenchPartyArgs {
 pub enum BenchTask {
     /// Measure the tables of the papers again, and write them with the papers' figures beside ours
     ///
-    /// Each point is a run of `veilset-dev bench`. It is kept in a file for each table as soon as it is there, so that the same
-    /// command goes on where it broke off. In the end tables.md and tables.html show all that is in the folder.
+    /// Each point is a run of `veilset-dev bench`. It is written to the file of its table as soon as it is measured, so that
+    /// the same command resumes where it was interrupted. In the end tables.md and tables.html show all results in the folder.
     #[command(after_help = "Examples:
   veilset-dev bench tables --quick
   veilset-dev bench tables --paper krtw19 --table 4 --log-n 8,12,16 --out measured
@@ -228,7 +228,7 @@ pub enum BenchTask {
 
 #[derive(Debug, Args, Default)]
 pub struct TablesArgs {
-    /// Only the tables of these papers; `alone` is no paper: each of our protocols, each party alone [default: all]
+    /// Only the tables of these papers; `alone` is not a paper, but each party of each of our protocols alone [default: all]
     #[arg(long, value_name = "P,..", value_delimiter = ',',
         value_parser = PossibleValuesParser::new(["krtw19", "dc17", "cm20", "gnt23", "czzdl", "alone"]))]
     pub paper: Vec<String>,
@@ -251,10 +251,10 @@ pub struct TablesArgs {
     /// Only runs of this many parties
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     pub parties: Vec<u8>,
-    /// At most this many threads a party, where a paper has more [default: one per core]
+    /// At most this many threads per party, where a paper has more [default: one per core]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Leave out what is expected to take longer [default: 10 with --quick, otherwise no limit]
+    /// Leave out points that are expected to take longer [default: 10 with --quick, otherwise no limit]
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub most_seconds: Option<f64>,
     /// Measure each point this often, and take the least of each figure
@@ -263,13 +263,13 @@ pub struct TablesArgs {
     /// Measure this program too, for instance a build without AVX-512, and show it beside this one
     #[arg(long, value_name = "PROGRAM")]
     pub beside: Option<PathBuf>,
-    /// Measure what is asked for anew, whether or not it is there
+    /// Measure all requested points anew, including those that have results
     #[arg(long)]
     pub again: bool,
     /// The folder of the results, created if missing
     #[arg(long, value_name = "DIR", default_value = "bench/results")]
     pub out: PathBuf,
-    /// Print nothing but errors and the names of the pages
+    /// Print nothing but errors, the numbers of points and the names of the pages
     #[arg(long)]
     pub quiet: bool,
 }

@@ -131,8 +131,8 @@ fn show(json: bool, result: &Value) -> Result<()> {
     }
 }
 
-/// Prints the operations of all protocols in all their groups, and whether each can run against a malicious sender, with the
-/// names of the options as keys.
+/// Prints all combinations of operation, protocol and group for two parties, without protection from a malicious sender and,
+/// where it is offered, with it. The keys are the names of the options.
 pub fn kinds() -> Result<()> {
     let kinds = protocols::ALL.into_iter().flat_map(|protocol| {
         protocol.offers.iter().flat_map(move |offer| {

@@ -1,4 +1,4 @@
-//! The tools of veilset's developers: benchmarks, the tables of the papers, and random runs. This crate is never distributed:
+//! The tools for veilset's developers: benchmarks, the tables of the papers, and random runs. This crate is never distributed:
 //! it has a seeded generator.
 #![forbid(unsafe_code)]
 // `pub` marks the items that a module offers to other modules; few of them leave the crate.

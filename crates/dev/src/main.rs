@@ -1,10 +1,10 @@
-//! The program of veilset's developers.
+//! The program for veilset's developers.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 use veilset_memory::SystemOrExit;
 
-/// The same allocator as in the measured program.
+/// The same allocator as in the program `veilset`.
 #[global_allocator]
 static ALLOCATOR: SystemOrExit = SystemOrExit;
 

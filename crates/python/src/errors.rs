@@ -80,7 +80,7 @@ fn without_hyphens(text: &str) -> String {
 }
 
 /// Returns the exception for an error: its class is given by the kind of error, and its attributes by the error's fields.
-/// `about` names the parties among several that it is about.
+/// `about` names the parties that it is about, in a run of several.
 pub(crate) fn exception(py: Python<'_>, error: &Error, about: &[String]) -> PyErr {
     let raise = || -> PyResult<PyErr> {
         let fields = PyDict::new(py);

@@ -76,7 +76,7 @@ pub(crate) fn known_in(told: &str) -> &str {
 /// `pyarrow.table(frame)`. It cannot be changed, can be pickled, and is equal to a table with the same columns and rows.
 #[pyclass(frozen, module = "veilset")]
 pub(crate) struct Frame {
-    /// `None` if there is no table.
+    /// The types of the columns; `None` if there is no table.
     schema: Option<SchemaRef>,
     /// Batches of the table; none of them is empty.
     batches: Vec<RecordBatch>,

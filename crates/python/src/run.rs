@@ -122,7 +122,7 @@ impl Leftover {
     }
 }
 
-/// Returns a failure on our side.
+/// Returns the failure for an error that names no party of a list.
 pub(crate) fn alone(error: Error) -> Box<Failed> {
     Box::new(Failed { error, about: Vec::new() })
 }
@@ -292,7 +292,7 @@ impl Run {
     }
 }
 
-/// Returns a function that reads the data of a job: from the frame, if there is one.
+/// Returns a function that reads the data for a computation: from the frame, if there is one.
 fn load(
     frame: Option<Stream>,
     link: &Link<Ended>,
@@ -318,7 +318,7 @@ pub(crate) fn read<T>(
         let schema = batches.schema();
         let failed =
             |e: ArrowError| Error::input(&name, unhad("the next rows", known_in(&e.to_string())), NEXT);
-        // A batch that does not fit its own schema may panic there.
+        // Reading a batch that does not fit its own schema may panic.
         let unfit = || Error::input(&name, "a batch does not fit the schema that was handed over", NEXT);
         let next = || guarded(|| batches.next()).ok_or_else(unfit).transpose();
         let mut bytes = 0;
@@ -444,7 +444,7 @@ fn value_of(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     Ok(Value::Text(OsString::from(value.str()?.extract::<String>()?)))
 }
 
-/// Returns the names of the operations, each with its summary.
+/// Returns the names of the operations, each with its description.
 #[pyfunction]
 pub(crate) fn operations() -> Vec<(&'static str, &'static str)> {
     veilset::operations::ALL.iter().map(|operation| (operation.name, operation.about)).collect()

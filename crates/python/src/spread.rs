@@ -28,7 +28,8 @@ use veilset_app::plan::WorkerPlan;
 
 const HASH: usize = 32;
 
-/// Returns the rows of this piece that have a key, in 4 bytes each, and the hashes of their keys, in 32 bytes each.
+/// Returns the numbers of the rows of this piece that have a key, in 4 bytes each, and the hashes of their keys, in 32 bytes
+/// each.
 #[pyfunction]
 pub(crate) fn piece_hashes<'py>(
     py: Python<'py>,
@@ -333,7 +334,7 @@ impl Workers for Crew {
 
     fn run(&self, tickets: &[Secret<Vec<u8>>], keep: &Kept<'_>) -> Result<Vec<Option<String>>> {
         let failed = |e: PyErr| Error::output(format!("the workers could not be used: {}", told(&e)));
-        // The iterator yields results as they arrive, errors, and nothing from time to time.
+        // The iterator yields results as they arrive, errors, and from time to time `None`.
         let results = Python::attach(|py| -> PyResult<Py<PyIterator>> {
             let tickets: Vec<_> = tickets.iter().map(|ticket| PyBytes::new(py, ticket)).collect();
             Ok(self.crew.bind(py).call_method1("run", (tickets,))?.try_iter()?.unbind())

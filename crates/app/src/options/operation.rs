@@ -44,8 +44,8 @@ pub struct JobArgs {
     /// both sides. With --job, a run that breaks off can go on
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(2..=i64::from(MAX_SHARDS)))]
     pub shards: Option<u32>,
-    /// A new folder that keeps the results of shards, encrypted, so that the job can go on with --resume if it breaks off. It is
-    /// deleted when the result is written; on a side without a result, delete it once the other side has its result
+    /// A new folder that keeps the results of shards, encrypted, so that the job can go on with --resume if it breaks off. It
+    /// is deleted when the result is written; on a side without a result, delete it once the other side has its result
     #[arg(long, value_name = "FOLDER")]
     pub job: Option<PathBuf>,
     /// Resume the job in --job, which broke off: only shards that are not complete run. On both sides, with the input and the
@@ -141,7 +141,8 @@ pub struct IdArgs {
 pub struct ShareArgs {
     /// The column of numbers to share (sender)
     ///
-    /// Its values are shared instead of the keys, modulo 2^64. Its exact name, without quotes. A value of 0 that matches looks like no match
+    /// Its values are shared instead of the keys, modulo 2^64. Its exact name, without quotes. A value of 0 that matches looks
+    /// like no match
     #[arg(long, value_name = "COL")]
     pub values: Option<String>,
     /// Decimal places of the values; on both sides

@@ -145,7 +145,7 @@ fn a_signal_that_is_ignored_at_the_start_stays_ignored() {
 fn a_read_that_does_not_return_is_ended_from_outside() {
     let world = World::new();
     let before = world.names();
-    // Each takes about a second, all at the same time.
+    // Each takes a few seconds, so all run at the same time.
     let parties: Vec<_> = signals().into_iter().map(|name| (name, reading(&world))).collect();
     parties.iter().for_each(|(name, (party, _))| party.signal(name));
     for (_, (party, _stdin)) in parties {

@@ -1,4 +1,4 @@
-//! `veilset bench --parties N`.
+//! `veilset-dev bench --parties N`.
 
 use super::{Party, Running, TIMEOUTS, conclude, hash, item, show, unusable, wait, whole};
 use crate::args::{BenchArgs, BenchPartyArgs};

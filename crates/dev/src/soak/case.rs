@@ -27,7 +27,7 @@ pub struct Case {
     pub kind: String,
 }
 
-/// The terms that both sides agree on.
+/// The settings that both sides share, and the keys.
 pub struct Terms {
     pub operation: &'static Operation,
     pub both: bool,
@@ -39,7 +39,8 @@ pub struct Terms {
     pub trim: bool,
     pub casefold: bool,
     pub nfc: bool,
-    /// Whether keys may have an empty column: rows with such keys are skipped, or kept as ordinary keys (`keep`).
+    /// Whether some rows have an empty key column, and are skipped.
+    /// With `keep` instead, there is an empty key, which is kept as an ordinary one.
     pub skip: bool,
     pub keep: bool,
     /// Whether the sender's items have values.
@@ -156,7 +157,7 @@ impl Terms {
         text
     }
 
-    /// Returns a different spelling that the agreed steps normalise to the same text.
+    /// Returns a random spelling that the agreed steps normalise to the same text.
     fn spell(&self, rng: &mut Prng, text: &[u8]) -> Vec<u8> {
         let Ok(text) = std::str::from_utf8(text) else { return text.to_vec() };
         let mut spelled = String::new();
@@ -227,7 +228,7 @@ impl Terms {
         let header: Vec<String> = order.iter().map(|&i| columns[i].clone()).collect();
         let line = |cell: &Vec<u8>| !cell.is_empty() && !cell.iter().any(|b| b"\r\n".contains(b));
         let list = header.len() == 1 && rows.iter().all(|(_, cells)| line(&cells[0]));
-        // JSON is text. A file without any line names no columns, so it is for parties that need only their keys.
+        // JSON is text. A JSON file without any line names no columns, so it is for parties that need only their keys.
         let text = rows.iter().flat_map(|(_, cells)| cells).all(|cell| std::str::from_utf8(cell).is_ok());
         let role = if receiver { Role::Receiver } else { Role::Sender };
         let json = text && (!rows.is_empty() || !self.shape(role).has_items());

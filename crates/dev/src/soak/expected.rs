@@ -13,11 +13,11 @@ pub enum Expected {
     Nothing,
     /// A header and rows.
     Rows(Rows),
-    /// A header and rows in this order, with other identifiers in the last column, and the number of identifiers in the
-    /// list.
+    /// A header and rows in this order, with the plain computation's identifiers in the last column, and the number of
+    /// identifiers in the list.
     Identified { rows: Rows, all: usize },
-    /// Shares: for each of the sender's rows with a key, in their order, the sum of its shares in hexadecimal; and the number
-    /// of shares.
+    /// Shares: for the first row of each of the sender's keys, in row order, the sum of its shares in hexadecimal; and the
+    /// number of shares.
     Shared { rows: Vec<String>, all: usize },
 }
 

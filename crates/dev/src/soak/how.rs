@@ -10,12 +10,12 @@ use veilset::rng::Prng;
 pub struct How {
     /// The protocol; `None` if the parties pick one.
     pub protocol: Option<&'static Protocol>,
-    /// Whether each party names the protocol. The other one allows it among others.
+    /// Whether each party names the protocol. A party that does not allows it among others.
     names: [bool; 2],
     /// Whether a party that names no protocol says `auto`.
     says_auto: [bool; 2],
     prefer: [Preference; 2],
-    /// The group; `None`, half of the time, for the default.
+    /// The group; `None` for the default.
     group: Option<&'static str>,
     malicious: bool,
     shards: Option<u64>,
@@ -33,7 +33,7 @@ impl How {
             offer(p).is_some_and(|offer| offer.takes(sizes) && offer.reveals_count == terms.reveals)
         };
         let mut all: Vec<&'static Protocol> = protocols::ALL.into_iter().filter(fits).collect();
-        // In one run of three, the parties pick a protocol.
+        // In one of three runs, the parties pick a protocol.
         let protocol = if chance(rng, 3) { None } else { Some(pick(rng, &all)) };
         let picked = |p: &Protocol| {
             let terms = veilset::operations::Terms {
@@ -48,7 +48,7 @@ impl How {
         let groups = pick(rng, &all).groups;
         let group = chance(rng, if protocol.is_some() { 2 } else { 4 }).then(|| pick(rng, groups));
         all.retain(|p| group.is_none_or(|group| p.groups.contains(&group)));
-        // Tells whether the run has a property that some of the remaining protocols offer. If so, the others are dropped.
+        // Decides whether the run has a property that some of the remaining protocols offer. If so, the others are dropped.
         let mut asks = |rng: &mut Prng, one_in, property: fn(&Offer) -> bool| {
             let has = |p: &&'static Protocol| offer(p).is_some_and(|offer| property(&offer));
             let asked = all.iter().any(has) && chance(rng, one_in);

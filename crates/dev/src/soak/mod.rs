@@ -161,7 +161,7 @@ fn of_two(case: &Case, people: &People, over_tls: bool) -> Result<String, String
         false => {
             let (a, b) = Channel::pair();
             Ok([a, b].map(|mut channel| {
-                // If the parties wait for each other, the run reports it.
+                // If the parties wait for each other for ever, the run reports it.
                 channel.set_patience(PATIENCE);
                 Connection::unprotected(channel, WireCount::default())
             }))
@@ -208,7 +208,7 @@ fn command(words: &[String]) -> Result<Wanted> {
     Typed::parsed(words).map_err(|e| Error::bug(e.to_string()))
 }
 
-/// Returns a party's job, parsed as if it had been typed.
+/// Returns a party's computation, parsed as if it had been typed.
 fn spec(words: &[String]) -> Result<PartySpec> {
     PartyPlan::of(command(words)?, false).map(|plan| plan.party)
 }
@@ -301,7 +301,7 @@ impl Names {
     }
 }
 
-/// Compares a party's files with the expected ones. The same names are passed for both parties.
+/// Compares a party's result with the expected one, except for shares. The same `names` are passed for both parties.
 fn compare(files: &Files, expected: &Expected, names: &mut Names) -> Result<(), String> {
     let (path, rows) = match (&files.result, expected) {
         (None, Expected::Nothing) | (Some(_), Expected::Shared { .. }) => return Ok(()),

@@ -52,7 +52,8 @@ impl<'a> Drawn<'a> {
         self.table.figures(row, log_n, &network.name).0
     }
 
-    /// Draws the seconds over the sizes, with the smallest number of threads. Among many networks, only the first is shown.
+    /// Draws the seconds over the sizes, with the smallest number of threads. Of more than two networks, only the first is
+    /// shown.
     fn over_n(&self) -> Vec<Plot> {
         let least = self.table.rows.iter().map(|row| row.threads).min().unwrap_or(1);
         let rows: Vec<&Row> = self.table.rows.iter().filter(|row| row.threads == least).collect();
@@ -151,8 +152,8 @@ impl<'a> Drawn<'a> {
         self.table.rows.iter().filter_map(of_row).collect()
     }
 
-    /// Draws the dollars of a thousand runs over the ratio of the price of a megabyte to the price of a second of a machine: 2
-    /// T x + C y, with x from [`Prices::default`].
+    /// Draws the dollars of a thousand runs over y / x, the price of a megabyte by that of a second of a machine: a run of T
+    /// seconds and C megabytes costs 2 T x + C y, with x from [`Prices::default`].
     fn dollars(&self) -> Vec<Plot> {
         let Some(dollars) = &self.table.dollars else { return Vec::new() };
         let second = Prices::default().hour / 3600.0;

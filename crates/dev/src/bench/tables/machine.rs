@@ -51,7 +51,7 @@ impl Machine {
         format!("{} with {} cores, {}", self.processor, self.cores, self.vectors())
     }
 
-    /// Returns words for whether any kernel takes an AVX-512 path.
+    /// Says whether any kernel takes an AVX-512 path.
     pub fn vectors(&self) -> &'static str {
         let wide = self.paths.iter().any(|path| path.contains("512"));
         if wide { "with AVX-512" } else { "without AVX-512" }

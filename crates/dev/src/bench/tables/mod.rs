@@ -222,7 +222,7 @@ fn points<'a>(paper: &'a Paper, table: &'a Table, threads: Option<u16>) -> impl 
     })
 }
 
-/// Returns the threads of a party here: the paper's, but at most the requested number or the number of cores.
+/// Returns the threads of a party here: the paper's, but at most the requested number, by default the number of cores.
 fn ours(row: &Row, threads: Option<u16>) -> u16 {
     row.threads.min(threads.unwrap_or(u16::try_from(cores()).unwrap_or(u16::MAX)))
 }

@@ -24,7 +24,7 @@ pub struct Paper {
     pub source: String,
     /// The machine that the paper measured on; empty if there is no paper.
     pub machine: String,
-    /// The differences between all rows and the paper.
+    /// Notes on how all rows differ from the paper's.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The networks of all tables that name none.
@@ -76,7 +76,7 @@ pub struct Dollars {
     pub networks: Vec<String>,
 }
 
-/// The points measured for each size over each network.
+/// Points that differ only in size and network: one for each size and each network.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
@@ -162,7 +162,7 @@ impl Row {
         format!("{} by {}{more}", self.op, self.protocol)
     }
 
-    /// Returns whether two rows differ in threads only.
+    /// Returns whether both rows run the same, except perhaps for threads and sizes.
     pub fn is_like(&self, other: &Row) -> bool {
         self.what() == other.what() && self.options == other.options
     }

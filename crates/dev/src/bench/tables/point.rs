@@ -1,4 +1,4 @@
-//! A point of a table: one run of `veilset bench`, and its expected duration.
+//! A point of a table: one run of `veilset-dev bench`, and its expected duration.
 
 use super::papers::{Network, Row, Table};
 use super::results::{Measured, Results};
@@ -57,8 +57,8 @@ impl<'p> Point<'p> {
         })
     }
 
-    /// Returns the planner's prediction in seconds; `None` for several parties, which it predicts on a machine each, while here
-    /// they share one.
+    /// Returns the planner's prediction in seconds; `None` for several parties: the planner gives each its own machine, while
+    /// here they share one.
     pub fn predicted(&self, speeds: &Speeds, cores: usize) -> Option<f64> {
         let a = parsed(&self.words()).ok()?;
         if a.parties.is_some() {

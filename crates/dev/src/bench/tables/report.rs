@@ -20,7 +20,7 @@ pub struct Report<'a> {
     pub tables: &'a [Known<'a>],
 }
 
-/// A table in the form in which it is shown.
+/// A table as it is shown.
 struct Shown<'a> {
     known: &'a Known<'a>,
     head: Vec<&'static str>,
@@ -108,7 +108,7 @@ impl Report<'_> {
         page::page(TITLE, &contents)
     }
 
-    /// Describes the machine, line by line.
+    /// Describes the machine, the program and the dates of the measurements, line by line.
     fn facts(&self) -> Vec<String> {
         let Machine { processor, cores, paths, memory_gb, system } = self.machine;
         let dates =
@@ -288,7 +288,7 @@ fn held(point: &Measured) -> Option<f64> {
     }
 }
 
-/// Formats a number with three significant digits.
+/// Formats a number with three significant digits, or more if it is at least 1000; with at most five decimals.
 pub fn digits(number: f64) -> String {
     if number <= 0.0 {
         return "0".into();

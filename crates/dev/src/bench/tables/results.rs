@@ -1,4 +1,4 @@
-//! The file of a table's results. It is rewritten and renamed into place after each measured point.
+//! The file of a table's results. It is rewritten and renamed into place after each run of a point.
 
 use super::machine::Machine;
 use super::papers::{Paper, Table};
@@ -32,7 +32,7 @@ pub struct Results {
     pub points: Vec<Measured>,
 }
 
-/// A measured point, identified by the command without the program's name.
+/// A measured point, identified by its command, without the program's name, and by `beside`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
