@@ -23,7 +23,7 @@ class Pair:
         self.number = itertools.count()
 
     def options(self, party: int, address: str) -> dict[str, Any]:
-        """The options with which party 0 listens as the receiver, and party 1 connects as the sender."""
+        """Returns a party's options: party 0 listens as the receiver, and party 1 connects as the sender."""
         return {
             "role": ("receiver", "sender")[party],
             ("listen", "connect")[party]: address,
@@ -36,7 +36,7 @@ class Pair:
         }
 
     def run(self, operation: str, receiver: Any, sender: Any, both: dict[str, Any] | None = None) -> list[Any]:
-        """What each side's call returned or raised. A side is its data and its options."""
+        """Returns each side's result or exception. A side is its data and its options."""
         address = free_address()
         results: list[Any] = [None, None]
 
@@ -56,31 +56,31 @@ class Pair:
         return results
 
     def both(self, operation: str, receiver: Any, sender: Any, both: dict[str, Any] | None = None) -> list[Any]:
-        """The same, if neither side fails."""
+        """Returns both results, or raises the exception of a side that failed."""
         results = self.run(operation, receiver, sender, both)
         failed = [result for result in results if isinstance(result, Exception)]
-        # That of the network may be a consequence of the other.
+        # An error of the network or the peer may be a consequence of the other side's.
         for result in sorted(failed, key=lambda e: isinstance(e, (veilset.NetworkError, veilset.PeerError))):
             raise result
         return results
 
 
 def free_address() -> str:
-    """An address on which nobody listens."""
+    """Returns an address on which nobody listens."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{s.getsockname()[1]}"
 
 
 def process(script: str, **values: Any) -> subprocess.Popen[str]:
-    """Another Python, which runs this script."""
+    """Starts another Python, which runs this script."""
     text = textwrap.dedent(script)
     return subprocess.Popen([sys.executable, "-c", text, *map(str, values.values())], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)
 
 
 class Listener:
-    """A peer that waits and would hear if anything were sent."""
+    """A peer that waits, and would notice a connection."""
 
     def __init__(self) -> None:
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -88,7 +88,7 @@ class Listener:
         self.address = f"127.0.0.1:{self.socket.getsockname()[1]}"
 
     def heard(self) -> bool:
-        """Whether anybody connected."""
+        """Returns whether anybody connected."""
         try:
             self.socket.accept()[0].close()
         except BlockingIOError:
@@ -105,7 +105,7 @@ def listener():
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
-    """Configuration and state of nobody else."""
+    """A folder with configuration and state of its own."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return tmp_path

@@ -1,4 +1,4 @@
-"""A Postgres of this test run: a cluster in a temporary folder, which only listens on a socket in it."""
+"""A Postgres for this test run: a cluster in a temporary folder, which listens only on a socket in that folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 
 def binaries() -> pathlib.Path:
-    """Where Debian and others put the programs of the server."""
+    """Returns the folder of the server's programs, as Debian and others install them."""
     installed = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     found = installed[-1] if installed else shutil.which("initdb")
     assert found, "there is no Postgres to test with: install the Debian package postgresql"
@@ -22,9 +22,9 @@ def binaries() -> pathlib.Path:
 
 @contextlib.contextmanager
 def server() -> Iterator[str]:
-    """Starts a server, and stops it in the end. Gives its URI, without the name of a database."""
+    """Starts a server, and stops it at the end. Yields its URI, without the name of a database."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="veilset-postgres-"))
-    # It refuses to run as root.
+    # The server refuses to run as root.
     user = pwd.getpwnam("postgres" if os.getuid() == 0 else pwd.getpwuid(os.getuid()).pw_name)
     as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"] if os.getuid() == 0 else []
     os.chown(folder, user.pw_uid, user.pw_gid)

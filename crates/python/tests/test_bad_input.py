@@ -1,4 +1,4 @@
-"""What cannot be read is an error of our side, says where, and nobody else hears of it."""
+"""Input that cannot be read is an error on our side, which says where; nobody else is contacted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECRET = "cell-of-nobody-else"
 
 
 class Stream:
-    """An object that hands over whatever this is."""
+    """An object that hands over ``of``, whatever it is."""
 
     def __init__(self, of):
         self.of = of
@@ -59,7 +59,7 @@ def query(sql):
 
 
 INPUT, USAGE = veilset.InputError, veilset.UsageError
-# The frame, the column, the row, the class and words of the message.
+# The frame, the column, the row, and the class and words of the error.
 CASES = {
     "no column": (lambda: polars.DataFrame({"x": ["a"]}), "k", None, INPUT, "there is no such column"),
     "no column (pandas)": (lambda: pandas.DataFrame({"x": ["a"]}), "k", None, INPUT, "there is no such column"),
@@ -127,10 +127,10 @@ def test_bad_input_is_an_error_and_nobody_hears_of_it(pair, listener, case):
         assert error.party is None and error.fault is None
     if isinstance(error, veilset.UsageError):
         assert error.exit_code == 2
-    # Neither in the message nor in what caused it is a cell of ours.
+    # Neither the message nor its cause contains a cell of ours.
     shown = f"{error} {error.__cause__}"
     assert SECRET not in shown and "--" not in re.sub("`[^`]*`", "", str(error)), shown
-    # Nor a column that is not the user's.
+    # Nor does the message name a column that is not the user's.
     assert "__veilset" not in shown, shown
     assert not listener.heard()
 
@@ -161,7 +161,7 @@ def test_a_frame_of_pandas_that_cannot_come_back_shows_what_was_handed_over(pair
     monkeypatch.setattr(frame.iloc.__class__, "__getitem__", lambda self, of: 1 / 0 if getattr(of, "ndim", 0) == 1 else real(self, of))
     with pytest.warns(RuntimeWarning, match="with the columns k, row, because"):
         receiver, _ = pair.both("union", (frame, {}), (theirs, {}), {"key": "k"})
-    # No column that only looks as if it were ours.
+    # A column that was not handed over is left out: its values would not be ours.
     assert receiver.frame.to_pydict() == {"k": ["a", "b", "c", "z"], "row": [0, 1, 2, None]}
 
 
@@ -178,7 +178,7 @@ def test_what_a_job_keeps_is_there_until_the_caller_has_the_frame(pair, monkeypa
 
 
 def test_a_source_that_reads_in_python_needs_no_lock_that_we_hold(pair):
-    """Its batches are made by Python, in the thread of the run, while this thread waits."""
+    """Python makes the batches in the thread of the run, while this thread waits."""
     schema = pyarrow.schema([("k", pyarrow.string())])
     threads = []
 

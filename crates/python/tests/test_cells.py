@@ -1,4 +1,4 @@
-"""No cell of ours is in what is said of a wrong input: neither in the error, in what it came of, in warnings nor in logs."""
+"""Reports of wrong input contain no cell of ours: neither the error, nor its causes, nor warnings, nor logs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ import pytest
 import veilset
 from test_bad_input import Stream, raises
 
-#: What is looked for, in no line of this file.
+#: The text that is searched for; no line of this file contains it.
 MARK = "732" + "19"
 NUMBER = int(MARK)
 
 
 class Odd:
-    """An object whose text cannot be had."""
+    """An object that cannot be converted to text."""
 
     ndim = 0
     dtype = numpy.dtype("O")
@@ -59,14 +59,14 @@ def no_encoding():
 
 
 def native():
-    """A frame of ours."""
+    """Returns a veilset.Frame."""
     into = io.BytesIO()
     polars.DataFrame({"k": ["a"]}).write_ipc_stream(into)
     return veilset._native.frame_of(into.getvalue())
 
 
 SEND = {"role": "sender", "send_columns": "x"}
-#: What is given, and the options; all are errors of ours.
+#: The data and the options; all cause errors on our side.
 WRONG = {
     "half a character": (lambda: objects("a", MARK + "\ud800"), {}),
     "a float": (lambda: objects(MARK, NUMBER + 0.5), {}),
@@ -117,7 +117,7 @@ WRONG = {
 
 
 def said_of(error):
-    """All that there is of an error, and of those that it came of."""
+    """Returns all text of an error and of its causes."""
     seen, rest = [], [error]
     while rest:
         one = rest.pop()
@@ -146,12 +146,12 @@ def test_no_cell_is_in_what_is_said_of_a_wrong_input(pair, listener, tmp_path, m
     assert not listener.heard() and not isinstance(raised.value, veilset.BugError)
     said = "\n".join([said_of(raised.value), caplog.text, *(str(one.message) for one in warned)])
     assert MARK not in said, said
-    # In an error of ours somebody is told what to do.
+    # Our own errors say what to do.
     assert isinstance(raised.value, TypeError) or len(str(raised.value)) > 30, said
 
 
 def test_a_cell_would_be_found():
-    """So that the test above can fail."""
+    """Shows that the test above can fail."""
     try:
         try:
             int(MARK + "x")

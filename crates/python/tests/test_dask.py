@@ -51,7 +51,7 @@ def run(
     both: dict[str, Any] | None = None,
     sides: tuple[dict[str, Any], dict[str, Any]] = ({}, {}),
 ) -> list[Any]:
-    """What each side's call returned or raised. The receiver listens. Its options may say where both meet, as those of the sender may."""
+    """Returns each side's result or exception. The receiver listens. The options of either side may say where both meet."""
     address, places = free_address(), [free_address() for _ in range(2)]
     results: list[Any] = [None, None]
     lanes: list[Any] = [dict(zip(["0", "1"], places)), places]
@@ -78,7 +78,7 @@ def run(
 
 def done(results: list[Any]) -> list[Any]:
     failed = [result for result in results if isinstance(result, Exception)]
-    # That of the network may be a consequence of the other.
+    # An error of the network or the peer may be a consequence of the other side's.
     for result in sorted(failed, key=lambda e: isinstance(e, (veilset.NetworkError, veilset.PeerError))):
         raise result
     return results
@@ -89,7 +89,7 @@ def parts(*tables: pandas.DataFrame) -> list[Any]:
 
 
 def rows(frame: pandas.DataFrame) -> list[tuple[Any, ...]]:
-    """In the order of the frame, with what is missing as None."""
+    """Returns the rows in the order of the frame, with None for missing values."""
     return [tuple(None if pandas.isna(cell) else cell for cell in row) for row in frame.itertuples(index=False)]
 
 
@@ -101,7 +101,7 @@ def same_as_one_run(
     sides: tuple[dict[str, Any], dict[str, Any]] = ({}, {}),
     **both: Any,
 ) -> list[Any]:
-    """Checks that workers give what one run gives: both sides' rows, in their order."""
+    """Checks that workers give the same rows as a single run, on both sides and in their order."""
     got = done(run(pair, clients, operation, parts(*tables), both, sides))
     one = pair.both(operation, *[(table, {"key": "k", **side}) for table, side in zip(tables, sides)], both)
     for ours, theirs in zip(got, one):
@@ -163,7 +163,7 @@ def test_a_key_that_comes_several_times_in_several_partitions(pair: Pair, client
     theirs = pandas.concat([keys(range(10, 40))] * 2, ignore_index=True)
     r, _ = same_as_one_run(pair, clients, "intersect", [ours, theirs], sides)
     assert len(r.frame) == 40
-    # Which row of the first is kept does not depend on the partition that is ready first.
+    # The row that is kept for a repeated key does not depend on which partition is ready first.
     r, _ = same_as_one_run(pair, clients, "intersect", [ours, theirs], ({"empty_keys": "skip"}, {}))
     assert [n for _, n in rows(r.frame)] == [i * i for i in range(10, 30)]
 
@@ -204,7 +204,7 @@ def typed(first: int, number: int) -> pandas.DataFrame:
 
 
 def as_they_are(*tables: pandas.DataFrame) -> list[Any]:
-    """As `parts`, with Python objects that Dask would make texts of."""
+    """Like `parts`, but keeps Python objects that Dask would convert to text."""
     with dask.config.set({"dataframe.convert-string": False}):
         return parts(*tables)
 
@@ -216,7 +216,7 @@ def test_rows_come_back_bit_for_bit(pair: Pair, clients: list[Client], text: boo
     same(r.frame, ours[30:])
     assert list(r.frame.index) == list(ours.index[30:]) and r.frame.index.name == "row"
     if text:
-        # One key of the other side, in one of the shards, is no integer.
+        # One key of the other side, in one of the shards, is not an integer.
         theirs = theirs.astype(str)
         theirs.iloc[-1, 0] = "a text"
     r, _ = done(run(pair, clients, "union", as_they_are(ours, theirs)))
@@ -227,14 +227,14 @@ def test_rows_come_back_bit_for_bit(pair: Pair, clients: list[Client], text: boo
     assert str(r.frame["k"].dtype) == ("object" if text else "Int64")
     new = list(map(str, r.frame["k"][40:]))
     assert sorted(new) == sorted(map(str, one.frame["k"][40:])) and ("a text" in new) == text
-    # A partition without rows of the result is as typed as the others.
+    # A partition without result rows has the same types as the others.
     r, _ = done(run(pair, clients, "union", as_they_are(ours, ours[["k"]])))
     same(r.frame, one.frame[:40] if not text else r.frame)
     assert str(r.frame["k"].dtype) == "Int64"
 
 
 def test_partitions_do_not_change_what_a_key_is(pair: Pair, clients: list[Client]) -> None:
-    # The first partition has numbers only, and the second no value at all.
+    # The first partition has only numbers, and the second has no values.
     objects = [5, decimal.Decimal("1.0"), None, None, "5.0", datetime.date(2024, 1, 31), b"x".decode(), decimal.Decimal("1.25")]
     ours = pandas.DataFrame({"k": pandas.Series(objects, dtype=object), "n": range(8)})
     theirs = pandas.DataFrame({"k": ["1.0", "1.25", "2024-01-31", "5", "x"]})
@@ -244,7 +244,7 @@ def test_partitions_do_not_change_what_a_key_is(pair: Pair, clients: list[Client
     sides = ({"empty_keys": "skip"}, {})
     r, _ = done(run(pair, clients, "intersect", [table, parts(theirs)[0]], sides=sides))
     assert list(r.frame["n"]) == [0, 1, 5, 6, 7]
-    # What is no key is so in its partition, whose row is told.
+    # A value that cannot be a key is reported with its partition, and its row there.
     ours.loc[7, "k"] = 1.25
     with dask.config.set({"dataframe.convert-string": False}):
         table = dask.dataframe.from_pandas(ours, npartitions=4, sort=False)
@@ -348,19 +348,19 @@ def test_a_job_that_broke_off_goes_on(
         broken = run(pair, clients, "intersect", tables, both, sides)
     assert all(isinstance(result, Exception) for result in broken), broken
     assert any("the workers could not be used: RuntimeError" in str(result) for result in broken), broken
-    # Not without resume, and not with another set.
+    # The job continues neither without resume nor with another set.
     again = run(pair, clients, "intersect", tables, both, sides)
     assert any("resume" in str(result) for result in again)
     resumed = ({**sides[0], "resume": True}, {**sides[1], "resume": True})
     other = run(pair, clients, "intersect", parts(keys(range(301)), keys(range(200, 400))), both, resumed)
     assert any("began with another input" in str(result) for result in other), other
-    # The table may be in other partitions.
+    # The table may be partitioned differently.
     rounds = watched(monkeypatch, clients[0], lambda *_: None)
     tables = [dask.dataframe.from_pandas(keys(range(300)), npartitions=7), tables[1]]
     r, _ = done(run(pair, clients, "intersect", tables, both, resumed))
     assert rows(r.frame) == [(f"k{i}", i * i) for i in range(200, 300)]
     assert len([shard for lane in rounds[0] for shard in lane[1]]) < 12
-    # The receiver has its result. The sender cannot know.
+    # The receiver has its result, which the sender cannot know.
     assert [(home / name).exists() for name in ("r.job", "s.job")] == [False, True]
 
 
@@ -389,7 +389,7 @@ def test_what_cannot_be_is_refused_before_anything_is_sent(pair: Pair, clients: 
 
 
 def other_each_time(part: pandas.DataFrame, folder: str) -> pandas.DataFrame:
-    """Rows that a worker computes once, and others when it does so again."""
+    """Returns certain rows the first time that a worker computes them, and others the next time."""
     seen = pathlib.Path(folder) / f"{part['n'].iloc[0]}"
     again, _ = seen.exists(), seen.touch()
     return part.assign(k="x" + part["k"]) if again else part
@@ -420,7 +420,7 @@ def test_a_key_column_that_is_not_there(pair: Pair, clients: list[Client]) -> No
     given = {**pair.options(0, "127.0.0.1:1"), "key": "mail", "shards": 4, "lanes": {"0": "127.0.0.1:2"}}
     with pytest.raises(veilset.InputError, match="mail") as raised:
         on_dask.intersect(parts(keys(range(9)))[0], client=clients[0], **given)
-    # No column that is not the user's.
+    # The message names no column that is not the user's.
     assert "__veilset" not in str(raised.value)
 
 
@@ -452,9 +452,9 @@ def test_the_index_and_its_divisions_come_back(pair: Pair, clients: list[Client]
     found = clients[0].compute(frame).result()
     assert rows(found) == rows(ours[40:])
     assert list(found.index) == list(range(140, 160)) and found.index.name == "row"
-    # They are right: a row is found by them.
+    # The divisions are right: a row is found by them.
     assert clients[0].compute(frame.loc[150:151]).result()["k"].to_list() == ["k50", "k51"]
-    # A union has rows without an index, and numbers all anew, in each partition.
+    # A union also has rows without an index, so it renumbers all rows, in each partition.
     r, _ = done(run(pair, clients, "union", tables))
     assert r.frame.index[0] == 0 and r.frame.index.name is None
 
@@ -479,7 +479,7 @@ def test_the_work_grows_with_the_partitions_and_not_with_their_square(
 
 
 def logged(client: Client) -> str:
-    """What the workers and the scheduler logged."""
+    """Returns what the workers and the scheduler logged."""
     of_workers = [line for lines in client.get_worker_logs().values() for _, line in lines]
     return "\n".join([*of_workers, *(line for _, line in client.get_scheduler_logs())])
 
@@ -512,18 +512,18 @@ def test_no_cell_is_in_an_error_nor_in_the_log_of_a_worker(
     results = run(pair, clients, "intersect", tables, {"connect_timeout": 3}, ({}, {"lanes": [free_address(), free_address()]}))
     assert all("no worker completed a shard" in str(result) for result in results), results
     assert not any(MARK in said_of(result) for result in results)
-    # Something else goes wrong with the rows at hand.
+    # Another error occurs while the rows are in memory.
     with monkeypatch.context() as patch:
         patch.setattr(on_dask._spread, "summed", broken)
         with pytest.raises(veilset.OutputError, match=r"a worker could not do its part: ValueError$") as failed:
             on_dask.intersect(tables[0], **given)
     assert MARK not in said_of(failed.value)
     assert MARK not in logged(client) + logged(clients[1])
-    # A table that cannot be computed is logged by Dask, but the error has none of it.
+    # Dask logs a table that cannot be computed, but the error contains none of it.
     with pytest.raises(veilset.InputError, match=r"partition \d of the frame: the rows could not be had \(ValueError\)") as lost:
         on_dask.intersect(tables[0].map_partitions(wrong_rows, meta=tables[0]._meta), **given)
     assert MARK not in said_of(lost.value)
-    # The log would show it.
+    # Without our precaution, the log would show it.
     with pytest.raises(ValueError):
         client.submit(broken, frames["empty"]).result()
     assert MARK in logged(client)
@@ -538,7 +538,7 @@ EXAMPLE = pathlib.Path(__file__).parents[3] / "examples" / "proxy" / "haproxy.cf
 
 @pytest.fixture
 def proxied(tmp_path: pathlib.Path) -> Iterator[dict[str, str]]:
-    """The addresses of the example of a proxy, which leads to two workers and to whoever starts the job."""
+    """Yields the addresses of the example proxy, which leads to two workers and to whoever starts the job."""
     program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
     assert program is not None, "HAProxy is missing (Debian: haproxy)"
     at = {name: free_address() for name in ("ENTRANCE", "COORDINATOR", "WORKER0", "WORKER1")}

@@ -43,7 +43,7 @@ def example():
 
 
 def made(kind, folder, database):
-    """What the example takes for this kind: a source and a query."""
+    """Returns the arguments of the example for this kind: a source and a query."""
     if kind == "postgres":
         return database, QUERY
     path = str(folder / f"customers.{kind}")
@@ -86,7 +86,7 @@ def test_a_query_that_fails_half_way_is_an_error_of_the_input(pair, database, li
     with pytest.raises(veilset.InputError, match=UNHAD) as raised:
         with example().postgres_rows(database, query) as rows:
             veilset.count(rows, key="k", **pair.options(1, listener.address))
-    # What Postgres says of it has a cell in it.
+    # The message of Postgres contains a cell.
     assert cell not in str(raised.value) and raised.value.exit_code == 3
     assert not listener.heard()
 

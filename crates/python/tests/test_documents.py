@@ -35,7 +35,7 @@ frame = pd.DataFrame({"email": [f"user{i}@example.org" for i in range(10, 40)]})
 
 
 def parts(text: str) -> list[tuple[str, str | None, str]]:
-    """What is run: "py", "py-peer" with the name, or a block."""
+    """Returns the parts that are run: "py", "py-peer" with the name, or a block."""
     found: list[tuple[str, str | None, str]] = []
     for kind, name, script, info, block in PART.findall(text):
         if kind:
@@ -70,7 +70,7 @@ def run(page: str, folder: pathlib.Path) -> int:
         return out
 
     def identity(who: str) -> str:
-        """Its fingerprint; it has one from the first time on."""
+        """Returns a party's fingerprint, and makes its identity the first time."""
         script = """
 import veilset
 try:
@@ -123,12 +123,12 @@ except veilset.UsageError:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_blocks_of_a_page_run_as_they_are_printed(page: str, tmp_path: pathlib.Path) -> None:
-    """Both parties in folders of their own."""
+    """Both parties run in folders of their own."""
     assert run(page, tmp_path) > 0
 
 
 def test_a_block_that_fails_is_noticed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the tests above can fail."""
+    """Shows that the tests above can fail."""
     (tmp_path / "page.md").write_text("```python\nimport veilset\nveilset.no_such_thing\n```\n")
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
     with pytest.raises(AssertionError, match="no_such_thing"):

@@ -1,4 +1,4 @@
-"""Rows of ours come back bit for bit, whatever the dtype of a column is, and whatever the other side has."""
+"""Our rows come back bit for bit, whatever the dtype of a column is, and whatever the other side has."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BIG = 143349558619761321
 
 
 def pandas_columns():
-    """A column of each dtype, by its name: three values, and the dtype that it has in a union."""
+    """Returns a column of each dtype, by its name: three values, and the dtype that it has in a union."""
     columns = {}
     for bits in (8, 16, 32, 64):
         for sign in ("int", "uint"):
@@ -52,7 +52,7 @@ def pandas_columns():
     columns["period"] = (pandas.Series(pandas.period_range("2024-01", periods=3, freq="M")), "period[M]")
     intervals = pandas.Series(pandas.arrays.IntervalArray.from_breaks([0.0, 1.0, 2.0, 3.0]))
     columns["interval of floats"] = (intervals, "interval[float64, right]")
-    # These have no dtype with the same values and a missing one.
+    # No dtype holds these values and a missing one.
     intervals = pandas.Series(pandas.arrays.IntervalArray.from_breaks([0, 1, 2, BIG]))
     columns["interval of integers"] = (intervals, "object")
     columns["sparse integers"] = (pandas.Series(pandas.arrays.SparseArray([0, BIG, 0])), "Int64")
@@ -68,7 +68,7 @@ def pandas_columns():
 
 
 def same(one, other):
-    """Whether both are one value, to the last bit."""
+    """Returns whether both are the same value, to the last bit."""
     one, other = (value.item() if isinstance(value, numpy.generic) else value for value in (one, other))
     missing = [value is None or value is pandas.NA or value is pandas.NaT or value != value for value in (one, other)]
     return all(missing) if any(missing) else (type(one), repr(one)) == (type(other), repr(other))
@@ -149,7 +149,7 @@ def test_a_reader_that_was_read_is_refused(pair, listener):
     with pytest.raises(veilset.InputError, match="no rows.*read before"):
         veilset.count(read, **options)
     assert not listener.heard()
-    # By a check, for instance.
+    # The reader was read before, for instance by a check.
     reader = table.to_reader()
     results = pair.run("count", (reader, {}), (table, {}), {"key": "key"})
     assert [result.matches for result in results] == [2, None]
@@ -185,7 +185,7 @@ def test_the_text_of_an_object_is_its_own_whatever_the_others_are(pair, others):
         assert [repr(one) for one in receiver.frame["key"]] [:len(each)] == [repr(of) for of, _ in each]
 
 
-# What can be no key has a text too when it is sent.
+# Values that cannot be keys also have a text when they are sent.
 SENT = [
     (1.0, "1.0"), (-0.0, "-0.0"), (0.1, "0.1"), (1e16, "1e16"), (123456789012345.6, "123456789012345.6"), (1e-5, "1e-5"),
     (5e-324, "5e-324"), (-1.5e300, "-1.5e300"), (float("inf"), "inf"), (numpy.float64(2.5e-7), "2.5e-7"), (numpy.float32(0.1), "0.1"),
@@ -201,7 +201,7 @@ def test_the_text_of_an_object_that_is_sent_is_its_own_whatever_the_others_are(p
     ours = pyarrow.table({"key": keys})
     receiver, _ = pair.both("intersect", (ours, {"receive_columns": "v"}), (frame, {"send_columns": "v"}), {"key": "key"})
     assert receiver.frame["v"].to_pylist() == [text for _, text in each]
-    # As a column of its type has it.
+    # The text is the one that a column of the type has.
     typed = [one for one in [*OBJECTS, *SENT] if isinstance(one[0], (str, bool, float, datetime.date, datetime.time, numpy.generic))]
     for of, text in typed:
         column = pandas.DataFrame({"key": ["0"]}).assign(v=[of]) if not isinstance(of, numpy.generic) else None
@@ -228,19 +228,19 @@ def test_all_columns_of_pandas_go_to_a_file(pair, tmp_path):
         receiver, _ = pair.both(operation, (frame, {"output": out, "force": True}), (theirs, {}), {"key": "key"})
         assert receiver.frame is None
         assert polars.read_parquet(out).select("key", "n", "t").rows() == rows
-    # Only keys and numbers: the other columns do not matter.
+    # Where only keys and numbers are needed, the other columns do not matter.
     odd = frame.assign(any=[object(), 1])
     receiver, _ = pair.both("count", (odd, {"output": tmp_path / "n.csv"}), (theirs, {}), {"key": "key"})
     assert receiver.matches == 1
     veilset.prepare(odd, key="key", output=tmp_path / "half", identity=pair.identities[0])
-    # What a file cannot hold is refused, and not left out.
+    # A value that a file cannot hold is refused, not left out.
     result = pair.run("intersect", (frame.assign(any=[object(), 1]), {"output": out, "force": True, "connect_timeout": 1}),
                       (theirs, {"connect_timeout": 1}), {"key": "key"})[0]
     assert isinstance(result, veilset.InputError) and result.column == "any"
 
 
 def arrow_columns():
-    """A column of each type of Arrow: three values, of which one is missing."""
+    """Returns a column of each Arrow type: three values, one of them missing."""
     day, when = datetime.date(2024, 1, 31), datetime.datetime(2024, 1, 31, 1, 2, 3)
     of = {
         **{f"{sign}{bits}": [2 ** (bits - 2), None, 1] for sign in ("int", "uint") for bits in (8, 16, 32, 64)},

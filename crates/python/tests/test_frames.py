@@ -21,7 +21,7 @@ THEIRS = {"mail": ["bob@b", "cy@c", "dan@d"], "plan": ["x", "y", "z"]}
 
 
 class Stream:
-    """Something that only hands over a stream."""
+    """An object that can only hand over a stream."""
 
     def __init__(self, table):
         self.table = table
@@ -57,7 +57,7 @@ RESULTS = {
 
 
 def rows(frame):
-    """A frame's rows, in order of their text; what is missing is None."""
+    """Returns a frame's rows, in order of their text, with None for missing values."""
     if isinstance(frame, polars.LazyFrame):
         frame = frame.collect()
     if isinstance(frame, pandas.DataFrame):
@@ -105,7 +105,7 @@ def test_columns_keep_their_types_and_indexes_their_labels(pair):
     receiver, _ = pair.both("intersect", (many, {"key": "key"}), (theirs, {"key": "key"}))
     assert receiver.frame.schema == many.schema
     assert receiver.frame.drop(["float"]).equals(many.take([0, 2]).drop(["float"]))
-    # In a union the rows that are new have no values, and their keys are text.
+    # In a union, new rows have no values, and their keys are text.
     receiver, _ = pair.both("union", (many, {"key": "key"}), (theirs, {"key": "key"}))
     assert receiver.frame.num_rows == 4
     assert [f.type for f in receiver.frame.schema][1:] == [f.type for f in many.schema][1:]
@@ -273,7 +273,7 @@ def test_a_column_of_a_type_that_arrow_here_does_not_know_matters_only_if_it_is_
     assert rows(receiver.frame) == [("b", 5), ("c", 6)]
     receiver, _ = pair.both("count", (ours, {"key": "k"}), (theirs, {"key": "k"}))
     assert receiver.matches == 2
-    # Of a file, the decoder's panic at the type says nothing.
+    # For a file, the decoder's panic about the type shows nothing.
     ours.write_ipc(pair.folder / "ours.arrow")
     for data in (ours, pair.folder / "ours.arrow"):
         with pytest.raises(veilset.InputError, match="integer of 128 bits") as raised:

@@ -29,7 +29,7 @@ OURS = polars.DataFrame({"k": ["a", "b", "c"], "n": [1, 2, 3]})
 
 
 def refused(pair, data=OURS, operation="intersect", **options):
-    """What is said of a wrong use, before anybody hears from us."""
+    """Returns the message about wrong use, before anybody is contacted."""
     with pytest.raises(veilset.UsageError) as raised:
         getattr(veilset, operation)(data, **{**pair.options(0, "127.0.0.1:1"), "key": "k", **options})
     assert raised.value.exit_code == 2
@@ -53,7 +53,7 @@ def test_a_star_import_hides_no_function_of_python():
 
 
 def documented():
-    """The functions with options, and the commands whose options they have."""
+    """Yields the functions with options, and the commands whose options they have."""
     for command in _options.OF:
         *module, name = command.split()
         for where in (veilset, veilset.aio):
@@ -78,7 +78,7 @@ def test_signatures_and_help_have_all_options_and_what_each_does():
                 assert str(one.default) == known[name][2], name
         assert not re.search(r"--[a-z]", function.__doc__), function.__doc__
         seen.update(said for said in _help._OTHERWISE.values() if said in function.__doc__)
-    # What is said otherwise than by the program is still said so there.
+    # Each text that differs from the program's still occurs.
     assert seen == set(_help._OTHERWISE.values())
     required = {name for name, one in inspect.signature(veilset.prepare).parameters.items() if one.default is one.empty}
     assert required == {"data", "output"}
@@ -89,7 +89,7 @@ def test_signatures_and_help_have_all_options_and_what_each_does():
 def test_the_types_of_options_on_workers_are_those_of_the_operations():
     of_workers = set(_options.OnWorkers.__annotations__)
     assert of_workers < set(_options.Intersect.__annotations__) and of_workers < set(_options.Union_.__annotations__)
-    # An option is for workers, or it is refused there; a new one is one or the other.
+    # Each option is either for workers, or refused on them; a new one must be one or the other.
     for operation in ("intersect", "union"):
         for name in _options.OF[operation].__annotations__.keys() - of_workers - {"output"}:
             with pytest.raises(veilset.UsageError, match=f"^{name} (does not apply|says how)"):
@@ -140,8 +140,8 @@ def test_a_script_of_a_user_is_checked_by_its_types(tmp_path):
 
 
 def test_a_message_names_no_command_of_the_program():
-    """Whoever has the package need not have the program: what messages say to type is Python."""
-    # Those in strings, apart from tests; a line of documentation is none.
+    """Users of the package need not have the program: messages tell them to type Python."""
+    # The commands in strings, apart from tests and documentation.
     literal = re.compile(r'(?:command!|to_type)\((?:format_args!\()?"([^"\n]*)"')
     found = set()
     for source in (file for crate in ("core", "veilset", "app", "cli") for file in ROOT.glob(f"crates/{crate}/src/**/*.rs")):
@@ -149,9 +149,9 @@ def test_a_message_names_no_command_of_the_program():
             continue
         text = "\n".join(line for line in source.read_text().split("#[cfg(test)]")[0].splitlines()
                          if not line.lstrip().startswith("//"))
-        # Long strings go on in the next line.
+        # Long strings continue on the next line.
         found.update(f"veilset {words}" for words in literal.findall(re.sub(r"\\\n\s*", "", text)))
-    # Messages that only the program has: of its own files, measurements and commands.
+    # Messages that only the program has: about its own files, measurements and commands.
     of_the_program = {"veilset run --help", "veilset calibrate --speeds {}"}
     assert len(found) > 15 and "veilset identity show" in found and of_the_program < found, found
     for command in sorted(found - of_the_program):
@@ -161,7 +161,7 @@ def test_a_message_names_no_command_of_the_program():
             assert text == "veilset calibrate` of the program `veilset"
             continue
         assert not text.startswith("veilset "), command
-        # It names something that there is.
+        # It names something that exists.
         path = re.search(r"veilset((?:\.\w+)+)", text)[1].strip(".").split(".")
         if path == ["name"]:
             continue
@@ -176,7 +176,7 @@ def test_a_message_names_no_command_of_the_program():
 
 
 def test_messages_of_a_run_say_what_to_do_in_python(pair, home):
-    # As they come: of the identity, the address book, the options.
+    # In the order in which they occur: about the identity, the address book, the options.
     with pytest.raises(veilset.UsageError, match=r"Make one with `veilset\.Identity\.new\(\)`"):
         veilset.Identity.load()
     assert "`veilset.PeerBook().add(\"nobody\", FINGERPRINT)`" in refused(pair, peer="nobody")
@@ -203,7 +203,7 @@ def test_files_that_others_could_replace_give_a_warning(tmp_path):
     os.chown(place, 54_321, -1)
     with pytest.warns(RuntimeWarning, match=r"the identity .*id\.pem is in the folder .* whose owner \(54321\)") as told:
         assert veilset.Identity.load(identity.path) == identity
-    # It is said of the line that asked.
+    # The warning is attributed to the line that made the call.
     assert [warning.filename for warning in told] == [__file__]
     with pytest.warns(RuntimeWarning, match=r"the address book .*peers\.toml is in the folder"):
         assert [peer.name for peer in book.peers()] == ["south"]
@@ -228,11 +228,11 @@ def test_options_that_would_have_no_effect_are_refused(pair, tmp_path):
     assert "quiet: nothing is printed" in refused(pair, quiet=True)
     for operation in ("union", "count"):
         assert "output must be a file" in refused(pair, OURS, operation, output="-")
-    # The same call is none with what is given as not given.
+    # Options with the values that mean "not given" are accepted.
     receiver, _ = pair.both("intersect", (OURS, {"no_header": False, "format": None, "for_spreadsheets": False}), (OURS, {}),
                             {"key": "k"})
     assert receiver.frame.equals(OURS)
-    # Of a file they have one.
+    # For a file, these options have an effect.
     (tmp_path / "ours.csv").write_text("a;1\nb;2\n")
     file = {"key": "1", "delimiter": ";", "no_header": True, "output": tmp_path / "out.csv", "output_format": "csv"}
     receiver, _ = pair.both("intersect", (tmp_path / "ours.csv", file), (OURS, {"key": "k"}), {})
@@ -260,7 +260,7 @@ def test_a_time_is_a_number_or_a_timedelta(pair):
         for value in (-1, 0, 0.5, float("nan"), float("inf"), datetime.timedelta(-1), datetime.timedelta(days=3660), "soon"):
             said = refused(pair, **{name: value})
             assert name in said and "a number of seconds from 1 to 31536000, like 90 or 1.5, is needed" in said, said
-    # Of a part of a second nothing is lost.
+    # Fractions of a second are kept.
     begun = datetime.datetime.now()
     with pytest.raises(veilset.NetworkError, match=r"within 1.5 seconds \(connect_timeout\)"):
         veilset.count(OURS, **{**pair.options(1, free_address()), "key": "k", "connect_timeout": datetime.timedelta(seconds=1.5)})
@@ -303,12 +303,12 @@ def test_what_names_no_columns_is_refused_without_its_cells(pair):
         said = refused(pair, frame, "sum" if option == "values" else "intersect", **{option: frame["k"]})
         assert said.startswith(f"{option} takes one value, and this is a pandas.Series"), said
     assert "max_row takes no numpy.timedelta64" in refused(pair, max_row=numpy.timedelta64(5, "ns"))
-    # Of a file the names are not known.
+    # The column names of a file are not known.
     for names in (pandas.Series(["k"]), pandas.Index(["k"]), polars.Series(["k"]), numpy.array(["k"]), {"k": 1}.keys()):
         for option in ("key", "send_columns"):
             assert "may hold cells. Give a list of names" in refused(pair, "ours.csv", **{option: names})
         assert "may hold cells. Give a list of names" in refused(pair, receive_columns=names)
-        # A frame of ours tells them.
+        # Those of a veilset.Frame are.
         receiver, _ = pair.both("count", (frame_of(OURS.to_arrow()), {"key": names}), (OURS, {"key": "k"}))
         assert receiver.matches == 3
     # A label of pandas may be a number.
@@ -423,7 +423,7 @@ def test_what_else_a_user_has_is_pickled_and_copied(pair, tmp_path, home):
     for value in values:
         for one in copies(value):
             assert one == value and str(one) == str(value) and type(one) is type(value)
-    # An identity is the place of a file, and no key.
+    # An identity has the path of its file, but no key.
     key = (pair.identities[0].path).read_text().split("-----")[2].strip()
     assert len(key) > 40 and key.encode() not in pickle.dumps(pair.identities[0])
 
@@ -433,14 +433,14 @@ def test_errors_are_pickled_with_what_they_know(pair):
         veilset.count(polars.DataFrame({"k": ["a", None]}), **{**pair.options(0, "127.0.0.1:1"), "key": "k"})
     disagreed, _ = pair.run("union", (OURS, {"max_row": 64}), (OURS, {"max_row": 128}), {"key": "k"})
     refused, told = pair.run("intersect", (OURS, {}), (OURS, {"allow_small": False}), {"key": "k"})
-    # Which side is told that the other refused.
+    # One side refuses, and the other is told so.
     assert {type(refused), type(told)} == {veilset.PeerError, veilset.RefusedError}
     gave_up = refused if isinstance(refused, veilset.PeerError) else told
     assert gave_up.reason and gave_up.fault and gave_up.exit_code == 5
     for error in (raised.value, disagreed, refused, told, veilset.BugError("x"), veilset.CancelledError("y")):
         for one in copies(error):
             assert type(one) is type(error) and str(one) == str(error) and vars(one) == vars(error)
-    # In another process.
+    # The same holds in another process.
     script = "import pickle, sys; e = pickle.load(sys.stdin.buffer); print(type(e).__name__, e.row, e.column, e.exit_code)"
     done = subprocess.run([sys.executable, "-c", script], input=pickle.dumps(raised.value), capture_output=True)
     assert done.stdout.split() == [b"InputError", b"2", b"k", b"3"], done.stderr
@@ -463,12 +463,12 @@ def test_a_relation_of_duckdb_comes_back_as_a_frame_for_any_connection(pair):
         found = receiver.frame
         assert isinstance(found, veilset.Frame)
         assert connection.sql("select k, t.n from found join t using (k) order by k").fetchall() == [("a", 1), ("b", 2)]
-    # Its own connection is closed, and nothing is lost.
+    # The relation's own connection is closed, and nothing is lost.
     assert sorted(duckdb.from_arrow(found).fetchall()) == [("a", 1), ("b", 2)]
 
 
 def test_the_extra_of_spark_is_what_it_is_tested_with():
-    """Spark refuses other versions, or does not know them."""
+    """Spark refuses other versions of its dependencies, or does not know them."""
     (extra,) = re.findall(r"^spark = \[(.*)\]$", (ROOT / "crates/python/pyproject.toml").read_text(), re.MULTILINE)
     tested = (ROOT / "crates/python/tests_spark/requirements.txt").read_text().split()
     wanted = re.findall(r'"(.*?)"', extra)

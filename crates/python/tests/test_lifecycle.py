@@ -15,12 +15,12 @@ import veilset
 from conftest import free_address, process
 
 OURS = polars.DataFrame({"k": ["a", "b", "c"]})
-#: Seconds until a process has ended that was interrupted; a second is what it should take on an idle machine.
+#: The seconds until an interrupted process must have ended; on an idle machine, one is enough.
 SOON = 3
 
 
 def interrupted(party):
-    """What a process printed on standard error after an interrupt. It ends soon."""
+    """Interrupts a process, which must end soon, and returns what it printed on standard error."""
     begun = time.monotonic()
     party.send_signal(signal.SIGINT)
     _, err = party.communicate(timeout=60)
@@ -160,7 +160,7 @@ def test_what_progress_raises_in_the_end_takes_no_result(pair):
         threads = [threading.Thread(target=lambda: started.append(
             veilset.count(OURS, key="k", **pair.options(1, address))))]
         threads[0].start()
-        # Small sets: the run is over when its first stage is told.
+        # The sets are small, so the run is over when its first stage is reported.
         from veilset import _run
         receiver = _run.start("count", OURS, {"key": "k", "progress": fail_once_over, **pair.options(0, address)})
         assert receiver._run.wait(30)
@@ -206,7 +206,7 @@ def test_two_threads_with_one_half_use_it_once(pair, tmp_path):
         try:
             veilset.count(OURS, key="k", **{**pair.options(1, address), "connect_timeout": 5})
         except veilset.Error:
-            # Its run was refused on our side.
+            # This run was refused on our side.
             pass
 
     threads = [threading.Thread(target=one) for _ in range(2)]
@@ -235,7 +235,7 @@ def test_two_threads_that_listen_at_one_address_are_told(pair):
         time.sleep(0.01)
     (error,) = outcomes
     assert error.exit_code == 2 and address in str(error) and "in use" in str(error), error
-    # The other one is not harmed.
+    # The other run is unharmed.
     veilset.count(OURS, key="k", **pair.options(1, address))
     [thread.join() for thread in threads]
     assert outcomes[1].matches == 3
@@ -260,7 +260,7 @@ def test_two_threads_that_read_one_stream_are_told(pair, listener):
     threads = [threading.Thread(target=one) for _ in range(2)]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
-    # Whoever has it goes on with what it got.
+    # The thread that has the reader continues with the rows that it got.
     assert any(isinstance(error, veilset.InputError) for error in outcomes), outcomes
 
 

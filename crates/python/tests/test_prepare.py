@@ -1,4 +1,4 @@
-"""Halves and filters that are made in advance, of frames."""
+"""Halves and filters that are made in advance from frames."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_half_is_made_of_a_frame_and_used_once(pair, tmp_path, caplog):
     assert "the frame: 4 rows, 3 items, 1 row with a repeated key omitted" in caplog.text
     assert f"for one run with the same input and prepared {half}" in caplog.text
     assert seen and all(doing.what != "waiting for the other party" for doing in seen)
-    # Of the same rows as another kind of frame, and as a file.
+    # The half is made from the same rows in another kind of frame, and in a file.
     path = tmp_path / "theirs.csv"
     theirs.to_csv(path, index=False)
     other = veilset.prepare(path, key=["mail"], output=str(tmp_path / "s.half"), identity=pair.identities[1].path)
@@ -119,7 +119,7 @@ def test_a_filter_serves_many_runs(pair, tmp_path):
     assert (info.items, info.capacity, info.queries, info.key_columns) == (3, 9, 8, 1)
     assert (info.owner, info.cipher, info.normalisation) == (pair.identities[0].fingerprint, "elgamal", "utf8")
     assert "a filter of 3 items, with room for 9" in str(info) and info.digest in repr(info)
-    # Anybody may look at the public part.
+    # Anybody may inspect the public part.
     shown = veilset.filter.info(public, identity=pair.identities[1])
     assert (shown.items, shown.digest) == (None, info.digest)
     new = pandas.DataFrame({"email": ["dan@d", "cy@c"], "n": [5, 6]})
@@ -128,13 +128,13 @@ def test_a_filter_serves_many_runs(pair, tmp_path):
     more = polars.concat([ours, polars.DataFrame(new)])
     result, _ = pair.both("count", (more, {"key": "email", "filter": made}), (theirs, {"key": "mail", "protocol": "dc17"}))
     assert result.matches == 3
-    # The public part is that of the old one.
+    # The public part is that of the old filter.
     for result in pair.run("count", (more, {"key": "email", "filter": made}), (theirs, {"key": "mail", "filter": public})):
         assert type(result) is veilset.DisagreementError, result
 
 
 def test_a_filter_that_was_interrupted_goes_on(pair, tmp_path, caplog):
-    # So many that the fastest machine is not done before progress is shown for the first time.
+    # There are so many items that even the fastest machine is not done before progress is first shown.
     frame = polars.DataFrame({"k": [str(i) for i in range(3000)]})
     options = {"key": "k", "output": tmp_path / "filter", "identity": pair.identities[0], "threads": 1, "for_": 8}
 
@@ -149,7 +149,7 @@ def test_a_filter_that_was_interrupted_goes_on(pair, tmp_path, caplog):
     seen = []
     veilset.filter.build(frame, **options, progress=seen.append)
     assert not part.exists() and veilset.filter.info(tmp_path / "filter", identity=pair.identities[0]).items == 3000
-    # Another one is not made over what is there.
+    # An existing filter is not overwritten.
     with pytest.raises(veilset.OutputError, match="force"):
         veilset.filter.build(frame[1:], **options)
 

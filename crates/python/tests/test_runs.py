@@ -20,7 +20,7 @@ OURS = polars.DataFrame({"k": ["a", "b", "c"]})
 
 
 def alone(pair, data, **options):
-    """What a party raises before anybody else hears from it."""
+    """Returns what a party raises before it contacts anybody."""
     with pytest.raises(veilset.Error) as raised:
         veilset.intersect(data, **{**pair.options(0, "127.0.0.1:1"), "key": "k", **options})
     return raised.value
@@ -61,7 +61,7 @@ def test_a_source_that_fails_half_way_is_an_error_of_the_input(pair):
 
     reader = pyarrow.RecordBatchReader.from_batches(schema, batches())
     error = alone(pair, reader)
-    # What was raised may name a cell.
+    # The original exception may name a cell.
     assert type(error) is veilset.InputError and "the disk is gone" not in str(error)
     assert "the next rows could not be had. What its library says of that is not shown" in str(error)
 

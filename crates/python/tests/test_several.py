@@ -32,7 +32,7 @@ class Three:
         self.parties.write_text(text)
 
     def run(self, operation, data=DATA, *more):
-        """What each party's call returned or raised. `more` are options of each of them."""
+        """Returns each party's result or exception. `more` has the further options of each."""
         results = [None] * 3
 
         def one(party):
@@ -71,11 +71,11 @@ def test_an_error_names_the_party_that_it_is_about(three):
     results = three.run("count", DATA, {}, {"normalize": "trim"}, {})
     differ = [result for result in results if isinstance(result, veilset.DisagreementError)]
     assert differ and all("normalisation of keys" in str(error) for error in differ), results
-    # Whoever hears first that another gave up does not compare any more.
+    # A party that first learns that another gave up no longer compares.
     assert all(isinstance(error, veilset.PeerError) and error.party for error in results if error not in differ), results
     leader, south, east = three.run("count", [*DATA[:2], pyarrow.table({"id": [1.5]})], *[{"connect_timeout": 2}] * 3)
     assert type(east) is veilset.InputError
-    # It never came; the others say who is missing.
+    # That party never connected; the others say who is missing.
     for error in (leader, south):
         assert error.exit_code in (5, 6) and "east" in str(error), error
 

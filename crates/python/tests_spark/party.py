@@ -1,4 +1,4 @@
-"""One company: a Spark cluster of its own on this machine, and its side of a job. Takes a JSON object, prints one."""
+"""One company: a Spark cluster of its own on this machine, and its side of a job. Reads a JSON object, and prints one."""
 
 import json
 import os

@@ -103,7 +103,7 @@ def test_union(companies: Companies) -> None:
     assert sorted(map(str, r["rows"])) == sorted(
         [str(row(i)) for i in range(50)] + [str([f"k{i}", None]) for i in range(50, 90)]
     ), (r, s)
-    # Those of the other side come last.
+    # The other side's rows come last.
     assert all(n is None for _, n in r["rows"][50:])
 
 
@@ -118,7 +118,7 @@ def test_rows_come_back_as_they_were(companies: Companies) -> None:
     theirs = "select 143349558619761321 + id as k from range(30, 60)"
     r, _ = companies.run("intersect", [{"sql": TYPED}, {"sql": theirs}])
     assert sorted(map(str, r["rows"])) == sorted(str(row) for row in r["ours"] if row[0] >= 143349558619761351)
-    # In one of the shards there is a key that is no integer: all are text then.
+    # If one key in one shard is not an integer, all keys are text.
     for key, kind in (("k", "bigint"), ("if(k % 30 = 1, 'a text', string(k)) as k", "string")):
         r, _ = companies.run("union", [{"sql": TYPED}, {"sql": f"select {key} from ({theirs})"}])
         assert r["types"][:2] == [kind, "bigint"]
@@ -133,12 +133,12 @@ def test_names_of_ours_are_refused(companies: Companies) -> None:
     assert "__veilset_shard" in outcomes[0]["error"] and "Rename it" in outcomes[0]["error"], outcomes
 
 
-#: What is looked for, in no line of this file.
+#: The text that is searched for; no line of this file contains it.
 MARK = "732" + "19"
 
 
 def test_no_cell_is_in_an_error_nor_in_the_log(companies: Companies) -> None:
-    """An error of a task is told as one of ours, with what it knows; and what Spark raises, by its kind."""
+    """An error in a task is reported as our own, with its fields; an exception of Spark only by its kind."""
     rows = "select if(id = 7, {}, '732' || '19' || id) as k from range(20)"
     for key, begins, words in (
         ("''", "partition ", 'column "k": the key is empty'),
@@ -150,7 +150,7 @@ def test_no_cell_is_in_an_error_nor_in_the_log(companies: Companies) -> None:
         assert MARK not in outcome["error"] and "__veilset" not in outcome["error"], outcome
         if key == "''":
             assert MARK not in (companies.folder / "0.log").read_text()
-    # What Spark itself logs of a query of the user's would be found.
+    # The search would find it: Spark itself logs a query of the user.
     assert MARK in (companies.folder / "0.log").read_text()
 
 
@@ -163,7 +163,7 @@ def test_spark_connect_is_refused(companies: Companies) -> None:
 
 def test_an_executor_that_dies(companies: Companies) -> None:
     started = companies.start("intersect", [{"keys": [0, 3000]}, {"keys": [2000, 4000]}], shards=40)
-    # The process of the receiver's that listens for a lane, or has met the other side's.
+    # Kill the receiver's process that listens for a lane, or is connected to the other side's.
     killed = False
     while not killed and started[0].poll() is None:
         time.sleep(0.02)
@@ -180,7 +180,7 @@ def test_an_executor_that_dies(companies: Companies) -> None:
 
 
 def _of(pid: int) -> list[int]:
-    """The processes that descend from this one."""
+    """Returns the processes that descend from this one."""
     parents: dict[int, list[int]] = {}
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -196,13 +196,13 @@ def _of(pid: int) -> list[int]:
 
 
 def _sockets(ports: set[int]) -> set[str]:
-    """The sockets at these ports of this machine."""
+    """Returns the sockets at these ports of this machine."""
     lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
     return {f"socket:[{of[9]}]" for of in map(str.split, lines) if int(of[1].rpartition(":")[2], 16) in ports}
 
 
 def _open(pid: int) -> set[str]:
-    """What this process has open."""
+    """Returns what this process has open."""
     try:
         return {os.readlink(entry) for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
     except OSError:

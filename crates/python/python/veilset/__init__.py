@@ -99,7 +99,7 @@ def check(operation: Literal["id"], data: Any, **options: Unpack[_options.Id]) -
 def check(operation: Literal["share"], data: Any, **options: Unpack[_options.Share]) -> Checked: ...
 @with_options("intersect", "union", "count", "sum", "id", "share")
 def check(operation: str, data: Any, **options: Any) -> Checked:
-    """Agrees with the other party on a run, and computes nothing: what would run, what it costs and shows.
+    """Agrees with the other party on a run, and computes nothing. Returns what would run, what it would cost and disclose.
 
     The options are those of the operation.
     """
@@ -117,7 +117,7 @@ def prepare(data: Any, **options: Unpack[_options.Prepare]) -> Path:
 
 
 def guide(page: str | None = None) -> str:
-    """A page of the guide, for instance ``print(veilset.guide("refused"))``; without a name, which pages there are."""
+    """A page of the guide, for instance ``print(veilset.guide("refused"))``; without a name, the list of pages."""
     return _native.guide(page)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 class Error(Exception):
     """Any error of veilset.
 
-    ``exit_code`` is the exit code of the program for the same error. ``party`` names the other party that it is about, and
-    ``fault`` what that party did: ``misbehaved``, ``gave-up`` or ``stranger``. ``reason`` says why it gave up, in its own
-    words: ``refused``, if its policy refuses the run, ``cancelled``, ``input``, ``disagreement``, ``messages`` (it found ours
-    wrong), ``network``, ``output``, ``bug`` or ``told`` (by another party).
+    ``exit_code`` is the exit code of the program for the same error. ``party`` names the other party that the error is about,
+    and ``fault`` what that party did: ``misbehaved``, ``gave-up`` or ``stranger``. ``reason`` says why it gave up, as it
+    reported: ``refused``, if its policy refuses the run, ``cancelled``, ``input``, ``disagreement``, ``messages`` (it found
+    ours wrong), ``network``, ``output``, ``bug`` or ``told`` (by another party).
     """
 
     kind = "error"
@@ -62,7 +62,7 @@ class NetworkError(Error):
 
 
 class OutputError(Error):
-    """Our result or report could not be written, or the audit log could not be used."""
+    """Our result or report could not be written, or the audit log or ledger could not be used."""
 
     kind = "output"
 
@@ -97,7 +97,7 @@ def make(kind: str, message: str, fields: dict[str, Any]) -> Error:
 
 
 def usage(text: str) -> Error:
-    """Returns an error of the caller."""
+    """Returns the error for a mistake of the caller."""
     return make("usage", text, {"exit_code": 2})
 
 

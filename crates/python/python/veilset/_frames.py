@@ -84,7 +84,7 @@ def source(data: Any, columns: Looked, operation: str = "", to_file: bool = Fals
 
 
 def is_path(data: Any) -> bool:
-    """Returns whether it is the name of a file, or a list of such names."""
+    """Returns whether the data are the name of a file, or a list of such names."""
     if isinstance(data, (list, tuple)):
         return bool(data) and all(isinstance(one, (str, os.PathLike)) for one in data)
     return isinstance(data, (str, os.PathLike))

@@ -75,7 +75,7 @@ def _listed(option: str, value: Any) -> list[Any]:
 
 
 def _is_label(value: Any) -> bool:
-    """Returns whether it is an integer, which pandas allows as the name of a column."""
+    """Returns whether the value is an integer, which pandas allows as the name of a column."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 

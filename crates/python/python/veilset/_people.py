@@ -17,7 +17,7 @@ class Identity:
     in another process is usable only where the file is."""
 
     path: Path
-    #: What the other party gives as our fingerprint.
+    #: Our fingerprint, which the other party gives as ``peer``.
     fingerprint: str
 
     @classmethod

@@ -30,7 +30,7 @@ NO_DATA: Any = object()
 class Doing:
     """The progress of a run: ``what``, in which ``stage`` of ``stages`` (0 before the run), and how much of it is ``done`` of a
     ``total`` (0 if that is not known), in ``unit`` (``items`` or ``bytes``). ``left`` is the number of seconds that the run
-    will still take, as estimated from its first seconds; None before the run."""
+    will still take, if there is an estimate; None before the run."""
 
     what: str
     stage: int
@@ -60,7 +60,7 @@ class Result:
         self.map: Any = _back(native["map"], of)
         self.report: dict[str, Any] = json.loads(native["report"])
         self._text: str = native["text"]
-        # Only now is none of it needed any more.
+        # From here on, the files of the job are not needed.
         _delete(native["leftover"])
 
     @property
@@ -88,7 +88,8 @@ class Result:
 
 
 def _back(frame: _native.Frame | None, of: Source) -> Any:
-    """Returns a frame of the same kind as the data. If it cannot be made, the result must not be lost."""
+    """Returns a frame of the same kind as the data. If none can be made, the result is not lost: warns, and returns it in
+    another kind."""
     try:
         return None if frame is None else of.back(frame)
     except Exception as e:
@@ -167,7 +168,7 @@ class Checked:
 
 
 class Started:
-    """A run in progress, or work in advance: a frame, options, and the function that uses them."""
+    """A run, or work in advance, that has started: ``start`` starts it with the options and the stream of ``data``."""
 
     def __init__(
         self,
@@ -318,7 +319,8 @@ def _shown(progress: Any) -> Callable[[Doing, bool], None] | None:
 
 
 def _tell(progress: Callable[[Doing], None], doing: Doing, over: bool) -> None:
-    """Calls a callable, which stops the run if it raises an exception, but does not suppress the result."""
+    """Calls a callable. Its exception stops the run; once the run is over, it is only warned about, so that the result is not
+    lost."""
     try:
         progress(doing)
     except Exception as e:

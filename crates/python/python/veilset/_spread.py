@@ -3,7 +3,7 @@
 1. ``hashed``: the rows of a piece that have a key, with the hash of the key and the row's place in the whole table.
 2. ``buckets`` and ``ordered`` bring the rows together by hash, so that equal keys are in one piece; ``summed`` is the piece's
    contribution to the facts that both sides need before the run.
-3. ``shards`` cuts such a piece with the key that both drew, and ``run_lane`` runs the shards of a worker.
+3. ``shards`` cuts such a piece with the key that both sides drew, and ``run_lane`` runs the shards of a worker.
 4. ``result`` makes the result rows of a shard, with the column types that ``text_keys`` determines from all shards.
 
 An engine recomputes lost pieces. ``marks`` and ``checked`` notice if it then gets other rows, which would make a wrong result.
@@ -14,7 +14,7 @@ An engine recomputes lost pieces. ``marks`` and ``checked`` notice if it then ge
 - ``lanes()`` returns how many shards can run at the same time, and the numbers of the lanes that have a place (``None``: all).
 - ``run(tickets)`` runs lanes. It yields ``(shard, learned, "")`` for a result, ``(None, b"", why)`` for a lane that failed, and
   ``None`` from time to time.
-- ``result(shard, learned)`` takes the results when the job is complete.
+- ``result(shard, learned)`` takes the result of a shard, when the job is complete.
 - ``frame()`` makes the frame of the results. The files of the job are deleted only then.
 """
 
@@ -145,7 +145,7 @@ class Agreed:
 
 class Places:
     """The places where the workers of both sides meet: the address of each lane. The side that connects may instead give only
-    their number, if a proxy routes to them by name."""
+    their number, or nothing, if a proxy routes to them by name."""
 
     def __init__(self, job: Agreed, lanes: Sequence[str] | int | None, route: str | None) -> None:
         self.listens = "listen" in job.given
@@ -181,7 +181,7 @@ class Places:
 
 
 def hashed(operation: str, words: Words, table: pyarrow.Table, piece: int, named: Sequence[str] = ()) -> pyarrow.Table:
-    """Returns the rows that have a key, with its hash and their places. ``named`` are columns that are not handed over."""
+    """Returns the rows that have a key, each with the hash of its key and its place. ``named`` are columns that are not handed over."""
     given = table
     for name in named:
         given = given.append_column(name, pyarrow.nulls(len(table)))
@@ -220,7 +220,7 @@ def plain(table: pyarrow.Table) -> pyarrow.Table:
 
 
 def split(table: pyarrow.Table, of: NDArray[Any], number: int) -> list[pyarrow.Table]:
-    """Splits the rows into ``number`` parts, in their order."""
+    """Splits the rows into ``number`` parts, in their order; ``of`` is the part of each row."""
     order = numpy.argsort(of, kind="stable")
     bounds = numpy.searchsorted(of[order], numpy.arange(number + 1))
     # The parts are copies: a slice would keep the whole table in memory.

@@ -277,7 +277,7 @@ class _Crew:
         return self._places.at_once or len(set(alive.values())), self._places.numbers()
 
     def run(self, tickets: list[bytes]) -> Iterator[tuple[int | None, bytes, str] | None]:
-        """Runs these lanes. Yields results as they arrive, errors, and nothing from time to time."""
+        """Runs these lanes. Yields results as they arrive, errors, and from time to time ``None``."""
         client, table = self.table.client, self.table
         name = f"veilset-{uuid.uuid4()}"
         queue = distributed.Queue(name, client=client)

@@ -50,7 +50,7 @@ class Info:
 
 @with_options("filter build")
 def build(data: Any, **options: Unpack[_options.Build]) -> Path:
-    """Makes a filter of the keys of ``data``, and returns its file. After an interruption, the same call goes on."""
+    """Makes a filter of the keys of ``data``, and returns its file. After an interruption, the same call resumes."""
     make("filter build", data, options)
     return Path(options["output"])
 

@@ -209,7 +209,7 @@ class _Crew:
         return min(slots, self.places.at_once or slots), self.places.numbers()
 
     def run(self, tickets: list[bytes]) -> Iterator[tuple[int | None, bytes, str] | None]:
-        """Runs these lanes. Yields results, errors, and nothing from time to time."""
+        """Runs these lanes. Yields ``None`` from time to time, and at the end all results and errors."""
         spark, operation, words = self.table.spark, self.job.operation, self.job.of_workers()
         lanes = [_native.ticket_lane(ticket) for ticket in tickets]
         places = [self.places.of(lane) for lane, _ in lanes]
