@@ -41,7 +41,7 @@ fn ignored_from(status: &str) -> u64 {
 
 /// The time that a program asked to stop has left if there is no peer: a step then takes only milliseconds.
 const ALONE: Duration = Duration::from_secs(1);
-/// The time that it has left with a peer, which must be notified before the log is written.
+/// The time that a program asked to stop has left with a peer, which must be notified before the log is written.
 const WITH_PEER: Duration = Duration::from_secs(10);
 /// The time after which a program that was asked to stop, and still runs, says so.
 const SLOW: Duration = Duration::from_millis(300);
