@@ -155,7 +155,7 @@ fn encrypted<T>(
     let made = work.shown("encrypting", |step| make(step, &mut rng));
     if matches!(made, Err(Error::Cancelled)) {
         let part = part_of(output);
-        work.front.say(&format!("{} is kept: the same command goes on with it", part.display()));
+        work.front.say(&format!("{} is kept: the same command resumes it", part.display()));
     }
     made
 }

@@ -14,7 +14,7 @@ pub fn run(a: &CalibrateArgs) -> Result<()> {
     let path = file(a.speeds.as_deref())?;
     speed::check_place(&path)?;
     let say = printer(a.quiet || a.json);
-    say(&format!("measuring {} for some seconds; nothing else should run on it", speed::this_machine()));
+    say(&format!("measuring {} for a few seconds; nothing else should run on it", speed::this_machine()));
     let speeds = speed::measure(1, &mut |_| ())?;
     speed::save(&path, &speeds)?;
     match a.json {

@@ -35,8 +35,8 @@ fn unhanded(py: Python<'_>, raised: PyErr) -> PyErr {
 /// Describes rows that could not be obtained, with the kind of the error if it is known.
 pub(crate) fn unhad(what: &str, kind: &str) -> String {
     match kind {
-        "" => format!("{what} could not be had"),
-        kind => format!("{what} could not be had ({kind})"),
+        "" => format!("{what} could not be obtained"),
+        kind => format!("{what} could not be obtained ({kind})"),
     }
 }
 

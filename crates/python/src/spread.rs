@@ -197,7 +197,7 @@ impl Hands<'_> {
 impl Source for Hands<'_> {
     fn part(&self, part: u32) -> Result<Part> {
         let rows = Python::attach(|py| batches(self.hands.call_method1(py, "piece", (part,))?.bind(py)));
-        let rows = rows.map_err(|e| self.note(e, "the rows of a shard could not be had"))?;
+        let rows = rows.map_err(|e| self.note(e, "the rows of a shard could not be obtained"))?;
         data_of(self.plan, rows)?.part()
     }
 }

@@ -520,7 +520,7 @@ def test_no_cell_is_in_an_error_nor_in_the_log_of_a_worker(
     assert MARK not in said_of(failed.value)
     assert MARK not in logged(client) + logged(clients[1])
     # Dask logs a table that cannot be computed, but the error contains none of it.
-    with pytest.raises(veilset.InputError, match=r"partition \d of the frame: the rows could not be had \(ValueError\)") as lost:
+    with pytest.raises(veilset.InputError, match=r"partition \d of the frame: the rows could not be obtained \(ValueError\)") as lost:
         on_dask.intersect(tables[0].map_partitions(wrong_rows, meta=tables[0]._meta), **given)
     assert MARK not in said_of(lost.value)
     # Without our precaution, the log would show it.

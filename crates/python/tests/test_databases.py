@@ -21,7 +21,7 @@ from postgres import server
 
 EXAMPLE = pathlib.Path(__file__).parents[3] / "examples" / "databases.py"
 ROWS = [("ann@a", 1), ("bob@b", 2), ("cy@c", 3)]
-UNHAD = r"^the frame: the next rows could not be had\. What its library says"
+UNHAD = r"^the frame: the next rows could not be obtained\. What its library says"
 QUERY = "select email, n from customers where n > 0"
 
 

@@ -142,7 +142,7 @@ def test_numbers_and_dates_are_the_same_keys_in_every_frame(pair):
 def test_a_query_that_fails_is_an_error_of_the_input(pair):
     query = duckdb.connect().query("select case when i < 99999 then cast(i as varchar) else error('no') end as k"
                                    " from range(100000) t(i)")
-    with pytest.raises(veilset.InputError, match="the frame: the next rows could not be had"):
+    with pytest.raises(veilset.InputError, match="the frame: the next rows could not be obtained"):
         veilset.count(query, **{**pair.options(0, "127.0.0.1:1"), "key": "k"})
 
 

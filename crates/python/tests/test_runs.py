@@ -63,7 +63,7 @@ def test_a_source_that_fails_half_way_is_an_error_of_the_input(pair):
     error = alone(pair, reader)
     # The original exception may name a cell.
     assert type(error) is veilset.InputError and "the disk is gone" not in str(error)
-    assert "the next rows could not be had. What its library says of that is not shown" in str(error)
+    assert "the next rows could not be obtained. What its library says of that is not shown" in str(error)
 
 
 def test_a_disagreement_says_on_what(pair):

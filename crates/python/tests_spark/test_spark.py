@@ -142,7 +142,7 @@ def test_no_cell_is_in_an_error_nor_in_the_log(companies: Companies) -> None:
     rows = "select if(id = 7, {}, '732' || '19' || id) as k from range(20)"
     for key, begins, words in (
         ("''", "partition ", 'column "k": the key is empty'),
-        ("raise_error('732' || '19')", "the frame: ", "the rows could not be had ("),
+        ("raise_error('732' || '19')", "the frame: ", "the rows could not be obtained ("),
     ):
         wrong = {"sql": rows.format(key)}
         outcome = companies.outcome(companies.start("intersect", [wrong], connect_timeout=5)[0])

@@ -13,7 +13,9 @@ pub(crate) fn run(data: &[u8]) {
     }
     let mut csv = Vec::new();
     if write_rows(&table, &rows, None, (Format::Csv, &mut csv)).is_ok() && columns > 0 {
-        let again = Table::from_reader("again.csv", &csv[..], &ReadOptions::default(), None).unwrap();
+        // The delimiter is not guessed: a name may contain another one as often.
+        let options = ReadOptions { delimiter: Some(b','), ..ReadOptions::default() };
+        let again = Table::from_reader("again.csv", &csv[..], &options, None).unwrap();
         assert_eq!((again.header(), again.rows()), (table.header(), table.rows()));
         for row in rows {
             assert!((0..columns).all(|column| again.cell(row, column) == table.cell(row, column)));

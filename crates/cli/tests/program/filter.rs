@@ -115,7 +115,7 @@ fn an_interrupted_filter_is_gone_on_with() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     running.signal("INT");
-    running.end().bad(130, &["f.part is kept: the same command goes on with it"]);
+    running.end().bad(130, &["f.part is kept: the same command resumes it"]);
     let kept = part.metadata().unwrap().len();
     assert!(kept > 1 << 20 && !world.path("f").exists());
     // A killed command leaves the same state.

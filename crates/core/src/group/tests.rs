@@ -108,7 +108,7 @@ fn what_is_not_canonical_or_of_another_length_is_no_point() {
     more[0] += 1;
     refuses::<Curve25519>(&[p, more, [0xff; 32], [0; 32]].map(|bytes| bytes.to_vec()));
     let p = hex("ffffffff00000001000000000000000000000000ffffffffffffffffffffffff");
-    let mut more = hex("ffffffff00000001000000010000000000000000000000000000000000000000");
+    let mut more = hex("ffffffff00000001000000000000000000000000000000000000000000000000");
     // p + 5, where 5 is an abscissa.
     more[16..].copy_from_slice(&[&[0, 0, 0, 1][..], &[0; 11], &[4]].concat());
     let wrong = [p, more, [0xff; 32]];

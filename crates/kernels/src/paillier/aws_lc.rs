@@ -74,8 +74,9 @@ impl Number {
     /// Returns whether the number is prime, with the Miller-Rabin test and witnesses from the library's generator. A
     /// composite number is revealed; a prime reveals only its width, and sometimes that a witness was drawn again.
     ///
-    /// `random` states whether it was drawn at random. In that case fewer rounds give the same error probability,
-    /// 2^-128; a maliciously chosen number also passes with probability 2^-128.
+    /// `random` states whether it was drawn at random. In that case few rounds suffice: a composite number of 1024 bits passes
+    /// with probability at most 2^-112, the security of a key of two such primes. A maliciously chosen composite number passes
+    /// with probability at most 2^-128.
     pub(super) fn is_prime(&self, random: bool, scratch: &mut Scratch) -> bool {
         let rounds = if random { BN_prime_checks_for_generation } else { BN_prime_checks_for_validation };
         let mut prime: c_int = 0;

@@ -110,7 +110,7 @@ def _collected(data: Any) -> Any:
     except polars.exceptions.PolarsError as e:
         kind = type(e).__name__
     # Polars' message may name a cell, so the exception is neither shown nor kept as the cause.
-    raise _failed(f"{NAME}: the rows could not be had ({kind}). {SEE}")
+    raise _failed(f"{NAME}: the rows could not be obtained ({kind}). {SEE}")
 
 
 def _polars(data: Any) -> Source:

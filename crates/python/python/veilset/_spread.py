@@ -79,7 +79,7 @@ def unhad(error: BaseException, what: str) -> Error:
     if said != type(error).__name__:
         # The error concerns the cluster, and not the rows.
         return make_error("output", f"the workers could not be used: {said}", {"exit_code": 7})
-    return input_error(f"{what}: the rows could not be had ({said}). {SEE}", file=NAME)
+    return input_error(f"{what}: the rows could not be obtained ({said}). {SEE}", file=NAME)
 
 
 @contextlib.contextmanager

@@ -346,7 +346,7 @@ def _of_tasks(raised: Exception) -> Error:
         return make("output", what, {"exit_code": 7})
     condition = raised.getCondition() if isinstance(raised, PySparkException) else None
     kind = f"{type(raised).__name__}{f', {condition}' if condition else ''}"
-    return _spread.input_error(f"{NAME}: the rows could not be had ({kind}). {SEE}", file=NAME)
+    return _spread.input_error(f"{NAME}: the rows could not be obtained ({kind}). {SEE}", file=NAME)
 
 
 class _Learned:

@@ -226,7 +226,7 @@ impl KeysBuilder {
         for key in keys {
             let row = items.len();
             if row == u32::MAX as usize {
-                return Err(Error::input(LIST, "there are more than 2^32 - 2 rows", "Split the list"));
+                return Err(Error::input(LIST, "there are more than 2^32 - 1 rows", "Split the list"));
             }
             item.clear();
             let mut columns = 0;

@@ -428,7 +428,8 @@ impl AuditLog {
         }
     }
 
-    /// A warning if other users can change the file. They can hide earlier runs, and no more: the log does not prevent runs.
+    /// A warning if other users can change the file. They can hide earlier runs, and make runs
+    /// be refused for runs that never were; they cannot allow what the policy forbids.
     pub(crate) fn warning(&self) -> Option<String> {
         trusted::check("the audit log", &self.path, Whose::Given, &self.file)
             .unwrap_or_else(|e| Some(e.to_string()))
