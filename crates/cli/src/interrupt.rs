@@ -9,8 +9,8 @@
 //! the first signal. This is safe: a result gets its name only when it is complete ([`veilset::table::Destination`]), and a
 //! prepared half is spent before it is used, so never twice.
 //!
-//! Handlers run on their own thread, and may lock, remove files and exit. That thread never writes and never
-//! waits, so it always notices a second signal.
+//! Handlers run on their own thread, and may lock, remove files and exit. That thread never writes, and waits
+//! only to exit, so it always notices a second signal.
 
 use crate::party::printer;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};

@@ -15,10 +15,10 @@ macro_rules! primitives {
         }
 
         impl Primitive {
-            /// All primitives, in the order in which speeds are sent.
+            /// All primitives.
             pub const ALL: [Primitive; [$($name),+].len()] = [$(Primitive::$primitive),+];
 
-            /// Returns its name in files and reports, stable across versions.
+            /// Returns its name in files, in reports and on the wire, stable across versions.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Primitive::$primitive => $name,)+

@@ -45,7 +45,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The version of everything sent over the wire. Only equal versions interoperate.
-pub const PROTOCOL_VERSION: u16 = 3;
+pub const PROTOCOL_VERSION: u16 = 4;
 
 /// A message of a protocol: its tag on the wire, its element type, and its name in words. `Message<[u8]>` carries plain
 /// bytes.

@@ -89,7 +89,7 @@ pub static SHARE: Operation = Operation {
         transfer: Some(|deal, n_x| {
             let (_, width) = kind(&deal.terms);
             let rows = transfer(n_x, width, None);
-            // Two key streams in addition to the rows of a frame.
+            // In addition to the rows of a frame: two key streams, and the growing list of shares.
             Transfer { held: rows.held.map(|held| held + in_frame(deal, n_x)), ..rows }
         }),
         held: |deal, _, n_x| [0, 4 * n_x].map(|order| order + 2 * n_x * kind(&deal.terms).1),
@@ -133,9 +133,9 @@ fn receiver<'a>(
     n_x: usize,
 ) -> Result<Sealed<'a, Learned>> {
     let Task { set, ref terms, .. } = *task;
-    // 1. P1 obtains the bits e.
+    // 1. R obtains the bits e.
     let e = protocol.server(cx, set, n_x)?;
-    // 2. P1 uses the bits as choices: z_i = r_i + e_i x_i.
+    // 2. R uses the bits as choices: its share is z_j = e_j X_pi(j) - s_j.
     let (sharing, width) = kind(terms);
     let mut ot = extension::Receiver::setup(cx, PURPOSE, extension::DEFAULT_K, Security::SemiHonest)?;
     // The list grows with the received shares.
@@ -170,9 +170,9 @@ fn sender<'a>(
         true => {}
         false => Layout::<1>::of(terms).check(items.iter().map(|item| [item.len()]))?,
     }
-    // 0. and 1. X in random order; P2 obtains nothing.
+    // 0. and 1. X in random order; S obtains nothing.
     let order = protocol.client(cx, set, n_y)?;
-    // 2. P2's share is -r_i. A dummy matches nothing, so its row is never read.
+    // 2. S's share is s_j. A dummy matches nothing, so its row is never read.
     let mut ot = extension::Sender::setup(cx, PURPOSE, extension::DEFAULT_K, Security::SemiHonest)?;
     let row = |i: usize, row: &mut [u8]| {
         let at = order[i] as usize;

@@ -3,8 +3,8 @@
 //! A point is its two coordinates, big-endian: the uncompressed form of SEC 1 without the constant first byte. The
 //! identity has no such encoding. Since the order is prime, no other point has low order.
 //!
-//! [`map`] hashes to the curve, and [`lift`] finds the points of abscissae; both are implemented here, because no
-//! library exports them. [`multiply`] is aws-lc's multiplication of points, which TLS links anyway.
+//! [`map`] maps uniform numbers to the curve, and [`lift`] finds the points of abscissae; both are implemented here, in batches.
+//! [`multiply`] is aws-lc's multiplication of points, which TLS links anyway.
 //!
 //! All functions are constant-time in values; they reveal only the number of items, and whether a point is valid.
 
@@ -53,7 +53,7 @@ pub fn map(uniform: &[[u8; 48]], out: &mut [Point]) {
 ///
 /// # Errors
 ///
-/// The position of the first number that is not canonical or not the abscissa of a point, as half of all numbers are. The
+/// The position of the first number that is not canonical or, like half of all numbers, not the abscissa of a point. The
 /// points must not be used in that case.
 ///
 /// # Panics

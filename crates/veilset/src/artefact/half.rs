@@ -323,9 +323,10 @@ pub fn open<'a>(
 }
 
 impl Half {
-    /// Spends the half, unless `stop` fails, and returns its contents. By then the half is entered in the ledger, and
-    /// its file is overwritten and deleted, all synced to disk. If several processes have copies of one half, only one
-    /// succeeds. `warn` is called if another file has its name; that file is left alone.
+    /// Spends the half, unless `stop` fails, and returns its contents. By then the half is entered in the ledger, the
+    /// part of its file with the keys is overwritten, and the file is deleted if it still has its name, all synced to disk. If
+    /// several processes have copies of one half, only one succeeds. `warn` is called if the file does not have its name any
+    /// more; another file of that name is left alone.
     ///
     /// # Errors
     /// [`Error::Input`] if the half was spent meanwhile; [`Error::Output`] if the ledger cannot be written or the file cannot

@@ -14,6 +14,10 @@ pub(crate) mod sealed;
 pub use half::{Basis, Half, check_size, open, prepare};
 pub use ledger::Ledger;
 
+/// The version of the heads of these files, behind that of a kind's own format. It is not the protocol's: partners hold public
+/// filters, which are not made anew for a new protocol. (It was, up to version 3 of both.)
+const HEADS: u16 = 3;
+
 /// A kind for tests.
 #[cfg(test)]
 const ANY_KIND: sealed::Kind = sealed::Kind {

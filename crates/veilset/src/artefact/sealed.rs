@@ -1,6 +1,6 @@
 //! A sealed file: of a stated kind, and encrypted in frames under an identity.
 //!
-//! The file starts with a head in the clear: magic, the versions of the kind's format and of the protocol, the kind's
+//! The file starts with a head in the clear: magic, the version of the kind's format and [`HEADS`], the kind's
 //! name, a random id, and the identity's fingerprint. The contents follow, in frames of 256 KiB; the last one may be
 //! shorter. Each frame is sealed with AES-256-GCM. Its nonce consists of its number and whether it is the last; its
 //! associated data is the head. The key is used for this file only: it is derived from the identity's private key, the
@@ -11,7 +11,7 @@
 //! is deleted. Both act on the file that was opened: the secrets are gone under any other name of the file too, and a
 //! file that took its name meanwhile is left alone.
 
-use crate::channel::PROTOCOL_VERSION;
+use super::HEADS;
 use crate::error::{Error, Result};
 use crate::net::{Fingerprint, Identity};
 use crate::places::{beside, same_file, sync_parent};
@@ -132,7 +132,7 @@ impl<'o> Writer<'o> {
         let id: Id = rng.bytes();
         let mut head = MAGIC.to_vec();
         head.extend(kind.format.to_le_bytes());
-        head.extend(PROTOCOL_VERSION.to_le_bytes());
+        head.extend(HEADS.to_le_bytes());
         head.extend(kind.in_head());
         head.extend(id);
         head.extend(identity.fingerprint().to_string().as_bytes());
@@ -274,12 +274,11 @@ impl Reader {
                 format!("Name one that {made_by} made"),
             ));
         }
-        if versions != [kind.format.to_le_bytes(), PROTOCOL_VERSION.to_le_bytes()].concat() {
+        if versions != [kind.format.to_le_bytes(), HEADS.to_le_bytes()].concat() {
             let number = |at: usize| u16::from_le_bytes([versions[at], versions[at + 1]]);
             return Err(wrong(
                 format!(
-                    "it is of another version of veilset (format {}, protocol {}; ours are {} and \
-                     {PROTOCOL_VERSION}), or damaged",
+                    "it is of another version of veilset (format {}.{}; ours is {}.{HEADS}), or damaged",
                     number(0),
                     number(2),
                     kind.format

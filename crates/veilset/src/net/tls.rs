@@ -19,8 +19,8 @@
 //! 3. The listening side's handshake ends when it has made the same checks for the connecting side. If it rejects that key, it
 //!    sends the alert `access_denied`. To the connecting side this is proven, as it comes after 2. The reverse does not hold: a
 //!    connecting side that rejects the listener's key leaves before it has proven its own.
-//! 4. The listener sends [`WELCOME`] on the one connection it accepts. Only this tells the connecting side that
-//!    its key was accepted.
+//! 4. The listener sends [`WELCOME`] on the one connection it accepts from each party, and in a mesh [`TAKEN`] on any further
+//!    one. Only these tell the connecting side that its key was accepted.
 
 use super::{Fingerprint, Identity, Label};
 use crate::channel::{ByteStream, Counted, TICK, WireCount};
@@ -425,7 +425,7 @@ impl Secured {
         socket: impl Into<Arc<TcpStream>>,
     ) -> Result<Self, Failure> {
         let mut tls = tls.map_err(|e| Failure::Io(format!("TLS cannot be set up: {e}")))?;
-        tls.set_buffer_limit(None); // plaintext is taken out as soon as it is written
+        tls.set_buffer_limit(None); // records are taken out as soon as they are made
         Ok(Secured { tls, socket: Counted(Socket(socket.into()), WireCount::default()) })
     }
 
@@ -486,7 +486,7 @@ impl Secured {
                 Failure::NotServed(pinned.label.clone())
             }
             // Before the end of the handshake, anyone can send an alert.
-            _ if matches!(e, rustls::Error::AlertReceived(_)) => {
+            _ if matches!(e, rustls::Error::AlertReceived(_)) && self.tls.is_handshaking() => {
                 Failure::Tls(format!("{e}, and nothing was proven"))
             }
             _ => Failure::Tls(e.to_string()),
@@ -586,7 +586,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The reading half. It waits on the socket without holding the lock, and never writes: TLS's replies go out
-/// with the next frame or heartbeat. So neither half ever waits for the other.
+/// with the next frame or heartbeat. So neither half ever waits for the other's input or output.
 struct Reader {
     tls: Arc<Mutex<rustls::Connection>>,
     socket: Counted<Socket>,

@@ -28,7 +28,6 @@ use crate::protocols::Choice;
 use crate::rng::Prng;
 use crate::speed::Speeds;
 use crate::spelling::{FILTER, INSECURE_PLAINTEXT, command, setting};
-use crate::work::Primitive;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -50,7 +49,7 @@ const NONE: &str = "0";
 
 /// A hint for failures on a connection without TLS.
 const BOTH_PLAIN: &str = concat!("Were both sides run with ", setting!(insecure_plaintext), "?");
-/// Maximum length of a hello in bytes. Ours has about 400, plus the names of the columns that are sent.
+/// Maximum length of a hello in bytes. Ours has about 1200, plus the names of the columns that are sent.
 const MAX_HELLO: usize = 1 << 14;
 
 /// A term of the run, which must be the same on both sides.
@@ -400,9 +399,9 @@ pub(super) struct WireHello {
     /// Digest in 64 hexadecimal digits, capacity, and queries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     filter: Option<(String, u64, u64)>,
-    /// Threads, and picoseconds of each primitive.
+    /// Threads, and pairs of a primitive's name and picoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    speeds: Option<(u64, Vec<u64>)>,
+    speeds: Option<(u64, Vec<(String, u64)>)>,
     /// 64 hexadecimal digits.
     nonce: String,
 }
@@ -420,22 +419,18 @@ impl WireHello {
                 .filter
                 .as_ref()
                 .map(|facts| (hexadecimal(&facts.digest), facts.capacity as u64, facts.queries as u64)),
-            speeds: hello.speeds.as_ref().map(|speeds| {
-                (speeds.threads as u64, Primitive::ALL.map(|primitive| speeds.picoseconds(primitive)).into())
-            }),
+            speeds: hello.speeds.as_ref().map(|speeds| (speeds.threads as u64, speeds.named().collect())),
             nonce: hexadecimal(&nonce),
         }
     }
 
-    /// The speeds that it tells.
+    /// The speeds that it tells. Primitives that this version does not know are ignored.
     fn speeds(&self) -> Result<Option<Speeds>> {
         let Some((threads, times)) = &self.speeds else { return Ok(None) };
         let wrong =
             |what: String| Error::misbehaves(format!("its hello has speeds that no machine has: {what}"));
-        let count = || wrong(format!("{} of {}", times.len(), Primitive::ALL.len()));
-        let times = <[u64; Primitive::ALL.len()]>::try_from(&times[..]).map_err(|_| count())?;
         let threads = usize::try_from(*threads).unwrap_or(usize::MAX);
-        Speeds::new(times, threads).map(Some).map_err(wrong)
+        Speeds::of_named(times, threads).map(Some).map_err(wrong)
     }
 
     /// Its candidates: at least one, each a known protocol over one of its groups, without repetition. So their number

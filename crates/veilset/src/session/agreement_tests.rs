@@ -568,7 +568,7 @@ fn a_filter_that_cannot_be_is_the_peers_fault() {
 /// Speeds that no machine has end the agreement; those that one may have are told.
 #[test]
 fn absurd_speeds_are_refused() {
-    type Change = dyn Fn(&mut (u64, Vec<u64>));
+    type Change = dyn Fn(&mut (u64, Vec<(String, u64)>));
     const COUNT: usize = crate::work::Primitive::ALL.len();
     let good = Hello { speeds: Some(Speeds::built_in(2)), ..hello(Role::Sender) };
     let wire = |change: &Change| {
@@ -580,16 +580,26 @@ fn absurd_speeds_are_refused() {
     assert_eq!(WireHello::new(&hello(Role::Sender), [9; 32]).speeds().unwrap(), None);
     let most = wire(&|speeds| speeds.0 = 0xffff).speeds().unwrap();
     assert_eq!(most.map(|speeds| speeds.threads), Some(0xffff));
-    let changes: [&Change; 8] = [
+    // A later version may have more primitives, or fewer.
+    let more = wire(&|speeds| speeds.1.insert(0, ("of tomorrow".into(), 0))).speeds().unwrap();
+    assert_eq!(more, good.speeds);
+    let doubled = |speeds: &mut (u64, Vec<(String, u64)>)| {
+        speeds.1.iter_mut().for_each(|(_, time)| *time *= 2);
+        speeds.1.remove(7);
+    };
+    let (fewer, ours) = (wire(&doubled).speeds().unwrap().unwrap(), Speeds::built_in(2));
+    for (at, primitive) in crate::work::Primitive::ALL.into_iter().enumerate() {
+        let times = if at == 7 { 1 } else { 2 };
+        assert_eq!(fewer.picoseconds(primitive), times * ours.picoseconds(primitive), "{primitive:?}");
+    }
+    let changes: [&Change; 6] = [
         &|speeds| speeds.0 = 0,
         // More than a party can have; they are factors and divisors in estimates.
         &|speeds| speeds.0 = 0x1_0000,
         &|speeds| speeds.0 = u64::MAX,
-        &|speeds| speeds.1[3] = 0,
-        &|speeds| speeds.1[COUNT - 1] = u64::MAX,
-        &|speeds| speeds.1.truncate(COUNT - 1),
-        &|speeds| speeds.1.push(5),
-        &|speeds| speeds.1.clear(),
+        &|speeds| speeds.1[3].1 = 0,
+        &|speeds| speeds.1[COUNT - 1].1 = u64::MAX,
+        &|speeds| speeds.1[0].0 = speeds.1[1].0.clone(),
     ];
     for (i, change) in changes.into_iter().enumerate() {
         let script = vec![(PREAMBLE, preamble(PROTOCOL_VERSION)), (HELLO, wire(change).to_bytes().unwrap())];

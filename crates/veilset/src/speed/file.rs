@@ -83,7 +83,7 @@ pub fn load(path: &Path, threads: usize) -> Result<Option<Speeds>, String> {
 /// # Errors
 /// [`Error::Output`] if the file cannot be written; an earlier one then stays as it was.
 pub fn save(path: &Path, speeds: &Speeds) -> Result<()> {
-    let picoseconds = Primitive::ALL.map(|p| (p.name().to_string(), speeds.picoseconds(p))).into();
+    let picoseconds = speeds.named().collect();
     let speed = Speed { version: VERSION.into(), machine: Machine::this(), picoseconds };
     let text =
         serde_json::to_string_pretty(&speed).map_err(|e| Error::bug(format!("speeds as JSON: {e}")))?;

@@ -65,6 +65,29 @@ impl Speeds {
         }
     }
 
+    /// The name of each primitive and its time in picoseconds.
+    pub fn named(&self) -> impl Iterator<Item = (String, u64)> + '_ {
+        Primitive::ALL.into_iter().map(|primitive| (primitive.name().into(), self.picoseconds(primitive)))
+    }
+
+    /// Makes speeds from pairs of a primitive's name and picoseconds. Unknown names are ignored; what is missing takes the
+    /// built-in time of a processor like this one.
+    ///
+    /// # Errors
+    /// As [`Speeds::new`], or a sentence that names a primitive that occurs twice.
+    pub fn of_named(times: &[(String, u64)], threads: usize) -> Result<Speeds, String> {
+        let mut picoseconds = Speeds::built_in(1).picoseconds;
+        for primitive in Primitive::ALL {
+            let mut of = times.iter().filter(|(name, _)| name == primitive.name());
+            match (of.next(), of.next()) {
+                (Some((name, _)), Some(_)) => return Err(format!("two times for {name}")),
+                (Some((_, time)), None) => picoseconds[primitive as usize] = *time,
+                (None, _) => {}
+            }
+        }
+        Speeds::new(picoseconds, threads)
+    }
+
     /// Returns the speeds of the same machine on this many threads.
     #[must_use]
     pub fn on(self, threads: usize) -> Speeds {

@@ -98,7 +98,8 @@ impl Plan {
             steps.chain([Step { work: [switches; 2], ..switched }]).chain(compared.steps.iter().copied());
         let steps = steps.chain([Step::both(Work::of(Primitive::Tag, slots)).sends(0, tags)]);
         // R: s, and the bins of its items with the values programmed there; then s and B; then B and the values to compare. S:
-        // the bins in their order and the choices; with them the queries with F and the hint, then w and D.
+        // its table and the picked bins in order, throughout; with them the choices, the queries, F and the hint; then w and D;
+        // then z and the comparison.
         let (bins, of_hint) = (bounds.receiver, bounds.held());
         let points = 4 * CHOICES * self.n_y;
         let receiver = (16 * bins + points + opprf.held[1].max(of_hint[1]))

@@ -152,7 +152,7 @@ impl<'a> Drawn<'a> {
         self.table.rows.iter().filter_map(of_row).collect()
     }
 
-    /// Draws the dollars of a thousand runs over y / x, the price of a megabyte by that of a second of a machine: a run of T
+    /// Draws the dollars of a thousand runs over y / x, where y is the price of a megabyte and x that of a second of a machine: a run of T
     /// seconds and C megabytes costs 2 T x + C y, with x from [`Prices::default`].
     fn dollars(&self) -> Vec<Plot> {
         let Some(dollars) = &self.table.dollars else { return Vec::new() };

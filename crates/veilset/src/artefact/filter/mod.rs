@@ -26,9 +26,9 @@ mod make;
 
 pub use make::{FilterDraft, Size, build, update};
 
+use super::HEADS;
 use super::sealed::{Kind, MAGIC, Reader};
 use crate::ahe::Cipher;
-use crate::channel::PROTOCOL_VERSION;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash};
 use crate::membership::encrypted_filter::{Bits, Cells, MOST_ITEMS, Seeds, Stored, digest};
@@ -219,7 +219,7 @@ impl Head {
     fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.extend(FILTER.format.to_le_bytes());
-        out.extend(PROTOCOL_VERSION.to_le_bytes());
+        out.extend(HEADS.to_le_bytes());
         out.extend(PUBLIC);
         for words in [&self.owner.to_string(), self.cipher, &self.normalisation] {
             out.extend((words.len() as u64).to_le_bytes());
@@ -243,7 +243,7 @@ impl Head {
         if array::<32>(from)? != *PUBLIC {
             return Err(wrong("it is not a public filter"));
         }
-        if versions[..] != [FILTER.format.to_le_bytes(), PROTOCOL_VERSION.to_le_bytes()].concat() {
+        if versions[..] != [FILTER.format.to_le_bytes(), HEADS.to_le_bytes()].concat() {
             return Err(wrong("it is of another version of veilset"));
         }
         let damaged = || wrong("it is damaged");
