@@ -11,7 +11,7 @@ use crate::secret::Secret;
 use crate::session::Proposal;
 use crate::session::run::Request;
 use crate::sharded::folder::{FolderHead, JobFolder, Leftover};
-use crate::sharded::run::{Begun, Keep, Key};
+use crate::sharded::run::{Begun, Keep, Key, Results};
 use crate::spelling::{PAD_TO, PEER, PROTOCOL, ROLE, SHARDS, plain};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -158,6 +158,16 @@ impl InFolder<'_> {
     }
 }
 
+impl Results for InFolder<'_> {
+    fn attempt(&self, shard: u32) -> Result<()> {
+        self.folder.attempt(shard)
+    }
+
+    fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()> {
+        self.folder.keep((&self.named()?, shard), learned, self.identity, &mut self.rng())
+    }
+}
+
 impl Keep for InFolder<'_> {
     fn begun(&self) -> Option<&Begun> {
         self.begun.as_ref()
@@ -177,14 +187,6 @@ impl Keep for InFolder<'_> {
         self.folder.begin(&head, self.identity, &mut self.rng())?;
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(proposal.session_id);
         Ok(())
-    }
-
-    fn attempt(&self, shard: u32) -> Result<()> {
-        self.folder.attempt(shard)
-    }
-
-    fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()> {
-        self.folder.keep((&self.named()?, shard), learned, self.identity, &mut self.rng())
     }
 
     fn take(&self, shard: u32) -> Result<Learned> {

@@ -6,6 +6,7 @@ use crate::operations::{INTERSECT, Operation, Role, Terms, UNION};
 use crate::protocols::{CWPRF, DH_PSI, Protocol, VOLE};
 use crate::session::run::{RunOutcome, run, run_if};
 use crate::session::stages::{AGREEING, OPENING, SETUP};
+use crate::sharded::disk::Part;
 use crate::sharded::engine::Workers;
 use crate::sharded::set::Set;
 use crate::testing::overlapping;
