@@ -27,7 +27,8 @@ use crate::secret::{Secret, Secrets};
 use crate::sharded::disk::{Form, Part};
 use crate::sharded::engine::RemoteSet;
 use crate::sharded::learned;
-use crate::sharded::workers;
+use crate::sharded::run::Key;
+use crate::sharded::set::Sum;
 use crate::spelling::{OUTPUT, SHARDS};
 use crate::table::{Batches, Format, Profile, text_keys};
 
@@ -56,12 +57,12 @@ pub struct Sums {
     /// What of the keys may cost matches. That of the whole table has the sums of the [counts](Profile::counts).
     pub profile: Profile,
     /// A sum under each of the [`keys`].
-    pub sums: Vec<crate::sharded::set::Sum>,
+    pub sums: [Sum; 2],
 }
 
-/// The keys of the digests of a set: that of the audit log, and that of a job's folder. They reveal nothing about the identity.
-pub fn keys(identity: &Identity) -> Vec<Secret<[u8; 32]>> {
-    vec![audit::digest_key(identity), crate::sharded::keep::digest_key(identity)]
+/// The keys of the two digests of a set, for the audit log and for a job's folder. They reveal nothing about the identity.
+pub fn keys(identity: &Identity) -> [Secret<[u8; 32]>; 2] {
+    [audit::digest_key(identity), crate::sharded::keep::digest_key(identity)]
 }
 
 impl Elsewhere {
@@ -69,7 +70,9 @@ impl Elsewhere {
     pub fn new(
         spec: &PartySpec,
         spread: RemoteSet,
-        [rows, duplicates, skipped]: [u64; 3],
+        rows: u64,
+        duplicates: u64,
+        skipped: u64,
         profile: Profile,
     ) -> Elsewhere {
         Elsewhere { spread, compared: spec.compared(), rows, duplicates, skipped, profile }
@@ -110,14 +113,11 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// [`Error::Bug`] for data that are not in memory.
-    pub fn sums(&self, keys: &[Secret<[u8; 32]>]) -> Result<Sums> {
+    pub fn sums(&self, [for_log, for_job]: &[Secret<[u8; 32]>; 2]) -> Result<Sums> {
         let TableFacts { items, duplicates, profile, .. } = self.facts();
         let request = self.request();
-        let [for_log, for_job] = keys else {
-            return Err(Error::Bug("there are two digests of a set".into()));
-        };
         let threads = request.threads;
-        let sums = vec![
+        let sums = [
             request
                 .set
                 .sum(request.payloads, threads, for_log, |_, hash, _, to| to.extend_from_slice(hash))?,
@@ -181,7 +181,7 @@ impl<'a> Data<'a> {
 pub fn shards_of(key: &[u8; 32], number: u32, hashes: &[[u8; 32]]) -> Vec<u32> {
     let mut shards = vec![0; hashes.len()];
     let hashes: Vec<ItemHash> = hashes.iter().copied().map(ItemHash::from_bytes).collect();
-    workers::shards_of(key, number, &hashes, &mut shards);
+    Key::of(*key).shards(&hashes, number, &mut shards);
     shards
 }
 

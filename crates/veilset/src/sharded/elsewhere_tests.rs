@@ -41,7 +41,7 @@ impl Side {
         then(&Data::of(&spec, table, &Watch::NONE).unwrap())
     }
 
-    fn sums(&self, rows: &[&str]) -> (u64, u64, Vec<crate::sharded::set::Sum>) {
+    fn sums(&self, rows: &[&str]) -> (u64, u64, [Sum; 2]) {
         let Sums { items, duplicates, sums, .. } =
             self.of(rows, |data| data.sums(&keys(&self.identity)).unwrap());
         (items, duplicates, sums)
@@ -72,7 +72,7 @@ impl Workers for Nobody {
     }
 }
 
-fn spread(sums: Vec<(Secret<[u8; 32]>, crate::sharded::set::Sum)>, items: usize) -> RemoteSet {
+fn spread(sums: Vec<(Secret<[u8; 32]>, Sum)>, items: usize) -> RemoteSet {
     RemoteSet { items, sums, workers: Box::new(Nobody) }
 }
 
@@ -114,8 +114,8 @@ fn the_profiles_of_pieces_add_up_to_that_of_the_whole() {
     assert_eq!(Profile::of_counts(counts), whole);
     // It is what is said of the table of the workers.
     let spec = side.spec("profile.csv", &rows);
-    let data = Data::elsewhere(&spec, Elsewhere::new(&spec, spread(Vec::new(), 6), [7, 1, 0], whole.clone()))
-        .unwrap();
+    let data =
+        Data::elsewhere(&spec, Elsewhere::new(&spec, spread(Vec::new(), 6), 7, 1, 0, whole.clone())).unwrap();
     assert_eq!(data.facts().profile, Some(&whole));
 }
 
@@ -133,7 +133,7 @@ fn the_digest_of_a_job_is_of_what_is_sent_too_and_that_of_the_log_of_keys_only()
 #[test]
 fn the_digest_of_the_log_is_that_of_one_run() {
     let side = Side::new();
-    let [for_log, _] = &keys(&side.identity)[..] else { panic!("two keys") };
+    let [for_log, _] = &keys(&side.identity);
     let (items, _, sums) = side.sums(&ROWS);
     let spread = spread(vec![(Secret::new(**for_log), sums[0])], items as usize);
     let message = |_: u32, hash: &ItemHash, _: &[u8], to: &mut Vec<u8>| to.extend_from_slice(hash);
@@ -142,7 +142,7 @@ fn the_digest_of_the_log_is_that_of_one_run() {
     };
     let whole = side.of(&ROWS, |data| of(&data.request()));
     let spec = side.spec("spread.csv", &ROWS);
-    let data = Data::elsewhere(&spec, Elsewhere::new(&spec, spread, [7, 2, 1], Profile::default())).unwrap();
+    let data = Data::elsewhere(&spec, Elsewhere::new(&spec, spread, 7, 2, 1, Profile::default())).unwrap();
     assert_eq!(of(&data.request()), whole);
 }
 
@@ -152,12 +152,10 @@ fn a_job_without_shards_or_with_a_file_for_its_result_is_refused() {
     let refused = |change: &dyn Fn(&mut PartySpec), words: &str| {
         let mut spec = side.spec("refused.csv", &ROWS);
         change(&mut spec);
-        let error = Data::elsewhere(
-            &spec,
-            Elsewhere::new(&spec, spread(Vec::new(), 4), [7, 2, 1], Profile::default()),
-        )
-        .err()
-        .unwrap();
+        let error =
+            Data::elsewhere(&spec, Elsewhere::new(&spec, spread(Vec::new(), 4), 7, 2, 1, Profile::default()))
+                .err()
+                .unwrap();
         assert!(matches!(&error, Error::Usage(said) if said.contains(words)), "{error}");
     };
     refused(&|spec| spec.terms.shards = 0, "`shards`");

@@ -17,7 +17,7 @@ pub struct RemoteSet {
 /// The workers of one side of a job.
 pub trait Workers: Send + Sync {
     /// Takes the key of the shards, once, when both have drawn it: it says to which shard an item belongs
-    /// ([`shards_of`](crate::sharded::workers::shards_of)).
+    /// ([`shards_of`](crate::sharded::elsewhere::shards_of)).
     ///
     /// # Errors
     /// Whatever keeps the set from being cut.

@@ -164,7 +164,7 @@ impl Results for InFolder<'_> {
     }
 
     fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()> {
-        self.folder.keep((&self.named()?, shard), learned, self.identity, &mut self.rng())
+        self.folder.keep(&self.named()?, shard, learned, self.identity, &mut self.rng())
     }
 }
 
@@ -190,7 +190,7 @@ impl Keep for InFolder<'_> {
     }
 
     fn take(&self, shard: u32) -> Result<Learned> {
-        self.folder.take((&self.named()?, shard), self.identity)
+        self.folder.take(&self.named()?, shard, self.identity)
     }
 }
 

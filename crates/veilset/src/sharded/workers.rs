@@ -30,7 +30,7 @@
 
 use crate::channel::{Canceller, Channel, Message, Timeouts};
 use crate::error::{Error, Result, Seat};
-use crate::hash::{Domain, ItemHash, SessionId};
+use crate::hash::{Domain, SessionId};
 use crate::net::{Connection, Endpoint, Fingerprint, Identity, Protection, establish};
 use crate::operations::{Announced, Confirmed, Learned, Role, Sealed};
 use crate::protocols::Choice;
@@ -159,26 +159,21 @@ impl Ticket {
     }
 }
 
-/// The shard of each of these items, under the key of a job of so many shards.
-pub fn shards_of(key: &[u8; 32], number: u32, items: &[ItemHash], out: &mut [u32]) {
-    Key::of(*key).shards(items, number, out);
-}
-
-/// Our side of a lane.
+/// Our worker in a lane.
 pub struct Lane<'a> {
-    /// What it computes. Its set has no items; the rest is as in the job.
+    /// The coordinator's request, with a set without items.
     pub request: Request<'a>,
-    /// Where the items of its shards come from.
+    /// The source of the items of its shards.
     pub source: &'a dyn Source,
     /// Takes the result of each shard as it comes.
     pub keep: &'a (dyn Fn(u32, &[u8]) -> Result<()> + Sync),
-    /// How it reaches the worker of the other side.
+    /// The place of the peer's worker, or where ours waits for it.
     pub endpoint: &'a Endpoint,
-    /// How long it waits.
+    /// The time-outs of the connection.
     pub timeouts: Timeouts,
-    /// Whether it is to stop.
+    /// Returns whether the worker is to stop.
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
-    /// Takes what there is to say.
+    /// Takes messages for the user.
     pub notice: &'a dyn Fn(&str),
 }
 
