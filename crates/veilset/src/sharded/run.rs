@@ -236,8 +236,11 @@ pub(crate) struct Shards<'a> {
     pub numbers: &'a [u32],
 }
 
-/// The connection and the generator, which one shard at a time uses.
-type Turn<'t> = (&'t mut Open, &'t mut Prng);
+/// What one shard at a time uses.
+struct Turn<'t> {
+    open: &'t mut Open,
+    rng: &'t mut Prng,
+}
 
 impl ShardedRun<'_> {
     /// Runs all shards of this set whose results one party or the other lacks, confirms the end, and leaves. Returns the result of
@@ -309,6 +312,7 @@ impl Shards<'_> {
     /// result, while the next ones run.
     pub(crate) fn run(&self, open: &mut Open, rng: &mut Prng) -> Result<(Confirmed, Instant)> {
         let dummies = &rng.split();
+        let first = Turn { open, rng };
         thread::scope(|scope| {
             // Waits for the threads in order, for one while there is room for the others.
             let (running, ran) = mpsc::sync_channel(AT_ONCE - 1);
@@ -317,7 +321,7 @@ impl Shards<'_> {
             let failed = || Error::Bug("a shard that ended without a word".into());
             let each = move || {
                 let (over, mut turn) = mpsc::sync_channel(1);
-                over.send((open, rng)).map_err(|_| failed())?;
+                over.send(first).map_err(|_| failed())?;
                 for &number in self.numbers {
                     let shard = Loaded::new(self, number, dummies)?;
                     let now = turn.recv().map_err(|_| failed())?;
@@ -327,7 +331,7 @@ impl Shards<'_> {
                     running.send(thread).map_err(|_| failed())?;
                 }
                 // The end is confirmed, and the connection closed, however long it takes to open the last result.
-                let (open, _) = turn.recv().map_err(|_| failed())?;
+                let Turn { open, .. } = turn.recv().map_err(|_| failed())?;
                 open.channel()?.account().begin(CONFIRMING);
                 let confirmed = confirm(open.channel()?, &self.proposal.session_id)?;
                 open.close();
@@ -339,14 +343,14 @@ impl Shards<'_> {
     }
 
     /// Runs a shard, gives the connection to the next one, and then opens and keeps the result.
-    fn run_one<'t>(&self, shard: &Loaded, (open, rng): Turn<'t>, over: &SyncSender<Turn<'t>>) -> Result<()> {
+    fn run_one<'t>(&self, shard: &Loaded, turn: Turn<'t>, over: &SyncSender<Turn<'t>>) -> Result<()> {
         self.results.attempt(shard.number)?;
-        let channel = open.channel()?;
+        let channel = turn.open.channel()?;
         channel.account().begin(SETUP);
-        let (sealed, confirmed) = shard.run(self, channel, rng)?;
+        let (sealed, confirmed) = shard.run(self, channel, turn.rng)?;
         channel.account().begin(BETWEEN);
         // Nobody waits for it if an earlier result could not be kept.
-        let _ = over.send((open, rng));
+        let _ = over.send(turn);
         let learned = sealed.open(confirmed).and_then(|learned| shard.in_whole(learned, self.key));
         let seat = self.proposal.parties.peer().seat;
         let learned = learned.map_err(|error| error.by(seat)).inspect_err(|error| {
