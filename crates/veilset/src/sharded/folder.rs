@@ -21,6 +21,7 @@ use crate::net::Identity;
 use crate::operations::Learned;
 use crate::places::{check_of, sync_parent};
 use crate::rng::Prng;
+use crate::secret::Secret;
 use crate::sharded::learned;
 use crate::spelling::{JOB, RESUME, setting};
 use serde::{Deserialize, Serialize};
@@ -251,9 +252,7 @@ impl JobFolder {
     /// # Errors
     /// [`Error::Output`].
     pub fn begin(&self, head: &FolderHead, identity: &Identity, rng: &mut Prng) -> Result<()> {
-        // The capacity is reserved in full: a list that grows leaves copies of the key.
-        let mut json = Zeroizing::new(Vec::with_capacity(LONGEST));
-        serde_json::to_writer(&mut *json, head).map_err(|e| Error::bug(format!("a job is not JSON: {e}")))?;
+        let json = secret_json("a job", head, LONGEST)?;
         self.write(&self.path.join(HEAD), &HEADED, identity, rng, |to| {
             to.write(&(json.len() as u32).to_le_bytes())?;
             to.write(&json)
@@ -445,6 +444,13 @@ fn read_shard(path: &Path, session: &[u8; 32], shard: u32, identity: &Identity) 
     let learned = learned::read(&mut |to| from.read(to))?.ok_or_else(|| from.damaged())?;
     from.end()?;
     Ok(learned)
+}
+
+/// A value with secrets as JSON of at most `room` bytes: a list that grows leaves copies. `what` is its name in messages.
+pub(super) fn secret_json(what: &str, value: &impl Serialize, room: usize) -> Result<Secret<Vec<u8>>> {
+    let mut json = Vec::with_capacity(room);
+    serde_json::to_writer(&mut json, value).map_err(|e| Error::bug(format!("{what} is not JSON: {e}")))?;
+    Ok(Secret::new(json))
 }
 
 fn unusable(path: &Path, e: &io::Error) -> Error {

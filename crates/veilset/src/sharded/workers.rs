@@ -41,6 +41,7 @@ use crate::session::stages::{CONFIRMING, WORKERS};
 use crate::session::{Hello, Party, Proposal, confirm};
 use crate::sharded::disk::Source;
 use crate::sharded::engine::{Lanes, RemoteSet};
+use crate::sharded::folder::secret_json;
 use crate::sharded::learned;
 use crate::sharded::run::{Key, Results, ShardedRun, Shards, exchange_kept, leaving, locked};
 use crate::spelling::INSECURE_PLAINTEXT;
@@ -106,11 +107,7 @@ impl Drop for Ticket {
 impl Ticket {
     /// As it is sent to the worker.
     fn to_bytes(&self) -> Result<Secret<Vec<u8>>> {
-        // With room for all of it: a list that grows leaves copies.
-        let mut json = Vec::with_capacity(2048 + 8 * self.shards.len());
-        serde_json::to_writer(&mut json, self)
-            .map_err(|e| Error::bug(format!("a ticket is not JSON: {e}")))?;
-        Ok(Secret::new(json))
+        secret_json("a ticket", self, 2048 + 8 * self.shards.len())
     }
 
     /// The ticket that a worker got.
