@@ -175,7 +175,7 @@ pub fn sender(cx: &mut Context, plan: &Binning, x: &[Input], real: usize) -> Res
     let mut oprf = kkrt::Receiver::setup(cx, OPRF, plan.width)?;
     let mut peqt = plan.peqt.map(|width| kkrt::Sender::setup(cx, PEQT, width)).transpose()?;
     let peqt_coder = Coder::new(&cx.session, PEQT);
-    // One thread suffices: R's work for a frame is many times as much, and R always reads.
+    // In one thread, whose work is mostly that of the pool: R reads whatever S sends, so neither waits for the other for ever.
     pipelined(
         AHEAD,
         plan.frames(),
