@@ -253,13 +253,11 @@ fn of_piece<T: Send>(
     py.detach(|| then(&data_of(&plan, rows)?)).map_err(|e| exception(py, &e, &[]))
 }
 
-fn keys_of(bytes: &[u8]) -> PyResult<Vec<Secret<[u8; HASH]>>> {
-    let key = |bytes: &[u8]| bytes.try_into().map(Secret::new);
-    bytes
-        .chunks(HASH)
-        .map(key)
-        .collect::<std::result::Result<_, _>>()
-        .map_err(|_| PyValueError::new_err("no keys"))
+fn keys_of(bytes: &[u8]) -> PyResult<[Secret<[u8; HASH]>; 2]> {
+    match bytes.as_chunks() {
+        ([for_log, for_job], []) => Ok([Secret::new(*for_log), Secret::new(*for_job)]),
+        _ => Err(PyValueError::new_err("no keys")),
+    }
 }
 
 /// The known facts about the whole table: the numbers of items, rows, rows whose key occurred before, and skipped rows; the
@@ -297,21 +295,18 @@ pub(crate) fn agree(
 ) -> PyResult<Run> {
     let mut plan = planned(operation, &values(options)?).map_err(|e| exception(py, &e, &[]))?;
     let link = Link::new();
-    let rows = [whole.rows, whole.duplicates, whole.skipped];
-    let profile = Profile::of_counts(whole.profile);
     let spread = whole.spread(crew, link.clone())?;
-    Run::over(link, move |link| {
-        carry_out(&mut plan, elsewhere(spread, rows, profile), link, false).map_err(alone)
-    })
+    Run::over(link, move |link| carry_out(&mut plan, elsewhere(spread, whole), link, false).map_err(alone))
 }
 
 /// Returns a function that makes the data of a job whose table is spread over workers.
 fn elsewhere(
     spread: RemoteSet,
-    rows: [u64; 3],
-    profile: Profile,
+    whole: Whole,
 ) -> impl for<'j> FnOnce(&'j PartySpec, &Watch<'_>) -> Result<Data<'j>> {
-    move |party, _| Data::elsewhere(party, Elsewhere::new(party, spread, rows, profile))
+    let Whole { rows, duplicates, skipped, profile, .. } = whole;
+    let profile = Profile::of_counts(profile);
+    move |party, _| Data::elsewhere(party, Elsewhere::new(party, spread, rows, duplicates, skipped, profile))
 }
 
 /// The workers as an engine provides them: an object with `cut`, `lanes`, `run` and `result`.

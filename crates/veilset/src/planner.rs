@@ -246,6 +246,11 @@ impl Choices {
         std::iter::once(self.first).chain(self.others.iter().copied())
     }
 
+    /// Whether this choice is among them.
+    pub fn contains(&self, choice: Choice) -> bool {
+        self.iter().any(|one| one == choice)
+    }
+
     /// The choices that `keep` keeps, if there are any.
     pub fn kept(&self, keep: impl FnMut(&Choice) -> bool) -> Option<Choices> {
         let mut all = self.iter().filter(keep);

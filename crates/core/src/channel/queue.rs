@@ -1,8 +1,10 @@
-//! A bounded queue between the two halves of a duplex step, and the error of a half that has lost the other.
+//! A bounded queue between the two halves of a duplex step, the error of a half that has lost the other, and steps of a
+//! protocol that begin before the earlier ones have ended.
 
 use super::clock::{Moment, Places};
 use super::{Channel, Rx, Tx};
 use crate::error::{Error, Result};
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Never reported, unless a half ends early and returns `Ok`.
@@ -80,6 +82,27 @@ impl Channel {
         let (put, take) = queue(bound);
         self.duplex(|tx| produce(tx, put), |rx| consume(rx, take))
     }
+}
+
+/// Begins a step for each frame, and ends it, with what its beginning returned, before the step `ahead` frames later begins. So
+/// the peer has up to `ahead` frames to work on. Steps begin and end in the order of the frames.
+pub(crate) fn pipelined<F: Copy, C, T>(
+    ahead: usize,
+    frames: impl Iterator<Item = F>,
+    cx: &mut C,
+    mut begin: impl FnMut(&mut C, F) -> Result<T>,
+    mut end: impl FnMut(&mut C, F, T) -> Result<()>,
+) -> Result<()> {
+    let mut begun = VecDeque::with_capacity(ahead);
+    for frame in frames {
+        if begun.len() == ahead
+            && let Some((frame, of)) = begun.pop_front()
+        {
+            end(cx, frame, of)?;
+        }
+        begun.push_back((frame, begin(cx, frame)?));
+    }
+    begun.into_iter().try_for_each(|(frame, of)| end(cx, frame, of))
 }
 
 #[cfg(test)]
@@ -191,5 +214,40 @@ mod tests {
             },
         );
         assert_eq!(step.unwrap().1, (0..20).collect::<Vec<_>>());
+    }
+    #[test]
+    fn a_step_ends_before_the_step_so_many_frames_later_begins() {
+        let order = |frames: usize, ahead| {
+            let mut seen = Vec::new();
+            let begin = |seen: &mut Vec<_>, i| {
+                seen.push((true, i));
+                Ok(i)
+            };
+            let end = |seen: &mut Vec<_>, i, of| {
+                assert_eq!(i, of);
+                seen.push((false, i));
+                Ok(())
+            };
+            pipelined(ahead, 0..frames, &mut seen, begin, end).unwrap();
+            seen.into_iter()
+                .map(|(begins, i)| format!("{}{i}", if begins { '+' } else { '-' }))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(order(0, 2), "");
+        assert_eq!(order(1, 2), "+0 -0");
+        assert_eq!(order(4, 2), "+0 +1 -0 +2 -1 +3 -2 -3");
+        assert_eq!(order(3, 1), "+0 -0 +1 -1 +2 -2");
+        let failed = pipelined(
+            1,
+            0..3,
+            &mut (),
+            |(), i| Ok(i),
+            |(), i, _| match i {
+                0 => Ok(()),
+                _ => Err(Error::Cancelled),
+            },
+        );
+        assert_eq!(failed, Err(Error::Cancelled));
     }
 }

@@ -263,7 +263,7 @@ pub(super) fn meet(
         Role::Receiver => (&hello.spec.candidates, &their_candidates),
         Role::Sender => (&their_candidates, &hello.spec.candidates),
     };
-    let common = receiver.kept(|choice| sender.iter().any(|other| other == *choice));
+    let common = receiver.kept(|choice| sender.contains(*choice));
     let differences =
         differences(hello, &theirs, &their_candidates, common.is_none(), hello.spec.role.other())?;
     let Some(common) = common.filter(|_| differences.is_empty()) else {

@@ -300,7 +300,7 @@ fn meet_one(
 ) -> Result<(HelloBytes, Vec<Difference>)> {
     let (bytes, theirs) = hellos(channel, &ours.hello)?;
     let candidates = theirs.candidates()?;
-    let common = candidates.iter().any(|choice| choice == hello.spec.candidates.first);
+    let common = candidates.contains(hello.spec.candidates.first);
     let role = Role::multiparty(leads);
     let mut differences = differences(hello, &theirs, &candidates, !common, role)?;
     differences.iter_mut().for_each(|difference| difference.who = who);

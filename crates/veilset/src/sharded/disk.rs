@@ -1,17 +1,17 @@
-//! A set that is on disk, and in memory only part by part.
+//! A set on disk, of which only parts are in memory.
 //!
-//! It is written once, into 256 buckets by a hash of the item that only this process knows: equal items are in one bucket, so
-//! those that come again are found bucket by bucket ([`Draft::distinct`]). Then each bucket is written again in one piece,
-//! without these and with its share of the dummies ([`Distinct::padded`]). When the key of a job is drawn, each bucket is read
-//! and written ordered by shard ([`DiskSet::cut`]); what a shard consists of is then read from all buckets ([`Cut::part`]).
+//! It is written once, into 256 buckets by a hash of the item that only this process knows. Equal items are in one bucket, so
+//! repeated items are found bucket by bucket ([`Draft::distinct`]). Then each bucket is written again in one piece, without these
+//! and with its share of the dummies ([`Distinct::padded`]). When the key of the shards is drawn, each bucket is read and written
+//! ordered by shard ([`DiskSet::cut`]); the items of a shard are then read from all buckets ([`Cut::part`]).
 //!
-//! What is in memory at a time: 64 KiB for each bucket while it is written, one bucket (1/256 of the set) when it is made
-//! distinct, padded or cut, and the parts that are in use. On the disk is the set twice at most.
+//! The memory holds 64 KiB for each bucket while it is written, one bucket (1/256 of the set) while it is made distinct, padded or
+//! cut, and the parts that are in use. The disk holds the set at most twice.
 //!
-//! The files have no name, and are sealed under a key that is nowhere else: what is left on the disk says nothing, and what
-//! comes back from it is what was written, or an error. All
-//! records are of one length, whatever is in them, and those of dummies are like the others, in the same pieces. So the time that
-//! they take follows from the announced size, and from `max_row` if rows travel.
+//! The files have no name, and are sealed under a key that only the memory holds: data left on the disk reveal nothing, and data
+//! read from it are those that were written, or an error. All records have one length, whatever is in them, and dummies are like
+//! other records, in the same pieces. So the time that they take follows from the announced size, and from `max_row` if rows
+//! travel.
 
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash};
@@ -39,7 +39,7 @@ const DUMMY: u32 = u32::MAX;
 /// The bytes of a record without a row: position and hash.
 pub(super) const BARE: usize = 4 + 32;
 
-/// A part of a file. What authenticates it is not on the disk.
+/// A part of a file. The tag that authenticates it is not on the disk.
 #[derive(Clone, Copy)]
 struct Extent {
     at: u64,
@@ -47,8 +47,8 @@ struct Extent {
     tag: [u8; 16],
 }
 
-/// A file that has no name, and whose key is nowhere else. Each part is sealed with AES-256-GCM under its place as the nonce, so
-/// what the disk gives back in its stead is noticed, also if it was in the file once, or elsewhere.
+/// A file without a name, whose key only the memory holds. Each part is sealed with AES-256-GCM, with its place as the nonce. So any
+/// other data that the disk returns are noticed, even if they were in the file once, or at another place.
 struct Scratch {
     file: Mutex<File>,
     key: LessSafeKey,
@@ -102,8 +102,8 @@ impl Scratch {
         Ok(all)
     }
 
-    /// Seals what is to be written at this place, where nothing was or will be. Where there is nothing to write, the next piece
-    /// has the same place, and so the same nonce: nothing is sealed.
+    /// Seals a piece for this place, which no other piece ever has. An empty piece is not sealed, because the next one has the same
+    /// place, and so the same nonce.
     fn seal(&self, at: u64, piece: &mut [u8]) -> Result<Extent> {
         let mut extent = Extent { at, len: piece.len() as u64, tag: [0; 16] };
         if !piece.is_empty() {
@@ -139,10 +139,10 @@ fn unusable(folder: &Path, e: &io::Error) -> Error {
         .because(e)
 }
 
-/// What there is of each item, apart from its position and hash.
+/// The data of each item, apart from its position and hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Form {
-    /// Whether there is the item itself, because it travels.
+    /// Whether the item itself is included, because it travels.
     pub items: bool,
     /// Bytes of item and payload together, at most. `None` if neither travels.
     pub row: Option<usize>,
@@ -305,7 +305,7 @@ impl Draft {
     }
 }
 
-/// A set on disk of which is known which items came before.
+/// A set on disk whose repeated items are known.
 pub struct Distinct {
     draft: Draft,
     /// Of each bucket, which of its records are of items that came before; ascending.
@@ -336,8 +336,8 @@ impl Distinct {
         self.len == 0
     }
 
-    /// The set padded to this announced size, no less than it has. Its dummies are in no shard: they see to it that the set
-    /// takes the same time whatever is behind the size. So every bucket is written anew, whether items came again or not.
+    /// The set padded to this announced size, at least its own. Its dummies are in no shard: with them, the set takes the same time
+    /// whatever its own size is. So every bucket is written anew, whether it has repeated items or not.
     ///
     /// # Errors
     /// [`Error::Output`].
@@ -365,7 +365,7 @@ impl Distinct {
     }
 }
 
-/// A set on disk, as it is cut.
+/// A set on disk, ready to be cut.
 pub struct DiskSet {
     scratch: Scratch,
     form: Form,
@@ -391,7 +391,7 @@ impl DiskSet {
         self.announced
     }
 
-    /// What there is of each item.
+    /// The form of its items.
     pub fn form(&self) -> Form {
         self.form
     }
@@ -419,7 +419,7 @@ impl DiskSet {
         Ok(sum)
     }
 
-    /// Cuts the set into so many parts. `parts` says of some items to which of them each belongs.
+    /// Cuts the set into this number of parts. `parts` writes the part of each of these items.
     ///
     /// # Errors
     /// [`Error::Output`].
@@ -440,7 +440,7 @@ impl DiskSet {
                 let records = || batch.chunks_exact(form.width()).map(Record);
                 let hashes = Secrets::from(records().map(Record::hash).collect::<Vec<_>>());
                 parts(&hashes, of);
-                // What is no item goes behind all parts.
+                // Dummies go behind all parts.
                 let dummies = of.iter_mut().zip(records()).filter(|(_, record)| record.position() == DUMMY);
                 dummies.for_each(|(of, _)| *of = number as u32);
             });
@@ -488,17 +488,17 @@ pub struct Part {
     pub payloads: Items,
 }
 
-/// Where the parts of a set come from.
+/// A source of the parts of a set.
 pub trait Source: Sync {
     /// The items of a part, ordered by position.
     ///
     /// # Errors
-    /// Those of where it is.
+    /// An error if they cannot be read.
     fn part(&self, part: u32) -> Result<Part>;
 }
 
 impl Part {
-    /// The items of a set that is a part by itself.
+    /// The items of a whole set, as a part.
     pub fn of(set: &ItemSet, payloads: &Items, form: Form) -> Part {
         let hashes = Secrets::from(set.hashes().to_vec());
         let items = match form.items {
@@ -512,7 +512,7 @@ impl Part {
     }
 }
 
-/// Hashes that take the places of items, because these do not travel.
+/// Hashes in place of items, because these do not travel.
 fn in_place_of_items(hashes: &[ItemHash]) -> Items {
     let mut items = Items::with_capacity(hashes.len(), 32 * hashes.len());
     hashes.iter().for_each(|hash| items.push(hash.as_bytes()));

@@ -1,18 +1,18 @@
-//! A job whose table lies with workers, each of which has pieces of it.
+//! A table that workers have, each of them some pieces of it.
 //!
-//! An engine (Dask, Spark) holds the table, and takes the following steps. Each works on a piece, wherever it lies; only the second
-//! and the third move rows.
+//! An engine (Dask, Spark) holds the table, and takes the following steps. Each works on a piece where it is; only the second and
+//! the third move rows.
 //!
-//! 1. [`Data::hashes`] of each piece: which of its rows have a key, and the hash of each.
-//! 2. The rows are brought together by hash, so that equal keys are in one piece, and ordered by hash and by their place in the
-//!    whole table. [`Data::sums`] of each such piece gives the number of its items, and their part of the digests of the whole.
-//! 3. Those who agree run the job with the [sums of all](crate::sharded::engine::RemoteSet). When both have drawn the key of the shards, [`shards_of`] says
-//!    to which shard each row belongs.
-//! 4. Each worker gets a ticket, and runs its shards ([`Lane`](crate::sharded::workers::Lane)), whose items are those of [`Data::part`].
-//! 5. When the job is complete, [`Data::batches_of`] makes the rows of a shard's result from those of the shard, with key columns of
-//!    the type that [`Data::text_keys_of`] all shards leaves them.
+//! 1. [`Data::hashes`] of each piece returns the rows that have a key, and the hash of each.
+//! 2. The engine brings rows together by hash, so that equal keys are in one piece, ordered by hash and by their place in the whole
+//!    table. [`Data::sums`] of each of these pieces returns the number of its items, and their part of the digests of the whole.
+//! 3. The coordinators run with the [sums of all pieces](crate::sharded::engine::RemoteSet). When both have drawn the key of the
+//!    shards, [`shards_of`] returns the shard of each row.
+//! 4. Each worker gets a ticket, and runs its shards ([`Lane`](crate::sharded::workers::Lane)), whose items [`Data::part`] returns.
+//! 5. When the run is complete, [`Data::batches_of`] makes the rows of a shard's result from the rows of the shard. Their key
+//!    columns have the types that [`Data::text_keys_of`] all shards leaves them.
 //!
-//! The order in a shard follows from the hashes, and so do the positions in its result: a job that is resumed may have its
+//! The order in a shard follows from the hashes, and so do the positions in its result: a run that is resumed may have its
 //! table in other pieces.
 
 use crate::error::{Error, Result, Seat};
@@ -27,23 +27,24 @@ use crate::secret::{Secret, Secrets};
 use crate::sharded::disk::{Form, Part};
 use crate::sharded::engine::RemoteSet;
 use crate::sharded::learned;
-use crate::sharded::workers;
+use crate::sharded::run::Key;
+use crate::sharded::set::Sum;
 use crate::spelling::{OUTPUT, SHARDS};
 use crate::table::{Batches, Format, Profile, text_keys};
 
-/// What is known of a table that lies with workers.
+/// The facts about a table that workers have.
 pub struct Elsewhere {
     /// Its set.
     pub spread: RemoteSet,
-    /// How its keys were normalised and encoded.
+    /// The normalisation and encoding of its keys.
     pub(crate) compared: String,
-    /// The number of its rows,
+    /// The number of its rows.
     pub rows: u64,
-    /// of those whose key occurred before, and
+    /// The number of rows whose key occurred before.
     pub duplicates: u64,
-    /// of those that were skipped because their key is empty.
+    /// The number of rows that were skipped because their key is empty.
     pub skipped: u64,
-    /// What of its keys may cost matches.
+    /// The peculiarities of its keys that may cost matches.
     pub profile: Profile,
 }
 
@@ -53,23 +54,25 @@ pub struct Sums {
     pub items: u64,
     /// The number of rows whose key occurred before.
     pub duplicates: u64,
-    /// What of the keys may cost matches. That of the whole table has the sums of the [counts](Profile::counts).
+    /// The peculiarities of the keys that may cost matches. The [counts](Profile::counts) of all pieces add up.
     pub profile: Profile,
     /// A sum under each of the [`keys`].
-    pub sums: Vec<crate::sharded::set::Sum>,
+    pub sums: [Sum; 2],
 }
 
-/// The keys of the digests of a set: that of the audit log, and that of a job's folder. They reveal nothing about the identity.
-pub fn keys(identity: &Identity) -> Vec<Secret<[u8; 32]>> {
-    vec![audit::digest_key(identity), crate::sharded::keep::digest_key(identity)]
+/// The keys of the two digests of a set, for the audit log and for a job's folder. They reveal nothing about the identity.
+pub fn keys(identity: &Identity) -> [Secret<[u8; 32]>; 2] {
+    [audit::digest_key(identity), crate::sharded::keep::digest_key(identity)]
 }
 
 impl Elsewhere {
-    /// The table of a job, with the sums of all its pieces.
+    /// The table of a party, with the sums of all its pieces.
     pub fn new(
         party: &PartySpec,
         spread: RemoteSet,
-        [rows, duplicates, skipped]: [u64; 3],
+        rows: u64,
+        duplicates: u64,
+        skipped: u64,
         profile: Profile,
     ) -> Elsewhere {
         Elsewhere { spread, compared: party.compared(), rows, duplicates, skipped, profile }
@@ -77,10 +80,10 @@ impl Elsewhere {
 }
 
 impl<'a> Data<'a> {
-    /// The data of a job whose table lies with workers.
+    /// The data of a party whose table workers have.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a job that is not cut into shards, or whose result goes to a file.
+    /// [`Error::Usage`] for a run that is not sharded, or whose result goes to a file.
     pub fn elsewhere(party: &'a PartySpec, all: Elsewhere) -> Result<Data<'a>> {
         if party.spec.terms.shards == 0 {
             return Err(Error::usage(format!(
@@ -110,14 +113,11 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// [`Error::Bug`] for data that are not in memory.
-    pub fn sums(&self, keys: &[Secret<[u8; 32]>]) -> Result<Sums> {
+    pub fn sums(&self, [for_log, for_job]: &[Secret<[u8; 32]>; 2]) -> Result<Sums> {
         let TableFacts { items, duplicates, profile, .. } = self.facts();
         let request = self.request();
-        let [for_log, for_job] = keys else {
-            return Err(Error::Bug("there are two digests of a set".into()));
-        };
         let threads = &request.local.threads;
-        let sums = vec![
+        let sums = [
             request
                 .input
                 .set
@@ -139,14 +139,14 @@ impl<'a> Data<'a> {
         Ok(Part::of(&all.keys.keyed.set, &all.payloads, self.party.spec.form()))
     }
 
-    /// What there is of each item in a shard.
+    /// The form of the items in a shard.
     pub fn form(&self) -> Form {
         self.party.spec.form()
     }
 
-    /// The places in the key of the columns that become text, because a key that a worker [learned](learned) is no value of
-    /// their type. `self` is any piece. Columns have one type in the whole result: the pieces of it must know what those of all
-    /// others say.
+    /// The positions in the key of the columns that become text, because a key that a worker [learned](learned) is no value of
+    /// their type. `self` is any piece. A column has one type in the whole result, so this is needed of all shards before the
+    /// rows of any.
     ///
     /// # Errors
     /// [`Error::Usage`] for bytes of something else; [`Error::Peer`] for what the peer did wrong.
@@ -159,7 +159,7 @@ impl<'a> Data<'a> {
     }
 
     /// The rows of the result of this piece, which is a shard, from what a worker [learned](learned): `None` if there are none.
-    /// `as_text` is what [`Data::text_keys_of`] says of all shards.
+    /// `as_text` has the positions that [`Data::text_keys_of`] returns for all shards.
     ///
     /// # Errors
     /// [`Error::Usage`] for bytes of something else; [`Error::Peer`] for malformed rows of the peer.
@@ -177,11 +177,11 @@ impl<'a> Data<'a> {
     }
 }
 
-/// The shard of each row with these hashes, of so many under this key.
+/// The shard of each row with these hashes, of this number of shards, under this key.
 pub fn shards_of(key: &[u8; 32], number: u32, hashes: &[[u8; 32]]) -> Vec<u32> {
     let mut shards = vec![0; hashes.len()];
     let hashes: Vec<ItemHash> = hashes.iter().copied().map(ItemHash::from_bytes).collect();
-    workers::shards_of(key, number, &hashes, &mut shards);
+    Key::of(*key).shards(&hashes, number, &mut shards);
     shards
 }
 

@@ -41,7 +41,7 @@ impl Side {
         then(&Data::of(&party, table, &Watch::NONE).unwrap())
     }
 
-    fn sums(&self, rows: &[&str]) -> (u64, u64, Vec<crate::sharded::set::Sum>) {
+    fn sums(&self, rows: &[&str]) -> (u64, u64, [Sum; 2]) {
         let Sums { items, duplicates, sums, .. } =
             self.of(rows, |data| data.sums(&keys(&self.identity)).unwrap());
         (items, duplicates, sums)
@@ -72,7 +72,7 @@ impl Workers for Nobody {
     }
 }
 
-fn spread(sums: Vec<(Secret<[u8; 32]>, crate::sharded::set::Sum)>, items: usize) -> RemoteSet {
+fn spread(sums: Vec<(Secret<[u8; 32]>, Sum)>, items: usize) -> RemoteSet {
     RemoteSet { items, sums, workers: Box::new(Nobody) }
 }
 
@@ -114,9 +114,8 @@ fn the_profiles_of_pieces_add_up_to_that_of_the_whole() {
     assert_eq!(Profile::of_counts(counts), whole);
     // It is what is said of the table of the workers.
     let party = side.party("profile.csv", &rows);
-    let data =
-        Data::elsewhere(&party, Elsewhere::new(&party, spread(Vec::new(), 6), [7, 1, 0], whole.clone()))
-            .unwrap();
+    let data = Data::elsewhere(&party, Elsewhere::new(&party, spread(Vec::new(), 6), 7, 1, 0, whole.clone()))
+        .unwrap();
     assert_eq!(data.facts().profile, Some(&whole));
 }
 
@@ -134,7 +133,7 @@ fn the_digest_of_a_job_is_of_what_is_sent_too_and_that_of_the_log_of_keys_only()
 #[test]
 fn the_digest_of_the_log_is_that_of_one_run() {
     let side = Side::new();
-    let [for_log, _] = &keys(&side.identity)[..] else { panic!("two keys") };
+    let [for_log, _] = &keys(&side.identity);
     let (items, _, sums) = side.sums(&ROWS);
     let spread = spread(vec![(Secret::new(**for_log), sums[0])], items as usize);
     let message = |_: u32, hash: &ItemHash, _: &[u8], to: &mut Vec<u8>| to.extend_from_slice(hash);
@@ -143,8 +142,7 @@ fn the_digest_of_the_log_is_that_of_one_run() {
     };
     let whole = side.of(&ROWS, |data| of(&data.request()));
     let party = side.party("spread.csv", &ROWS);
-    let data =
-        Data::elsewhere(&party, Elsewhere::new(&party, spread, [7, 2, 1], Profile::default())).unwrap();
+    let data = Data::elsewhere(&party, Elsewhere::new(&party, spread, 7, 2, 1, Profile::default())).unwrap();
     assert_eq!(of(&data.request()), whole);
 }
 
@@ -156,7 +154,7 @@ fn a_job_without_shards_or_with_a_file_for_its_result_is_refused() {
         change(&mut party);
         let error = Data::elsewhere(
             &party,
-            Elsewhere::new(&party, spread(Vec::new(), 4), [7, 2, 1], Profile::default()),
+            Elsewhere::new(&party, spread(Vec::new(), 4), 7, 2, 1, Profile::default()),
         )
         .err()
         .unwrap();

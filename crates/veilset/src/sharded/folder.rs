@@ -21,6 +21,7 @@ use crate::net::Identity;
 use crate::operations::Learned;
 use crate::places::{check_of, sync_parent};
 use crate::rng::Prng;
+use crate::secret::Secret;
 use crate::sharded::learned;
 use crate::spelling::{JOB, RESUME, setting};
 use serde::{Deserialize, Serialize};
@@ -227,7 +228,8 @@ impl JobFolder {
         for shard in 0..head.shards {
             let there = folder.file(shard).exists();
             if there {
-                let _checked = folder.read(shard, &head, identity)?;
+                // An error about the peer is not reported before the job is complete.
+                let _checked = read_shard(&folder.file(shard), &head.session, shard, identity)?;
             }
             folder.kept.push(there);
         }
@@ -250,9 +252,7 @@ impl JobFolder {
     /// # Errors
     /// [`Error::Output`].
     pub fn begin(&self, head: &FolderHead, identity: &Identity, rng: &mut Prng) -> Result<()> {
-        // The capacity is reserved in full: a list that grows leaves copies of the key.
-        let mut json = Zeroizing::new(Vec::with_capacity(LONGEST));
-        serde_json::to_writer(&mut *json, head).map_err(|e| Error::bug(format!("a job is not JSON: {e}")))?;
+        let json = secret_json("a job", head, LONGEST)?;
         self.write(&self.path.join(HEAD), &HEADED, identity, rng, |to| {
             to.write(&(json.len() as u32).to_le_bytes())?;
             to.write(&json)
@@ -277,7 +277,8 @@ impl JobFolder {
     /// [`Error::Output`], and any error in place of a result that does not blame the peer.
     pub fn keep(
         &self,
-        (session, shard): (&SessionId, u32),
+        session: &SessionId,
+        shard: u32,
         learned: Result<Learned>,
         identity: &Identity,
         rng: &mut Prng,
@@ -293,13 +294,8 @@ impl JobFolder {
     ///
     /// # Errors
     /// [`Error::Input`] if the result does not exist, or was changed; [`Error::Peer`] if the peer misbehaved in the shard.
-    pub fn take(&self, (session, shard): (&SessionId, u32), identity: &Identity) -> Result<Learned> {
-        read_shard(&self.file(shard), (session.as_bytes(), shard), identity)?
-    }
-
-    /// Checks the result of a shard. An error about the peer is not reported before the job is complete.
-    fn read(&self, shard: u32, head: &FolderHead, identity: &Identity) -> Result<Result<Learned>> {
-        read_shard(&self.file(shard), (&head.session, shard), identity)
+    pub fn take(&self, session: &SessionId, shard: u32, identity: &Identity) -> Result<Learned> {
+        read_shard(&self.file(shard), session.as_bytes(), shard, identity)?
     }
 
     /// The files that a complete job of `shards` shards leaves.
@@ -438,30 +434,23 @@ fn read_head(path: &Path, identity: &Identity) -> Result<FolderHead> {
     Ok(head)
 }
 
-impl learned::From for Reader {
-    fn fill(&mut self, to: &mut [u8]) -> Result<()> {
-        self.read(to)
-    }
-
-    fn damaged(&self) -> Error {
-        Reader::damaged(self)
-    }
-}
-
-fn read_shard(
-    path: &Path,
-    (session, shard): (&[u8; 32], u32),
-    identity: &Identity,
-) -> Result<Result<Learned>> {
+fn read_shard(path: &Path, session: &[u8; 32], shard: u32, identity: &Identity) -> Result<Result<Learned>> {
     let mut from = Reader::open(path, &SHARD, identity)?;
     let of = (from.array::<32>()?, u32::from_le_bytes(from.array()?));
     if of != (*session, shard) {
         let what = format!("it is the result of another shard or job, not of shard {shard} of this one");
         return Err(Error::input(path, what, "Delete it: the shard then runs again"));
     }
-    let learned = learned::read(&mut from)?;
+    let learned = learned::read(&mut |to| from.read(to))?.ok_or_else(|| from.damaged())?;
     from.end()?;
     Ok(learned)
+}
+
+/// A value with secrets as JSON of at most `room` bytes: a list that grows leaves copies. `what` is its name in messages.
+pub(super) fn secret_json(what: &str, value: &impl Serialize, room: usize) -> Result<Secret<Vec<u8>>> {
+    let mut json = Vec::with_capacity(room);
+    serde_json::to_writer(&mut json, value).map_err(|e| Error::bug(format!("{what} is not JSON: {e}")))?;
+    Ok(Secret::new(json))
 }
 
 fn unusable(path: &Path, e: &io::Error) -> Error {

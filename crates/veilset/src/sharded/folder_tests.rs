@@ -36,8 +36,8 @@ fn begun(path: &Path, identity: &Identity) {
     folder.begin(&head(), identity, rng).unwrap();
     for (shard, learned) in (0..3).zip(&results()) {
         folder.attempt(shard).unwrap();
-        folder.keep((&SESSION, shard), Ok(learned.clone()), identity, rng).unwrap();
-        assert!(folder.take((&SESSION, shard), identity).unwrap() == *learned);
+        folder.keep(&SESSION, shard, Ok(learned.clone()), identity, rng).unwrap();
+        assert!(folder.take(&SESSION, shard, identity).unwrap() == *learned);
     }
 }
 
@@ -53,9 +53,9 @@ fn what_a_job_keeps_is_there_when_it_goes_on() {
     );
     assert_eq!(folder.kept(), [true, true, true, false]);
     let rng = &mut Prng::from_seed(&SEEDS[1]);
-    folder.keep((&SESSION, 3), Ok(results()[3].clone()), &identity, rng).unwrap();
+    folder.keep(&SESSION, 3, Ok(results()[3].clone()), &identity, rng).unwrap();
     for (shard, learned) in (0..4).zip(results()) {
-        assert!(folder.take((&SESSION, shard), &identity).unwrap() == learned);
+        assert!(folder.take(&SESSION, shard, &identity).unwrap() == learned);
     }
     assert_eq!(folder.leftover(4).delete().unwrap(), None);
     assert!(!path.exists());
@@ -254,7 +254,7 @@ fn what_was_changed_exchanged_or_is_of_another_identity_is_refused_and_what_is_m
     let other = root.path().join("other");
     let rng = &mut Prng::from_seed(&SEEDS[1]);
     let folder = JobFolder::open(&other, false, &identity).unwrap();
-    folder.keep((&SessionId::of([6; 32]), 1), Ok(results()[1].clone()), &identity, rng).unwrap();
+    folder.keep(&SessionId::of([6; 32]), 1, Ok(results()[1].clone()), &identity, rng).unwrap();
     std::fs::copy(other.join("0001.shard"), &first).unwrap();
     assert!(matches!(open(), Err(Error::Input(e)) if e.what.contains("job")));
     std::fs::remove_file(&first).unwrap();
@@ -313,10 +313,10 @@ fn what_a_peer_did_wrong_is_kept_and_told_only_with_the_result() {
     let rng = &mut Prng::from_seed(&SEEDS[1]);
     let folder = JobFolder::open(&path, true, &identity).unwrap();
     let lie = Error::misbehaves_unseen("it lied");
-    folder.keep((&SESSION, 3), Err(lie.clone()), &identity, rng).unwrap();
-    assert!(folder.keep((&SESSION, 3), Err(Error::Cancelled), &identity, rng).is_err());
+    folder.keep(&SESSION, 3, Err(lie.clone()), &identity, rng).unwrap();
+    assert!(folder.keep(&SESSION, 3, Err(Error::Cancelled), &identity, rng).is_err());
     drop(folder);
     let folder = JobFolder::open(&path, true, &identity).unwrap();
     assert_eq!(folder.kept(), [true; 4]);
-    assert!(folder.take((&SESSION, 3), &identity) == Err(lie));
+    assert!(folder.take(&SESSION, 3, &identity) == Err(lie));
 }

@@ -1,4 +1,4 @@
-//! What keeps a job's results in its folder, and sees to it that a job goes on as it began.
+//! Keeps the results of a job's shards in its folder, and ensures that a job goes on as it began.
 
 use crate::error::{Error, Result};
 use crate::hash::{ItemHash, SessionId};
@@ -11,10 +11,10 @@ use crate::secret::Secret;
 use crate::session::Proposal;
 use crate::session::run::Request;
 use crate::sharded::folder::{FolderHead, JobFolder, Leftover};
-use crate::sharded::run::{Begun, Keep, Key};
+use crate::sharded::run::{Begun, Keep, Key, Results};
 use crate::spelling::{PAD_TO, PEER, PROTOCOL, ROLE, SHARDS, plain};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Keeps the results of a job's shards in a folder.
 pub struct InFolder<'a> {
@@ -24,8 +24,10 @@ pub struct InFolder<'a> {
     rng: Mutex<Prng>,
     begun: Option<Begun>,
     /// The session that the job began in.
-    session: Mutex<Option<SessionId>>,
+    session: OnceLock<SessionId>,
+    /// The names and values of the settings that must be the same when the job goes on.
     same: Vec<(String, String)>,
+    /// The digest of the set and the payloads.
     set: [u8; 32],
 }
 
@@ -50,17 +52,17 @@ impl Data<'_> {
         let request = self.request();
         let folder = JobFolder::open(path, *resume, identity)?;
         let (same, set) = (same(&request, peer), digest(&request, identity)?);
-        let begun = folder
-            .head()
-            .map(|head| begun(path, head, folder.kept(), (&request, peer), (&same, set)))
-            .transpose()?;
-        let session = Mutex::new(begun.as_ref().map(|begun| begun.session));
-        let (shards, rng) = (spec.terms.shards, Mutex::new(rng.split()));
-        Ok(Some(InFolder { folder, shards, identity, rng, begun, session, same, set }))
+        let (shards, rng, session) = (spec.terms.shards, Mutex::new(rng.split()), OnceLock::new());
+        let mut kept = InFolder { folder, shards, identity, rng, begun: None, session, same, set };
+        if let Some(head) = kept.folder.head() {
+            let begun = kept.goes_on(path, head, &request, peer)?;
+            (kept.session, kept.begun) = (begun.session.into(), Some(begun));
+        }
+        Ok(Some(kept))
     }
 }
 
-/// What must be the same when a job goes on, apart from the set: what it is called, and its value.
+/// The names and values of all settings that must be the same when a job goes on.
 fn same(request: &Request<'_>, peer: Option<Fingerprint>) -> Vec<(String, String)> {
     let hello = request.hello(false);
     let ours = |term: &str| !matches!(term, "purpose" | "job" | "parties");
@@ -81,71 +83,70 @@ fn digest(request: &Request<'_>, identity: &Identity) -> Result<[u8; 32]> {
     Ok(*request.input.set.digest(request.input.payloads, &request.local.threads, &key, message)?.as_bytes())
 }
 
-/// The key of such a digest.
+/// The key of this digest.
 pub(crate) fn digest_key(identity: &Identity) -> Secret<[u8; 32]> {
     identity.secret_for("veilset 2026-11 job, digest of a set")
 }
 
-/// What such a digest has of an item.
+/// Appends what this digest contains of an item.
 pub(crate) fn message(position: u32, hash: &ItemHash, payload: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(&position.to_le_bytes());
     to.extend_from_slice(hash);
     to.extend_from_slice(payload);
 }
 
-/// The job as it began, if it can go on so.
-fn begun(
-    path: &Path,
-    head: &FolderHead,
-    kept: &[bool],
-    (request, peer): (&Request<'_>, Option<Fingerprint>),
-    (same, set): (&[(String, String)], [u8; 32]),
-) -> Result<Begun> {
-    let wrong = |what: String| Err(Error::usage(format!("the job in {} {what}", path.display())));
-    for ((what, now), (_, then)) in same.iter().zip(&head.same) {
-        if now != then {
+impl InFolder<'_> {
+    /// Returns the job as it began, if it can go on.
+    fn goes_on(
+        &self,
+        path: &Path,
+        head: &FolderHead,
+        request: &Request<'_>,
+        peer: Option<Fingerprint>,
+    ) -> Result<Begun> {
+        let wrong = |what: String| Err(Error::usage(format!("the job in {} {what}", path.display())));
+        for ((what, now), (_, then)) in self.same.iter().zip(&head.same) {
+            if now != then {
+                return wrong(format!(
+                    "began with another {what}: {then}, and now it is {now}. A job goes on as it began: use what it began with, \
+                     or begin a new job in another folder"
+                ));
+            }
+        }
+        if self.set != head.set {
+            return wrong(
+                "began with another input: its keys, their order, or the columns that are sent were different. Use the input of \
+                 then, or begin a new job in another folder"
+                    .into(),
+            );
+        }
+        let (protocol, group) = &head.choice;
+        let choice = Choice::named(protocol, group).map_err(Error::usage)?;
+        if !request.candidates().contains(choice) {
             return wrong(format!(
-                "began with another {what}: {then}, and now it is {now}. A job goes on as it began: use what it began with, \
-                 or begin a new job in another folder"
+                "began with {choice}, which is not allowed now. Use {}",
+                PROTOCOL.with(protocol)
             ));
         }
+        let (size, padded) = head.theirs;
+        let theirs = Announced { size: usize::try_from(size).unwrap_or(usize::MAX), padded };
+        let (session, key) = (SessionId::of(head.session), Key::of(head.key));
+        Ok(Begun { session, key, peer, choice, theirs, kept: self.folder.kept().to_vec() })
     }
-    if set != head.set {
-        return wrong(
-            "began with another input: its keys, their order, or the columns that are sent were different. Use the input of \
-             then, or begin a new job in another folder"
-                .into(),
-        );
-    }
-    let (protocol, group) = &head.choice;
-    let choice = Choice::named(protocol, group).map_err(Error::usage)?;
-    if !request.candidates().iter().any(|one| one == choice) {
-        return wrong(format!(
-            "began with {choice}, which is not allowed now. Use {}",
-            PROTOCOL.with(protocol)
-        ));
-    }
-    let (size, padded) = head.theirs;
-    let theirs = Announced { size: usize::try_from(size).unwrap_or(usize::MAX), padded };
-    let (session, key) = (SessionId::of(head.session), Key::of(head.key));
-    Ok(Begun { session, key, peer, choice, theirs, kept: kept.to_vec() })
-}
 
-impl InFolder<'_> {
-    /// Shards whose results were kept when the job was opened, and all shards; `None` if it has not begun.
+    /// The number of shards whose results were kept when the job was opened, and of all shards; `None` if it had not begun.
     pub fn progress(&self) -> Option<(usize, usize)> {
         let kept = &self.begun.as_ref()?.kept;
         Some((kept.iter().filter(|kept| **kept).count(), kept.len()))
     }
 
-    /// What the job leaves in its folder, to be deleted when its result is where it belongs.
+    /// The files that the job leaves in its folder, to be deleted when its result is written.
     pub fn leftover(&self) -> Leftover {
         self.folder.leftover(self.shards)
     }
 
     fn named(&self) -> Result<SessionId> {
-        let session = *self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        session.ok_or_else(|| Error::Bug("a shard of a job that has not begun".into()))
+        self.session.get().copied().ok_or_else(|| Error::Bug("a shard of a job that has not begun".into()))
     }
 
     fn rng(&self) -> Prng {
@@ -154,7 +155,17 @@ impl InFolder<'_> {
 
     /// Whether there is a job to go on with: it has begun, now or before.
     pub fn has_begun(&self) -> bool {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.session.get().is_some()
+    }
+}
+
+impl Results for InFolder<'_> {
+    fn attempt(&self, shard: u32) -> Result<()> {
+        self.folder.attempt(shard)
+    }
+
+    fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()> {
+        self.folder.keep(&self.named()?, shard, learned, self.identity, &mut self.rng())
     }
 }
 
@@ -175,20 +186,12 @@ impl Keep for InFolder<'_> {
             theirs: (theirs.size as u64, theirs.padded),
         };
         self.folder.begin(&head, self.identity, &mut self.rng())?;
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(proposal.session_id);
+        let _ = self.session.set(proposal.session_id);
         Ok(())
     }
 
-    fn attempt(&self, shard: u32) -> Result<()> {
-        self.folder.attempt(shard)
-    }
-
-    fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()> {
-        self.folder.keep((&self.named()?, shard), learned, self.identity, &mut self.rng())
-    }
-
     fn take(&self, shard: u32) -> Result<Learned> {
-        self.folder.take((&self.named()?, shard), self.identity)
+        self.folder.take(&self.named()?, shard, self.identity)
     }
 }
 

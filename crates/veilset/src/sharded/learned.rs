@@ -37,55 +37,44 @@ pub fn write(learned: Result<Learned>, put: &mut dyn FnMut(&[u8]) -> Result<()>)
     Ok(())
 }
 
-/// A source of the bytes of a result.
-pub trait From {
-    /// Fills `to` with the next bytes.
-    ///
-    /// # Errors
-    /// If fewer bytes are left.
-    fn fill(&mut self, to: &mut [u8]) -> Result<()>;
-    /// Returns the error for bytes that do not encode a result.
-    fn damaged(&self) -> Error;
-}
-
-/// Decodes a result, or an error about the peer.
+/// Decodes a result, or an error about the peer. `fill` provides the next bytes. Returns `None` for bytes that encode neither.
 ///
 /// # Errors
-/// The errors of `from`, including [`From::damaged`].
-pub fn read(from: &mut impl From) -> Result<Result<Learned>> {
+/// The errors of `fill`, which fails if fewer bytes are left.
+pub fn read(fill: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<Option<Result<Learned>>> {
     let mut kind = [0];
-    from.fill(&mut kind)?;
+    fill(&mut kind)?;
     // Nothing is allocated in advance: the bytes end, even if a length claims more.
     let mut positions = Vec::new();
-    for _ in 0..number(from)? {
+    for _ in 0..number(fill)? {
         let mut position = [0; 4];
-        from.fill(&mut position)?;
+        fill(&mut position)?;
         let position = u32::from_le_bytes(position);
         // Ascending, as a set is.
         if positions.last().is_some_and(|last| *last >= position) {
-            return Err(from.damaged());
+            return Ok(None);
         }
         positions.push(position);
     }
     let mut lists = [Items::new(), Items::new()];
     let mut item = Vec::new();
     for list in &mut lists {
-        for _ in 0..number(from)? {
-            let length = number(from)?;
+        for _ in 0..number(fill)? {
+            let length = number(fill)?;
             if length > LONGEST_ITEM {
-                return Err(from.damaged());
+                return Ok(None);
             }
             item.resize(length as usize, 0);
-            from.fill(&mut item)?;
+            fill(&mut item)?;
             list.push(&item);
         }
     }
     let [items, payloads] = lists;
     let rows = if kind == [1] { positions.len() } else { items.len() };
     if ![0, rows].contains(&payloads.len()) {
-        return Err(from.damaged());
+        return Ok(None);
     }
-    Ok(match kind {
+    Ok(Some(match kind {
         [0] => Ok(Learned::Nothing),
         [1] => Ok(Learned::Matching(Matching { positions, payloads })),
         [2] => Ok(Learned::New(New { items, payloads })),
@@ -94,13 +83,13 @@ pub fn read(from: &mut impl From) -> Result<Result<Learned>> {
             let what = items.iter().map(String::from_utf8_lossy).collect::<String>();
             Err(Error::peer(Fault::Misbehaved, what))
         }
-        _ => return Err(from.damaged()),
-    })
+        _ => return Ok(None),
+    }))
 }
 
-fn number(from: &mut impl From) -> Result<u64> {
+fn number(fill: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<u64> {
     let mut number = [0; 8];
-    from.fill(&mut number)?;
+    fill(&mut number)?;
     Ok(u64::from_le_bytes(number))
 }
 
@@ -122,26 +111,16 @@ pub fn to_bytes(learned: Result<Learned>) -> Result<Vec<u8>> {
 /// # Errors
 /// [`Error::Usage`] if the bytes do not encode either.
 pub fn of_bytes(bytes: &[u8]) -> Result<Result<Learned>> {
-    struct Rest<'b>(&'b [u8]);
-    impl From for Rest<'_> {
-        fn fill(&mut self, to: &mut [u8]) -> Result<()> {
-            let (now, rest) = self.0.split_at_checked(to.len()).ok_or_else(|| self.damaged())?;
-            to.copy_from_slice(now);
-            self.0 = rest;
-            Ok(())
-        }
-
-        fn damaged(&self) -> Error {
-            Error::Usage(
-                "what a worker returned is not the result of a shard. Use the same version of veilset on all machines"
-                    .into(),
-            )
-        }
-    }
-    let mut rest = Rest(bytes);
-    let learned = read(&mut rest)?;
-    match rest.0.is_empty() {
-        true => Ok(learned),
-        false => Err(rest.damaged()),
-    }
+    let damaged = || {
+        Error::Usage(
+            "what a worker returned is not the result of a shard. Use the same version of veilset on all machines"
+                .into(),
+        )
+    };
+    let mut rest = bytes;
+    let learned = read(&mut |to| {
+        to.copy_from_slice(rest.split_off(..to.len()).ok_or_else(damaged)?);
+        Ok(())
+    })?;
+    learned.filter(|_| rest.is_empty()).ok_or_else(damaged)
 }

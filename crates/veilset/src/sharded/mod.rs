@@ -1,10 +1,10 @@
-//! Runs that are cut into shards: where their sets are, how shards run, and where their results are kept.
+//! Sharded runs: where their sets are, how shards run, and where their results are kept.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`set`] | the set of a run: in memory, on disk or with workers |
 //! | [`disk`] | a set on disk, which is cut into shards |
-//! | [`engine`] | a set that workers have, and the engine that runs them |
+//! | [`engine`] | a set that workers have, and the engine that runs the workers |
 //! | [`learned`], [`folder`] | results of shards as bytes, and the folder (`--job`) that keeps them |
 //! | [`run`] | runs shards one after another, with one peer |
 //! | [`workers`] | runs them with workers on both sides |

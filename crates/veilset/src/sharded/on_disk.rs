@@ -1,8 +1,7 @@
-//! The data of a job in shards: its table is read piece by piece, once for the set, which goes to the disk, and once more for
-//! the result.
+//! A table of a sharded run, which is read piece by piece: once for the set, which goes to the disk, and once more for the result.
 //!
-//! In memory are a piece of the table, a bit for each row, 8 bytes for each row whose key occurred before, what
-//! [`crate::sharded::disk`] says, and the result: 4 bytes for each match, and what the peer sends.
+//! The memory holds a piece of the table, a bit for each row, 8 bytes for each row whose key occurred before, the parts of the set
+//! ([`crate::sharded::disk`]), and the result: 4 bytes for each match, and what the peer sends.
 
 use crate::artefact::check_size;
 use crate::error::{Error, Result};
@@ -44,11 +43,11 @@ pub(crate) struct OnDisk {
     digests: Vec<[u8; 32]>,
 }
 
-/// The files of a table, and what each was like before it was read.
+/// The files of a table, each with its stamp before it was read.
 struct Files(Vec<(PathBuf, Stamp)>);
 
-/// What a file that has changed differs in: its length, when it was written, and on Unix its device, its number, and when it
-/// or its attributes last changed, which no program can set.
+/// Properties that tell whether a file has changed: its length, when it was written, and on Unix its device, its number, and when
+/// it or its attributes last changed, which no program can set.
 #[derive(PartialEq, Eq)]
 struct Stamp(u64, Option<SystemTime>, [i64; 4]);
 
@@ -73,7 +72,7 @@ impl Files {
         files.map(|file| Ok((file.clone(), Stamp::of(&file)?))).collect::<Result<_>>().map(Files)
     }
 
-    /// The first of them that is no longer what it was.
+    /// The first of them that has changed.
     fn changed(&self) -> Result<Option<&Path>> {
         for (file, then) in &self.0 {
             if Stamp::of(file)? != *then {
@@ -104,14 +103,14 @@ impl Bits {
 }
 
 impl PartySpec {
-    /// Whether our table is read piece by piece, because it is a job in shards and its files can be read twice.
+    /// Whether our table is read piece by piece, because the run is sharded and its files can be read twice.
     pub(crate) fn in_pieces(&self) -> bool {
         let files =
             || input_files(&self.source.inputs).is_ok_and(|files| files.iter().all(|file| file.is_file()));
         self.spec.terms.shards > 0 && files()
     }
 
-    /// Where the set is put: beside the folder of the job, or where temporary files are.
+    /// The folder for the set: next to the folder of the job, or the one for temporary files.
     fn scratch(&self) -> PathBuf {
         match self.folder.as_deref().and_then(Path::parent) {
             None => std::env::temp_dir(),
@@ -155,7 +154,7 @@ impl OnDisk {
                 Some((head, _)) => head.include(&piece),
             }
             key = piece.columns(&source.key)?;
-            // Whether there are any in the whole table is known later.
+            // Keys that occur again in the whole table are found later.
             let (normalise, empty) = (source.normalise, source.empty_keys);
             let keyed = threads.run(|| keyed_set(&piece, &key, normalise, empty, Duplicates::First))?;
             let sent = match party.spec.sends() {
@@ -175,7 +174,7 @@ impl OnDisk {
             rows += piece.rows() as u32;
             Ok(())
         })?;
-        // What comes later would be missing on both sides, and a receiver would run the whole job for nothing.
+        // Rows that are written later would be missing for both parties, and a receiver would run all shards for nothing.
         if let Some(file) = files.changed()? {
             return Err(changed_while_read(file));
         }
@@ -294,7 +293,7 @@ impl OnDisk {
         };
         let same = || self.files.changed()?.map_or(Ok(()), changed);
         let other = |file: &str| {
-            // A file that was written meanwhile is that.
+            // If the file was written meanwhile, this is the error.
             same()?;
             let what = "other bytes were read than at first, though the file says that it has not changed";
             let next = "Check the disk, or the network that it is on, and run again";
@@ -310,7 +309,7 @@ impl OnDisk {
             rows += piece.rows() as u32;
             Ok(())
         });
-        // What is wrong with a table that is being written is that.
+        // An error in a table that is being written is that it is being written.
         same()?;
         read?;
         match digests.next().is_none() {

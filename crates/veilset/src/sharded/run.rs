@@ -1,33 +1,33 @@
-//! A job: the run on one set, cut into shards that are run one after another over one connection.
+//! A sharded run: the sets are cut into shards, and the shards run one after another over one connection.
 //!
 //! ```text
-//! R->S  commitment      to a seed                    } only where the job begins: a job that is resumed has its key
+//! R->S  commitment      to a seed                    } only where the run begins: a run that is resumed has its key
 //! S->R  seed            of the sender                }
 //! R->S  seed            of the receiver, opened      }
 //! both  kept            the shards whose results are kept
-//!       then for each shard that one side or the other lacks:
+//!       then for each shard whose result one party or the other lacks:
 //! both    the protocol, on the items that the key puts into this shard, padded to a bound
 //! both    confirmation
 //! ```
 //!
-//! A keyed hash puts each item into a shard. The key is drawn by both when both sets are fixed, so nobody can choose items
-//! that crowd one shard. All shards of a side are padded to the same bound ([`crate::params::shards`]), which follows from the
-//! announced size. A shard that is larger ends the job; that has probability at most 2^-40.
+//! A keyed hash puts each item into a shard. Both parties draw the key when both sets are fixed, so neither can choose items
+//! that crowd one shard. All shards of a party are padded to the same bound ([`crate::params::shards`]), which follows from the
+//! announced size. A larger shard ends the run; that has probability at most 2^-40.
 //!
-//! *What a job shows.* The sizes of all messages follow from the announced sizes. The receiver of an intersection learns the
-//! items that match, and computes itself which of them are in which shard. Of all other items it learns only how many a
+//! *What a sharded run shows.* The sizes of all messages follow from the announced sizes. The receiver of an intersection learns
+//! the items that match, and computes itself which of them are in which shard. Of all other items it learns only how many a
 //! shard has at most. The receiver of a union gets the sender's new items, by shard. All other rows look the same to it,
 //! whether they match or are dummies: the dummies match too, because it inserts them
 //! ([`Dummies::Listed`](crate::hashed::Dummies)), or count as the bottom item
-//! ([`InBins`](crate::membership::InBins)). So a job shows what one run shows, and no more. In count and sum each shard
+//! ([`InBins`](crate::membership::InBins)). So a sharded run shows what one run shows, and no more. In count and sum each shard
 //! would show a number: P of them where one run shows one. So they are refused.
 //!
-//! *Time.* A result is opened and kept while the next shards run, and that of the last after the end was confirmed: so its time
-//! does not show, unless it takes longer than two shards. All hashes and dummies that the announced size has are cut and
-//! copied, whatever is behind them. Only the items of the first shard are copied while the peer waits.
+//! *Time.* A result is opened and kept while the next shards run, and the last one while the end is confirmed. So its time does not
+//! show, unless it takes longer than two shards. All hashes and dummies that the announced size has are cut and copied, whatever is
+//! behind them. Only the items of the first shard are copied while the peer waits.
 //!
-//! *What is wrong with a result* is kept in its place, and told when the job is complete and the peer has left. Otherwise a peer
-//! would see in whether the job goes on which of its rows were read. A union's new items must belong to their shard, and there
+//! *An error in a result* is kept in its place, and reported when the run is complete and the peer has left. Otherwise the peer
+//! would see from whether the run goes on which of its rows were read. A union's new items must belong to their shard, and there
 //! cannot be more of them, or more matches, than the peer announced items.
 
 use crate::channel::{Channel, Message};
@@ -38,7 +38,6 @@ use crate::hashed::HashedSet;
 use crate::item::Items;
 use crate::net::{Connection, Fingerprint};
 use crate::operations::intersect::Matching;
-use crate::operations::union::rows::New;
 use crate::operations::{Announced, Confirmed, Learned, Operation, Role, Sealed, Task};
 pub use crate::params::shards::bound;
 use crate::protocols::{self, Choice, Protocol};
@@ -47,28 +46,30 @@ use crate::secret::{Secret, Secrets};
 use crate::session::run::{Request, finish};
 use crate::session::stages::{BETWEEN, CONFIRMING, CUTTING, SETUP};
 use crate::session::{Party, Proposal, Spec, confirm};
-use crate::sharded::disk::{DiskSet, Source};
+use crate::sharded::disk::{DiskSet, Part, Source};
 use crate::sharded::folder::Attempts;
 use crate::spelling::{MAX_PEER_ITEMS, PAD_TO, PROTOCOL, SHARDS};
 use crate::threads;
-use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
+use std::time::Instant;
 
-/// The shards that a job has under way at most: one makes its set, one runs, the others open and keep their results.
+/// The maximum number of shards that run or whose results are opened and kept. In addition, one is loaded.
 const AT_ONCE: usize = 4;
 
-/// The most shards of a job.
+/// The maximum number of shards.
 pub const MAX_SHARDS: u32 = 1 << 14;
 
 const COMMITMENT: Message<[u8; 32]> = Message::new(12, "R->S  commitment to a seed of the job's key");
 const SEED: Message<[u8; 32]> = Message::new(13, "seed of the job's key");
 const KEPT: Message<[u8]> = Message::new(14, "the shards whose results are kept");
 
-/// Items of a result that are hashed at a time.
+/// The number of items of a result that are hashed at a time.
 const BATCH: usize = 1 << 9;
 
-/// The key of the hash that puts items into shards. Both sides know it, and nobody else.
+/// The key of the hash that puts items into shards. Only the two parties know it.
 pub struct Key(Secret<[u8; 32]>);
 
 impl Key {
@@ -82,20 +83,20 @@ impl Key {
         &self.0
     }
 
-    /// The shards of these items.
+    /// The shards of these items, of this number of shards.
     pub(crate) fn shards(&self, items: &[ItemHash], number: u32, out: &mut [u32]) {
         let mut hashes = Secrets::zeros(items.len());
         Domain::under(&self.0).hash_all(items.iter().map(|item| &item[..]), &mut hashes);
         for (out, [a, b, c, d, e, f, g, h, ..]) in out.iter_mut().zip(hashes.iter().copied()) {
             let hash = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-            // A multiple of 2^-64 of more or less: nothing, beside 2^-40.
+            // Uniform up to 2^-64 for each shard, which is nothing in comparison with 2^-40.
             *out = ((u128::from(hash) * u128::from(number)) >> 64) as u32;
         }
     }
 }
 
-/// Draws the key. Each side's seed alone makes it random: the receiver's is fixed before it sees the sender's, which sees
-/// it only after it has sent its own.
+/// Draws the key, which is random if either party's seed is: the receiver commits to its seed before it sees the sender's, and the
+/// sender sees it only after it has sent its own.
 fn draw(channel: &mut Channel, role: Role, session: &SessionId, rng: &mut Prng) -> Result<Key> {
     let ours: [u8; 32] = rng.bytes();
     let commitment = |seed: &[u8; 32]| Domain::new(session, "job, commitment to a seed").hash::<32>(&[seed]);
@@ -119,24 +120,24 @@ fn draw(channel: &mut Channel, role: Role, session: &SessionId, rng: &mut Prng) 
     Ok(Key::of(Domain::new(session, "job, key of the shards").hash(&[&receiver, &sender])))
 }
 
-/// What is known of a job that began in an earlier session.
+/// A sharded run that began in an earlier session.
 pub struct Begun {
     /// The session that it began in, which names it.
     pub session: SessionId,
     /// Its key.
     pub key: Key,
-    /// Whom it is with; `None` without TLS.
+    /// The fingerprint of its peer; `None` without TLS.
     pub peer: Option<Fingerprint>,
-    /// How it is computed.
+    /// Its protocol and group.
     pub choice: Choice,
-    /// What the peer announced about its set.
+    /// The peer's announcement.
     pub theirs: Announced,
-    /// The shards whose results are kept.
+    /// Whether the result of each shard is kept.
     pub kept: Vec<bool>,
 }
 
 impl Begun {
-    /// Refuses a peer that is not the one that the job began with, or whose set is not.
+    /// Refuses a peer other than the one that the run began with, and a set of another size.
     pub(crate) fn check(&self, peer: &Party) -> Result<()> {
         if self.peer != peer.fingerprint {
             return Err(Error::Refused("the job began with another peer. Begin a new job".into()));
@@ -153,26 +154,41 @@ impl Begun {
     }
 }
 
-/// Keeps what a job must not lose. Shards begin in their order; results may come in another. An error ends the job.
-pub trait Keep: Sync {
-    /// What is known of the job, if it began before.
-    fn begun(&self) -> Option<&Begun>;
-    /// The job begins.
-    fn begin(&self, proposal: &Proposal, key: &Key) -> Result<()>;
-    /// A shard is about to run: nothing of it was sent yet. Refuses one that was begun too often.
+/// Takes the results of shards. Shards begin in their order; results may come in another. An error ends the run.
+pub trait Results: Sync {
+    /// Records that a shard is about to run, before anything of it is sent. Refuses one that was begun too often.
     fn attempt(&self, shard: u32) -> Result<()>;
-    /// Keeps the result of a shard, whose positions are those of our whole set; or what is wrong with it, which the peer must
-    /// not learn.
+    /// Keeps the result of a shard, whose positions are those of our whole set; or the error in it, which the peer must not
+    /// learn of.
     fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()>;
-    /// Returns what was kept, or what is wrong with it.
+}
+
+/// Keeps what a sharded run must not lose.
+pub trait Keep: Results {
+    /// The run, if it began before.
+    fn begun(&self) -> Option<&Begun>;
+    /// Records that the run begins.
+    fn begin(&self, proposal: &Proposal, key: &Key) -> Result<()>;
+    /// Returns the result of a shard, or the error in it.
     fn take(&self, shard: u32) -> Result<Learned>;
 }
 
-/// Keeps results in memory: a job that breaks off has to begin again.
+/// Keeps results in memory: a run that breaks off has to begin again.
 #[derive(Default)]
 pub struct InMemory {
-    results: Mutex<Vec<Option<Result<Learned>>>>,
+    results: Mutex<BTreeMap<u32, Result<Learned>>>,
     attempts: Attempts,
+}
+
+impl Results for InMemory {
+    fn attempt(&self, shard: u32) -> Result<()> {
+        self.attempts.add(shard)
+    }
+
+    fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()> {
+        locked(&self.results).insert(shard, learned);
+        Ok(())
+    }
 }
 
 impl Keep for InMemory {
@@ -184,41 +200,51 @@ impl Keep for InMemory {
         Ok(())
     }
 
-    fn attempt(&self, shard: u32) -> Result<()> {
-        self.attempts.add(shard)
-    }
-
-    fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()> {
-        let mut all = locked(&self.results);
-        let at = shard as usize;
-        if all.len() <= at {
-            all.resize_with(at + 1, || None);
-        }
-        all[at] = Some(learned);
-        Ok(())
-    }
-
     fn take(&self, shard: u32) -> Result<Learned> {
-        let kept = locked(&self.results).get_mut(shard as usize).and_then(Option::take);
+        let kept = locked(&self.results).remove(&shard);
         kept.unwrap_or_else(|| Err(Error::bug(format!("the result of shard {shard} was not kept"))))
     }
 }
 
-/// A job that both sides have allowed.
+/// A sharded run that both parties have allowed.
 pub(crate) struct ShardedRun<'a> {
-    /// Our side of it.
+    /// Our request.
     pub request: &'a Request<'a>,
-    /// What was agreed on.
+    /// The agreement.
     pub proposal: &'a Proposal,
-    /// What keeps its results.
+    /// Keeps the results.
     pub keep: &'a dyn Keep,
-    /// What is wrong with the first result that cannot be opened.
+    /// The error in the first result that cannot be opened.
     pub wrong: &'a Mutex<Option<Error>>,
 }
 
+/// Shards that run over one connection.
+pub(crate) struct Shards<'a> {
+    /// Our request.
+    pub request: &'a Request<'a>,
+    /// The agreement.
+    pub proposal: &'a Proposal,
+    /// Takes the results.
+    pub results: &'a dyn Results,
+    /// The error in the first result that cannot be opened.
+    pub wrong: &'a Mutex<Option<Error>>,
+    /// The source of the items.
+    pub source: &'a dyn Source,
+    /// The key that puts items into shards.
+    pub key: &'a Key,
+    /// The numbers of the shards, in the order in which they run.
+    pub numbers: &'a [u32],
+}
+
+/// What one shard at a time uses.
+struct Turn<'t> {
+    open: &'t mut Open,
+    rng: &'t mut Prng,
+}
+
 impl ShardedRun<'_> {
-    /// Runs all shards of this set that one side or the other lacks, confirms the end, and leaves. Returns what all of them show
-    /// together. If it fails, [`ShardedRun::wrong`] may say what matters more, and what the peer must not know.
+    /// Runs all shards of this set whose results one party or the other lacks, confirms the end, and leaves. Returns the result of
+    /// all shards together. If it fails, [`ShardedRun::wrong`] may say what matters more, and what the peer must not know.
     pub(crate) fn run(
         &self,
         set: &DiskSet,
@@ -226,21 +252,23 @@ impl ShardedRun<'_> {
         rng: &mut Prng,
     ) -> Result<(Sealed<'_, Learned>, Confirmed)> {
         let number = self.number();
-        let confirmed = leaving(connection, |open| {
-            let (key, ran) = self.begin(open.channel()?, rng)?;
+        let (confirmed, _) = leaving(connection, |open| {
+            let (key, kept) = self.begin(open.channel()?, rng)?;
             open.channel()?.account().begin(CUTTING);
             let cut =
                 set.cut(&self.request.local.threads, number, |items, of| key.shards(items, number, of))?;
             let size = bound(self.proposal.ours.size, number);
             cut.sizes().iter().try_for_each(|&items| fits(items, size))?;
-            let ran = exchange_kept(open.channel()?, &ran)?;
-            let lacking: Vec<u32> = (0..number).filter(|&shard| !ran[shard as usize]).collect();
-            self.run_all((&cut, &key), size, &lacking, (open, rng), &mut || ())
+            let kept = exchange_kept(open.channel()?, &kept)?;
+            let numbers: Vec<u32> = (0..number).filter(|&shard| !kept[shard as usize]).collect();
+            let ShardedRun { request, proposal, keep, wrong } = *self;
+            let (results, source, key, numbers) = (keep, &cut, &key, &*numbers);
+            Shards { request, proposal, results, wrong, source, key, numbers }.run(open, rng)
         })?;
         Ok((self.whole(|_, _| Ok(())), confirmed))
     }
 
-    /// Draws the key, if the job begins here. Returns it, and the shards whose results are kept.
+    /// Draws the key, if the run begins here. Returns it, and whether the result of each shard is kept.
     pub(crate) fn begin(&self, channel: &mut Channel, rng: &mut Prng) -> Result<(Key, Vec<bool>)> {
         let kept = vec![false; self.number() as usize];
         match self.keep.begun() {
@@ -256,7 +284,7 @@ impl ShardedRun<'_> {
         }
     }
 
-    /// What all shards show together, to be opened when the peer has left. `each` sees the result of each.
+    /// The result of all shards together, to be opened when the peer has left. `each` sees the result of each.
     pub(crate) fn whole<'s>(
         &'s self,
         each: impl Fn(u32, &Learned) -> Result<()> + Send + 's,
@@ -272,87 +300,72 @@ impl ShardedRun<'_> {
         })
     }
 
+    /// The number of shards.
     pub(crate) fn number(&self) -> u32 {
         self.proposal.hello.spec.terms.shards
     }
+}
 
-    /// Runs these shards, confirms the end, and leaves: then `left` is called.
-    pub(crate) fn run_all(
-        &self,
-        (source, key): (&dyn Source, &Key),
-        size: usize,
-        shards: &[u32],
-        (open, rng): (&mut Open, &mut Prng),
-        left: &mut dyn FnMut(),
-    ) -> Result<Confirmed> {
+impl Shards<'_> {
+    /// Runs them one after another, confirms the end, and leaves. Returns when we left.
+    ///
+    /// It is a pipeline: a shard is loaded here while the one before runs on its own thread. That thread then opens and keeps its
+    /// result, while the next ones run.
+    pub(crate) fn run(&self, open: &mut Open, rng: &mut Prng) -> Result<(Confirmed, Instant)> {
         let dummies = &rng.split();
-        let baton = &Mutex::new((open, rng));
-        // Each shard has a thread: it makes its set while the shard before it runs, and opens its result while others run.
+        let first = Turn { open, rng };
         thread::scope(|scope| {
-            let mut turn: Option<mpsc::Receiver<()>> = None;
-            let mut under_way = VecDeque::new();
-            for &shard in shards {
-                let (over, next) = mpsc::channel();
-                let (begins, begun) = mpsc::channel();
-                let turn = turn.replace(next);
-                under_way.push_back(threads::start(scope, move || {
-                    let part = Part::new(self, (source, shard), size, dummies)?;
-                    // Without an answer, the shard before has failed, and says why.
-                    if turn.is_some_and(|turn| turn.recv().is_err()) {
-                        return Ok(());
-                    }
-                    let _ = begins.send(());
-                    self.keep.attempt(shard)?;
-                    let (sealed, confirmed) = {
-                        let mut baton = locked(baton);
-                        let (open, rng) = &mut *baton;
-                        let ch = open.channel()?;
-                        ch.account().begin(SETUP);
-                        let run = part.run(self, ch, rng)?;
-                        ch.account().begin(BETWEEN);
-                        run
-                    };
-                    let _ = over.send(());
-                    let seat = self.proposal.parties.peer().seat;
-                    let learned =
-                        sealed.open(confirmed).and_then(|learned| part.in_whole(learned, (key, shard)));
-                    let learned = learned.map_err(|error| error.by(seat)).inspect_err(|error| {
-                        locked(self.wrong).get_or_insert(error.clone());
-                    });
-                    self.keep.keep(shard, learned)
-                })?);
-                if under_way.len() > AT_ONCE {
-                    under_way.pop_front().map_or(Ok(()), joined)?;
+            // Waits for the threads in order, for one while there is room for the others.
+            let (running, ran) = mpsc::sync_channel(AT_ONCE - 1);
+            let keeper = threads::start(scope, || ran.into_iter().try_for_each(joined))?;
+            // If a thread has failed, its own error is reported.
+            let failed = || Error::Bug("a shard that ended without a word".into());
+            let each = move || {
+                let (over, mut turn) = mpsc::sync_channel(1);
+                over.send(first).map_err(|_| failed())?;
+                for &number in self.numbers {
+                    let shard = Loaded::new(self, number, dummies)?;
+                    let now = turn.recv().map_err(|_| failed())?;
+                    let over;
+                    (over, turn) = mpsc::sync_channel(1);
+                    let thread = threads::start(scope, move || self.run_one(&shard, now, &over))?;
+                    running.send(thread).map_err(|_| failed())?;
                 }
-                // It has its turn, so the next may make its set; or one before it has failed.
-                if begun.recv().is_err() {
-                    break;
-                }
-            }
-            // The end is confirmed, and the connection closed, before the last result is opened and kept.
-            let confirmed = match turn.is_none_or(|turn| turn.recv().is_ok()) {
-                true => {
-                    let open = &mut *locked(baton).0;
-                    open.channel()?.account().begin(CONFIRMING);
-                    let confirmed = confirm(open.channel()?, &self.proposal.session_id)?;
-                    open.close();
-                    left();
-                    Some(confirmed)
-                }
-                // One of them says why.
-                false => None,
+                // The end is confirmed, and the connection closed, however long it takes to open the last result.
+                let Turn { open, .. } = turn.recv().map_err(|_| failed())?;
+                open.channel()?.account().begin(CONFIRMING);
+                let confirmed = confirm(open.channel()?, &self.proposal.session_id)?;
+                open.close();
+                Ok((confirmed, Instant::now()))
             };
-            under_way.into_iter().try_for_each(joined)?;
-            confirmed.ok_or_else(|| Error::Bug("a shard that ended without a word".into()))
+            let left = each();
+            joined(keeper).and(left)
         })
+    }
+
+    /// Runs a shard, gives the connection to the next one, and then opens and keeps the result.
+    fn run_one<'t>(&self, shard: &Loaded, turn: Turn<'t>, over: &SyncSender<Turn<'t>>) -> Result<()> {
+        self.results.attempt(shard.number)?;
+        let channel = turn.open.channel()?;
+        channel.account().begin(SETUP);
+        let (sealed, confirmed) = shard.run(self, channel, turn.rng)?;
+        channel.account().begin(BETWEEN);
+        // Nobody waits for it if an earlier result could not be kept.
+        let _ = over.send(turn);
+        let learned = sealed.open(confirmed).and_then(|learned| shard.in_whole(learned, self.key));
+        let seat = self.proposal.parties.peer().seat;
+        let learned = learned.map_err(|error| error.by(seat)).inspect_err(|error| {
+            locked(self.wrong).get_or_insert(error.clone());
+        });
+        self.results.keep(shard.number, learned)
     }
 }
 
-/// A connection that may have been closed already.
+/// A connection that may be closed before the run returns.
 pub(crate) struct Open(Option<Connection>);
 
 impl Open {
-    /// Its channel, for which there is only one use at a time.
+    /// Its channel.
     pub(crate) fn channel(&mut self) -> Result<&mut Channel> {
         let connection =
             self.0.as_mut().ok_or_else(|| Error::Bug("a job whose connection is closed".into()))?;
@@ -360,14 +373,14 @@ impl Open {
     }
 
     /// Closes it: the peer does not see what comes after.
-    pub(crate) fn close(&mut self) {
+    fn close(&mut self) {
         if let Some(connection) = self.0.take() {
             connection.channel.close();
         }
     }
 }
 
-/// Does something over a connection, and closes it, after telling the peer if something went wrong.
+/// Works over a connection. Closes it, after telling the peer if the work failed, unless the work has closed it.
 pub(crate) fn leaving<T>(connection: Connection, work: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
     let mut open = Open(Some(connection));
     let done = work(&mut open);
@@ -377,8 +390,8 @@ pub(crate) fn leaving<T>(connection: Connection, work: impl FnOnce(&mut Open) ->
     }
 }
 
-/// Refuses a shard that is larger than it may be.
-pub(crate) fn fits(items: usize, size: usize) -> Result<()> {
+/// Refuses a shard that is larger than its bound.
+fn fits(items: usize, size: usize) -> Result<()> {
     match items <= size {
         true => Ok(()),
         false => Err(Error::Refused(
@@ -393,7 +406,7 @@ pub(crate) fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn joined(thread: ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
@@ -413,50 +426,52 @@ fn session_of(job: &SessionId, shard: u32) -> SessionId {
     SessionId::of(Domain::new(job, "job, session of a shard").numbered(u64::from(shard)).hash(&[]))
 }
 
-/// A shard of our set.
-struct Part {
+/// A shard of our set, with its dummies.
+struct Loaded {
+    /// Its number.
+    number: u32,
+    /// The number of all shards.
+    shards: u32,
     /// The session of its run.
     session: SessionId,
-    /// The number of shards.
-    number: u32,
-    /// What results call its items, ascending.
+    /// The positions of its items in our whole set, ascending.
     positions: Vec<u32>,
     set: HashedSet<'static>,
     payloads: Items,
-    /// What the peer's shard looks like from here.
+    /// The size of the peer's shard.
     theirs: Announced,
 }
 
-impl Part {
-    fn new(
-        job: &ShardedRun<'_>,
-        (source, shard): (&dyn Source, u32),
-        size: usize,
-        dummies: &Prng,
-    ) -> Result<Part> {
-        let (&Spec { operation, role, .. }, threads) = (&job.request.spec, &job.request.local.threads);
-        let session = session_of(&job.proposal.session_id, shard);
-        let theirs = job.proposal.parties.peer().announced.size;
-        let theirs = Announced { size: bound(theirs, job.number()), padded: true };
-        let rng = &mut dummies.fork(u64::from(shard));
-        let crate::sharded::disk::Part { positions, hashes, items, payloads } = source.part(shard)?;
+impl Loaded {
+    /// Loads a shard, and adds its dummies.
+    fn new(of: &Shards<'_>, number: u32, dummies: &Prng) -> Result<Loaded> {
+        let Shards { request, proposal, .. } = of;
+        let (&Spec { operation, role, .. }, threads) = (&request.spec, &request.local.threads);
+        let shards = proposal.hello.spec.terms.shards;
+        let session = session_of(&proposal.session_id, number);
+        let [size, theirs] =
+            [proposal.ours, proposal.parties.peer().announced].map(|set| bound(set.size, shards));
+        let theirs = Announced { size: theirs, padded: true };
+        let rng = &mut dummies.fork(u64::from(number));
+        let Part { positions, hashes, items, payloads } = of.source.part(number)?;
+        fits(positions.len(), size)?;
         let kind = operation.dummies(role);
         let mut set = threads.run(|| HashedSet::part(items, &hashes, kind, size, rng));
         if role == Role::Receiver {
-            set.insert_listed(job.proposal.choice.protocol.inserted(operation, theirs));
+            set.insert_listed(proposal.choice.protocol.inserted(operation, theirs));
         }
-        let payloads = if !job.request.spec.sends().is_empty() { payloads } else { Items::new() };
-        Ok(Part { session, number: job.number(), positions, set, payloads, theirs })
+        let payloads = if !request.spec.sends().is_empty() { payloads } else { Items::new() };
+        Ok(Loaded { number, shards, session, positions, set, payloads, theirs })
     }
 
     fn run(
         &self,
-        job: &ShardedRun<'_>,
+        of: &Shards<'_>,
         ch: &mut Channel,
         rng: &mut Prng,
     ) -> Result<(Sealed<'_, Learned>, Confirmed)> {
-        let (&Spec { operation, role, .. }, threads) = (&job.request.spec, &job.request.local.threads);
-        let (choice, terms) = (job.proposal.choice, job.proposal.hello.spec.terms);
+        let (&Spec { operation, role, .. }, threads) = (&of.request.spec, &of.request.local.threads);
+        let (choice, terms) = (of.proposal.choice, of.proposal.hello.spec.terms);
         let (set, payloads) = (&self.set, &self.payloads);
         let task =
             Task { operation, role, group: choice.group, set, values: &[], payloads, terms, filter: None };
@@ -465,8 +480,8 @@ impl Part {
         Ok((sealed, confirm(cx.ch, &self.session)?))
     }
 
-    /// What was learned, with positions in our whole set. Refuses items that are not of this shard.
-    fn in_whole(&self, learned: Learned, (key, shard): (&Key, u32)) -> Result<Learned> {
+    /// The result with positions in our whole set. Refuses items that are not of this shard.
+    fn in_whole(&self, learned: Learned, key: &Key) -> Result<Learned> {
         let items = match &learned {
             Learned::New(new) => &new.items,
             Learned::Union(items) => items,
@@ -476,8 +491,8 @@ impl Part {
         for first in (0..items.len()).step_by(BATCH) {
             let n = BATCH.min(items.len() - first);
             ItemHash::of_items((first..first + n).map(|i| items.get(i)), &mut hashes[..n]);
-            key.shards(&hashes[..n], self.number, &mut shards[..n]);
-            if shards[..n].iter().any(|of| *of != shard) {
+            key.shards(&hashes[..n], self.shards, &mut shards[..n]);
+            if shards[..n].iter().any(|of| *of != self.number) {
                 return Err(Error::misbehaves_unseen("it sent an item that is not of this shard"));
             }
         }
@@ -491,53 +506,49 @@ impl Part {
     }
 }
 
-/// What all shards show together, as one run would. There are at most so many of our items, and of theirs.
+/// The result of all shards together, as of one run. It has at most this many of our items, and of the peer's.
 fn merged(parts: impl Iterator<Item = Result<Learned>>, [ours, theirs]: [usize; 2]) -> Result<Learned> {
-    /// Makes a result of positions, items and payloads.
-    type Form = fn(Vec<u32>, Items, Items) -> Learned;
-    let (mut positions, mut items, mut payloads) = (Vec::new(), Items::new(), Items::new());
-    let mut form: Option<Form> = None;
     let append = |all: &mut Items, part: &Items| part.iter().for_each(|item| all.push(item));
+    let mut all = Learned::Nothing;
     for part in parts {
-        form = Some(match part? {
-            Learned::Nothing => |_, _, _| Learned::Nothing,
-            Learned::Matching(part) => {
-                positions.extend(part.positions);
-                append(&mut payloads, &part.payloads);
-                |positions, _, payloads| {
-                    let mut order: Vec<u32> = (0..positions.len() as u32).collect();
-                    order.sort_unstable_by_key(|&i| positions[i as usize]);
-                    let payloads = if payloads.is_empty() { payloads } else { payloads.chosen(&order) };
-                    let positions = order.iter().map(|&i| positions[i as usize]).collect();
-                    Learned::Matching(Matching { positions, payloads })
-                }
+        match (&mut all, part?) {
+            (_, Learned::Nothing) => {}
+            (Learned::Matching(all), Learned::Matching(part)) => {
+                all.positions.extend(part.positions);
+                append(&mut all.payloads, &part.payloads);
             }
-            Learned::New(part) => {
-                append(&mut items, &part.items);
-                append(&mut payloads, &part.payloads);
-                |_, items, payloads| Learned::New(New { items, payloads })
+            (Learned::New(all), Learned::New(part)) => {
+                append(&mut all.items, &part.items);
+                append(&mut all.payloads, &part.payloads);
             }
-            Learned::Union(part) => {
-                append(&mut items, &part);
-                |_, items, _| {
-                    let mut order: Vec<u32> = (0..items.len() as u32).collect();
-                    order.sort_unstable_by_key(|&i| items.get(i as usize));
-                    Learned::Union(items.chosen(&order))
-                }
+            (Learned::Union(all), Learned::Union(part)) => append(all, &part),
+            (Learned::Nothing, part @ (Learned::Matching(_) | Learned::New(_) | Learned::Union(_))) => {
+                all = part
             }
-            other => return Err(Error::bug(format!("a shard with {other:?}"))),
-        });
+            (_, other) => return Err(Error::bug(format!("a shard with {other:?}"))),
+        }
     }
-    let form = form.ok_or_else(|| Error::Bug("a job without shards".into()))?;
-    let learned = form(positions, items, payloads);
-    let (n, most) = match &learned {
-        Learned::Matching(matching) => (matching.positions.len(), theirs),
+    let (n, most) = match &mut all {
+        Learned::Matching(Matching { positions, payloads }) => {
+            let mut order: Vec<u32> = (0..positions.len() as u32).collect();
+            order.sort_unstable_by_key(|&i| positions[i as usize]);
+            *positions = order.iter().map(|&i| positions[i as usize]).collect();
+            if !payloads.is_empty() {
+                *payloads = payloads.chosen(&order);
+            }
+            (positions.len(), theirs)
+        }
         Learned::New(new) => (new.items.len(), theirs),
-        Learned::Union(items) => (items.len(), ours + theirs),
+        Learned::Union(items) => {
+            let mut order: Vec<u32> = (0..items.len() as u32).collect();
+            order.sort_unstable_by_key(|&i| items.get(i as usize));
+            *items = items.chosen(&order);
+            (items.len(), ours + theirs)
+        }
         _ => (0, 0),
     };
     match n <= most {
-        true => Ok(learned),
+        true => Ok(all),
         false => Err(Error::misbehaves_unseen(format!(
             "it announced {theirs} items, and {n} of them match or are new: it must have sent other items in some shards"
         ))),

@@ -5,13 +5,15 @@ use crate::compact_set::golomb::Golomb;
 use crate::error::Fault;
 use crate::item::ItemSet;
 use crate::net::Connection;
+use crate::operations::union::rows::New;
 use crate::operations::{self, INTERSECT, SUM, Terms, UNION};
 use crate::protocols::{CWPRF, VOLE};
 use crate::session::run::{RunOutcome, run, run_if};
 use crate::session::stages::{AGREEING, CONFIRMING, OPENING};
 use crate::testing::{ANY_SESSION, Garble, SEEDS, Shared, overlapping, run_pair, split_frames, with_frames};
 use crate::threads::Threads;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::time::Duration;
 use veilset_testing::Draw;
 
 const SHARDS: u32 = 3;
@@ -264,11 +266,18 @@ fn items_of_another_shard_and_more_than_were_announced_are_refused() {
     let (y, _) = overlapping(6, 0, 0.0);
     let request = request((&UNION, &CWPRF), Role::Receiver, &y, false);
     let proposal = crate::testing::proposal(request.hello(false), 6, crate::testing::peer(5, false));
-    let (set, keep, wrong) = (stored(&y), InMemory::default(), Mutex::default());
-    let job = ShardedRun { request: &request, proposal: &proposal, keep: &keep, wrong: &wrong };
-    let cut = set.cut(Threads::global(), SHARDS, |_, of| of.fill(1)).unwrap();
-    let part = Part::new(&job, (&cut, 1), 20, &Prng::from_seed(&[1; 32])).unwrap();
+    let cut = stored(&y).cut(Threads::global(), SHARDS, |_, of| of.fill(1)).unwrap();
     let key = Key::of([3; 32]);
+    let shards = Shards {
+        request: &request,
+        proposal: &proposal,
+        results: &InMemory::default(),
+        wrong: &Mutex::default(),
+        source: &cut,
+        key: &key,
+        numbers: &[],
+    };
+    let shard = Loaded::new(&shards, 1, &Prng::from_seed(&[1; 32])).unwrap();
     let of = |shard: u32| -> Vec<String> {
         let all = (0..40).map(|i| format!("item {i}"));
         let of = |item: &String| {
@@ -281,17 +290,17 @@ fn items_of_another_shard_and_more_than_were_announced_are_refused() {
     let new = |items: &[String]| Learned::New(New { items: items.iter().collect(), payloads: Items::new() });
     let union = |items: &[String]| Learned::Union(items.iter().collect());
     for form in [&new as &dyn Fn(&[String]) -> Learned, &union] {
-        assert!(part.in_whole(form(&of(1)), (&key, 1)).is_ok());
+        assert!(shard.in_whole(form(&of(1)), &key).is_ok());
         // Among the first that are hashed at a time, and after these.
         for times in [1, BATCH] {
             let mixed = [vec![of(1); times].concat(), of(0)[..1].to_vec()].concat();
-            let refused = part.in_whole(form(&mixed), (&key, 1)).unwrap_err();
+            let refused = shard.in_whole(form(&mixed), &key).unwrap_err();
             assert!(refused.to_string().contains("do not tell any other party"), "{refused}");
         }
     }
     // The union finds out itself that an item is ours, though only the hash of ours is here.
-    assert!(part.set.items().get(0) != y.get(0) && part.set.all_new(&["other"].iter().collect()));
-    assert!(!part.set.all_new(&[y.get(0)].iter().collect()));
+    assert!(shard.set.items().get(0) != y.get(0) && shard.set.all_new(&["other"].iter().collect()));
+    assert!(!shard.set.all_new(&[y.get(0)].iter().collect()));
     let all = |ours, theirs| merged((0..SHARDS).map(|shard| Ok(new(&of(shard)))), [ours, theirs]).map(|_| ());
     assert_eq!(all(0, 40), Ok(()));
     assert!(all(100, 39).unwrap_err().to_string().contains("40 of them"));
@@ -314,15 +323,23 @@ fn the_dummies_of_shards_are_others_in_each() {
     let (y, _) = overlapping(6, 0, 0.0);
     let request = request((&INTERSECT, &VOLE), Role::Receiver, &y, false);
     let proposal = crate::testing::proposal(request.hello(false), 6, crate::testing::peer(5, false));
-    let (set, keep, wrong) = (stored(&y), InMemory::default(), Mutex::default());
-    let job = ShardedRun { request: &request, proposal: &proposal, keep: &keep, wrong: &wrong };
-    let cut = set.cut(Threads::global(), SHARDS, |_, of| of.fill(1)).unwrap();
+    let cut = stored(&y).cut(Threads::global(), SHARDS, |_, of| of.fill(1)).unwrap();
+    let key = Key::of([3; 32]);
+    let shards = Shards {
+        request: &request,
+        proposal: &proposal,
+        results: &InMemory::default(),
+        wrong: &Mutex::default(),
+        source: &cut,
+        key: &key,
+        numbers: &[],
+    };
     let dummies = |seed: u8| {
         let rng = Prng::from_seed(&[seed; 32]);
-        [0, 2].map(|shard| Part::new(&job, (&cut, shard), 20, &rng).unwrap().set.own().to_vec())
+        [0, 2].map(|shard| Loaded::new(&shards, shard, &rng).unwrap().set.own().to_vec())
     };
     let all: std::collections::HashSet<_> = [1, 2].iter().flat_map(|&seed| dummies(seed)).flatten().collect();
-    assert_eq!(all.len(), 4 * 20);
+    assert_eq!(all.len(), 4 * bound(6, SHARDS));
 }
 
 #[test]
@@ -344,6 +361,27 @@ struct Kept {
     results: Mutex<BTreeMap<u32, Result<Learned>>>,
     attempts: Mutex<Vec<u32>>,
     breaks_at: Option<u32>,
+    /// Keeps the first result when as many shards as possible have begun.
+    slow: bool,
+}
+
+impl Results for Kept {
+    fn attempt(&self, shard: u32) -> Result<()> {
+        self.attempts.lock().unwrap().push(shard);
+        if self.breaks_at == Some(shard) { Err(Error::Cancelled) } else { Ok(()) }
+    }
+    fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()> {
+        if self.slow && shard == 0 {
+            let (begun, began) = (|| self.attempts.lock().unwrap().len(), Instant::now());
+            while begun() <= AT_ONCE && began.elapsed() < Duration::from_secs(30) {
+                thread::sleep(Duration::from_millis(10));
+            }
+            thread::sleep(Duration::from_millis(200));
+            assert_eq!(begun(), AT_ONCE + 1);
+        }
+        self.results.lock().unwrap().insert(shard, learned);
+        Ok(())
+    }
 }
 
 impl Keep for Kept {
@@ -353,14 +391,6 @@ impl Keep for Kept {
     fn begin(&self, proposal: &Proposal, key: &Key) -> Result<()> {
         let theirs = proposal.parties.peer().announced;
         *self.session.lock().unwrap() = Some((proposal.session_id, *key.bytes(), proposal.choice, theirs));
-        Ok(())
-    }
-    fn attempt(&self, shard: u32) -> Result<()> {
-        self.attempts.lock().unwrap().push(shard);
-        if self.breaks_at == Some(shard) { Err(Error::Cancelled) } else { Ok(()) }
-    }
-    fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()> {
-        self.results.lock().unwrap().insert(shard, learned);
         Ok(())
     }
     fn take(&self, shard: u32) -> Result<Learned> {
@@ -471,6 +501,21 @@ fn a_job_goes_on_with_the_same_job_of_the_same_peer_only() {
     }
     let told = with_frames(&[(14, &[1, 1, 0, 0])], |cx| exchange_kept(cx.ch, &[true, false, true, false]));
     assert_eq!(told, Ok(vec![true, false, false, false]));
+}
+
+#[test]
+fn a_result_is_kept_while_the_next_shards_run_and_only_so_many_wait() {
+    let (y, x) = overlapping(30, 30, 0.5);
+    for slow in [0, 1] {
+        let [receiver, sender] = [(Role::Receiver, &y), (Role::Sender, &x)].map(|(role, set)| {
+            let request = request((&INTERSECT, &VOLE), role, set, false);
+            request.with(|r| r.spec.terms.shards = 2 * AT_ONCE as u32)
+        });
+        let mut kept = [Kept::default(), Kept::default()];
+        kept[slow].slow = true;
+        let ended = run_kept([&receiver, &sender], [&kept[0], &kept[1]], 1);
+        assert!(ended.iter().all(Result::is_ok), "{ended:?}");
+    }
 }
 
 #[test]

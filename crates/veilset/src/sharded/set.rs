@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Items hashed at once.
 pub(super) const BATCH: usize = 1 << 9;
 
-/// A set that is to be computed with.
+/// The set of a run.
 #[derive(Clone, Copy)]
 pub enum Set<'a> {
     /// In memory.
@@ -40,8 +40,8 @@ pub fn add(a: Sum, b: Sum) -> Sum {
     std::array::from_fn(|at| a[at].wrapping_add(b[at]))
 }
 
-/// The sum of the hashes of these messages: `message` gives that of a number, at least one byte. All have payloads of so many
-/// bytes together.
+/// The sum of the hashes of the messages with these numbers. `message` appends a message, at least one byte. All payloads together
+/// have this many bytes.
 pub(super) fn sum_of(
     domain: &Domain,
     numbers: Range<usize>,
@@ -75,8 +75,8 @@ impl Set<'_> {
         self.len() == 0
     }
 
-    /// A keyed digest of the items in any order. `message` says what of each item is hashed, from its position and hash, and from its
-    /// payload if it has one. `payloads` are those of a set in memory.
+    /// A keyed digest of the items, which does not depend on their order. `message` appends what is hashed of an item, given its
+    /// position, its hash, and its payload if it has one. `payloads` belong to a set in memory.
     ///
     /// # Errors
     /// [`Error::Output`] if the set cannot be read from the disk.
@@ -95,7 +95,7 @@ impl Set<'_> {
         Ok(all.finalize())
     }
 
-    /// What [`Set::digest`] is made of: a pseudorandom number for each item, all of them added. The sums of parts are added.
+    /// The sum that [`Set::digest`] hashes, of a pseudorandom number for each item. The sums of parts of a set add up to its sum.
     ///
     /// # Errors
     /// [`Error::Output`] if the set cannot be read from the disk.

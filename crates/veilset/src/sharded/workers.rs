@@ -1,50 +1,49 @@
-//! A job whose shards are run by workers: two parties agree, and then many machines of each compute.
+//! A sharded run whose shards are run by workers: two parties agree, and then many machines of each compute.
 //!
 //! ```text
-//! both    the key of the shards is drawn, as in a job on one machine (sharded::run)
+//! both    the key of the shards is drawn, as on one machine (sharded::run)
 //! both  kept   the shards whose results are kept
-//!       then in rounds, until both sides have all results:
-//! both  lanes  how many workers are there, and which lanes they can run
+//!       then in rounds, until both parties have all results:
+//! both  lanes  the number of workers, and the lanes that they can run
 //! both  keys   the fingerprints of the workers' keys, which are made for this round
-//!       lane j: a worker of each side runs some of the shards that lack, over a connection of its own
+//!       lane j: a worker of each party runs some of the missing shards, over a connection of its own
 //! both  kept   the shards whose results are kept
 //! both  confirmation
 //! ```
 //!
-//! The two who agree hold the identities, ask the policy, write the log and keep the results; their connection stays open. A
-//! worker gets a [`Ticket`]: a key that is made for one lane of one round, and the fingerprint of the worker that it meets. Both
-//! came over the connection of those who agreed. So an identity never leaves its machine, a key that was stolen is of no use
+//! The two coordinators, who agree, hold the identities, ask the policy, write the log and keep the results; their connection
+//! stays open. A worker gets a [`Ticket`]: a key that is made for one lane of one round, and the fingerprint of the worker that it
+//! meets. Both came over the coordinators' connection. So an identity never leaves its machine, a stolen key is of no use
 //! after the round, and no other worker is accepted, whoever signed its key.
 //!
-//! *What workers show* is what a job on one machine shows ([`crate::sharded::run`]): the same sessions, of the same sizes. The number of
-//! workers, which shard each of them runs, and which did not end, are seen by the peer; they follow from the announced sizes and from
-//! what breaks.
+//! *What workers show* is what a sharded run on one machine shows ([`crate::sharded::run`]): the same sessions, of the same sizes.
+//! The peer also sees the number of workers, which shard each of them runs, and which did not end. These follow from the announced
+//! sizes and from failures.
 //!
 //! *Time.* A worker leaves its connection before it opens its last result, and ends no sooner than a shard takes after that. So its
 //! end does not show how long that took, unless it is longer than a shard. What an engine does while the peer waits can show more:
 //! to cut the table, to fetch the first rows, and to hand over results (docs/security/jobs.md).
 //!
-//! *What breaks.* A lane that fails ends with those of its results that are complete; the others run in a later round. Two rounds in
-//! which nothing was gained end the job, which can be resumed. No shard is begun more than 5 times, in one run or several: a
+//! *Failures.* The results of a lane that fails count as far as they are complete; its other shards run in a later round. Two
+//! rounds without a new result end the run, which can be resumed. No shard is begun more than 5 times, in one run or several: a
 //! peer that says that it lacks a result which it has may have another set each time.
 
 use crate::channel::{Canceller, Channel, Message, Timeouts};
 use crate::error::{Error, Result, Seat};
-use crate::hash::{Domain, ItemHash, SessionId};
-use crate::net::{Endpoint, Fingerprint, Identity, Protection, establish};
+use crate::hash::{Domain, SessionId};
+use crate::net::{Connection, Endpoint, Fingerprint, Identity, Protection, establish};
 use crate::operations::{Announced, Confirmed, Learned, Role, Sealed};
 use crate::protocols::Choice;
 use crate::rng::Prng;
 use crate::secret::Secret;
-use crate::session::run::Request;
+use crate::session::run::{Request, finish};
 use crate::session::stages::{CONFIRMING, WORKERS};
 use crate::session::{Hello, Party, Proposal, confirm};
-use crate::sharded::disk::{Part, Source};
+use crate::sharded::disk::Source;
 use crate::sharded::engine::{Lanes, RemoteSet};
+use crate::sharded::folder::secret_json;
 use crate::sharded::learned;
-use crate::sharded::run::{
-    self as shards, Keep, Key, Open, ShardedRun, bound, exchange_kept, fits, leaving, locked,
-};
+use crate::sharded::run::{Key, Results, ShardedRun, Shards, exchange_kept, leaving, locked};
 use crate::spelling::INSECURE_PLAINTEXT;
 use crate::threads;
 use serde::{Deserialize, Serialize};
@@ -57,7 +56,7 @@ use zeroize::Zeroize;
 
 /// The most shards of a lane in a round. All of them count as begun, and an engine may lose all results of a round together.
 const EACH: usize = 8;
-/// So many rounds one after another in which nothing was gained end the job.
+/// This many rounds one after another without a new result end the run.
 const FRUITLESS: u32 = 2;
 /// How often a worker looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(500);
@@ -108,11 +107,7 @@ impl Drop for Ticket {
 impl Ticket {
     /// As it is sent to the worker.
     fn to_bytes(&self) -> Result<Secret<Vec<u8>>> {
-        // With room for all of it: a list that grows leaves copies.
-        let mut json = Vec::with_capacity(2048 + 8 * self.shards.len());
-        serde_json::to_writer(&mut json, self)
-            .map_err(|e| Error::bug(format!("a ticket is not JSON: {e}")))?;
-        Ok(Secret::new(json))
+        secret_json("a ticket", self, 2048 + 8 * self.shards.len())
     }
 
     /// The ticket that a worker got.
@@ -161,26 +156,21 @@ impl Ticket {
     }
 }
 
-/// The shard of each of these items, under the key of a job of so many shards.
-pub fn shards_of(key: &[u8; 32], number: u32, items: &[ItemHash], out: &mut [u32]) {
-    Key::of(*key).shards(items, number, out);
-}
-
-/// Our side of a lane.
+/// Our worker in a lane.
 pub struct Lane<'a> {
-    /// What it computes. Its set has no items; the rest is as in the job.
+    /// The coordinator's request, with a set without items.
     pub request: Request<'a>,
-    /// Where the items of its shards come from.
+    /// The source of the items of its shards.
     pub source: &'a dyn Source,
     /// Takes the result of each shard as it comes.
     pub keep: &'a (dyn Fn(u32, &[u8]) -> Result<()> + Sync),
-    /// How it reaches the worker of the other side.
+    /// The place of the peer's worker, or where ours waits for it.
     pub endpoint: &'a Endpoint,
-    /// How long it waits.
+    /// The time-outs of the connection.
     pub timeouts: Timeouts,
-    /// Whether it is to stop.
+    /// Returns whether the worker is to stop.
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
-    /// Takes what there is to say.
+    /// Takes messages for the user.
     pub notice: &'a dyn Fn(&str),
 }
 
@@ -211,23 +201,24 @@ impl Lane<'_> {
             parties: Party { seat: Seat::PEER, fingerprint: connection.peer, name: None, announced: theirs }
                 .into(),
         };
-        let (keep, wrong) = (HandOver(self.keep), Mutex::default());
-        let job = ShardedRun { request, proposal: &proposal, keep: &keep, wrong: &wrong };
-        let size = bound(ours.size, ticket.number);
+        let shards = Shards {
+            request,
+            proposal: &proposal,
+            results: &HandOver(self.keep),
+            wrong: &Mutex::default(),
+            source: self.source,
+            key: &Key::of(ticket.key),
+            numbers: &ticket.shards,
+        };
         let began = Instant::now();
-        let mut left = began;
         let canceller = connection.channel.canceller();
-        stoppable(&canceller, self.cancelled, || {
+        let (_, left) = stoppable(&canceller, self.cancelled, || {
             leaving(connection, |open| {
                 agree(open.channel()?, ticket, &proposal)?;
-                let rng = &mut Prng::from_os()?;
-                let source = Bounded { source: self.source, size };
-                job.run_all((&source, &Key::of(ticket.key)), size, &ticket.shards, (open, rng), &mut || {
-                    left = Instant::now();
-                })
+                shards.run(open, &mut Prng::from_os()?)
             })
         })?;
-        // As long as a shard takes: what was opened after we left does not show in when we end.
+        // We end when a shard more would have run: what was opened after we left does not show.
         let shard = (left - began) / ticket.shards.len().max(1) as u32;
         thread::sleep((left + shard).saturating_duration_since(Instant::now()));
         Ok(())
@@ -307,33 +298,11 @@ fn agree(channel: &mut Channel, ticket: &Ticket, proposal: &Proposal) -> Result<
     }
 }
 
-/// Refuses shards that are larger than they may be.
-struct Bounded<'a> {
-    source: &'a dyn Source,
-    size: usize,
-}
-
-impl Source for Bounded<'_> {
-    fn part(&self, part: u32) -> Result<Part> {
-        let part = self.source.part(part)?;
-        fits(part.positions.len(), self.size)?;
-        Ok(part)
-    }
-}
-
-/// Hands results over to those who agreed.
+/// Hands results over to the coordinator.
 struct HandOver<'a>(&'a (dyn Fn(u32, &[u8]) -> Result<()> + Sync));
 
-impl Keep for HandOver<'_> {
-    fn begun(&self) -> Option<&shards::Begun> {
-        None
-    }
-
-    fn begin(&self, _: &Proposal, _: &Key) -> Result<()> {
-        Ok(())
-    }
-
-    /// Those who agreed have noted it.
+impl Results for HandOver<'_> {
+    /// The coordinator has recorded it.
     fn attempt(&self, _: u32) -> Result<()> {
         Ok(())
     }
@@ -341,60 +310,63 @@ impl Keep for HandOver<'_> {
     fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()> {
         (self.0)(shard, &learned::to_bytes(learned)?)
     }
-
-    fn take(&self, _: u32) -> Result<Learned> {
-        Err(Error::Bug("a worker keeps nothing".into()))
-    }
 }
 
-/// Has workers run all shards that one side or the other lacks, confirms the end, and leaves. Returns what all of them show
-/// together.
+/// Has workers run all shards whose results one party or the other lacks, confirms the end, and leaves. Returns the result of all
+/// shards together.
 pub(crate) fn run<'s>(
-    job: &'s ShardedRun<'_>,
+    sharded: &'s ShardedRun<'_>,
     spread: &'s RemoteSet,
-    connection: crate::net::Connection,
+    mut connection: Connection,
     rng: &mut Prng,
 ) -> Result<(Sealed<'s, Learned>, Confirmed)> {
     if connection.peer.is_none() {
         return Err(Error::usage(format!("workers need TLS. Omit {INSECURE_PLAINTEXT}")));
     }
-    let confirmed = leaving(connection, |open| {
-        let (key, kept) = job.begin(open.channel()?, rng)?;
-        // Nothing of the protocol goes over this connection: only a peer that is not there any more ends the wait.
-        open.channel()?.set_patience(GOOD_FOR);
-        open.channel()?.account().begin(WORKERS);
-        spread.workers.cut(key.bytes())?;
-        let kept = Mutex::new(kept);
-        let mut both = exchange_kept(open.channel()?, &locked(&kept))?;
-        let mut fruitless = 0;
-        for round in 0u32.. {
-            let lacking: Vec<u32> = (0..job.number()).filter(|&shard| !both[shard as usize]).collect();
-            if lacking.is_empty() {
-                break;
-            }
-            let failed = Round { job, spread, key: &key, number: round }.run(&lacking, open, &kept, rng)?;
-            let now = exchange_kept(open.channel()?, &locked(&kept))?;
-            fruitless = if grown(&both, &now)? { 0 } else { fruitless + 1 };
-            if fruitless == FRUITLESS {
-                return Err(Error::refused(format!(
-                    "no worker completed a shard: {}. Mend it, then run again",
-                    failed.unwrap_or_else(|| "those of the other side failed".into())
-                )));
-            }
-            both = now;
-        }
-        open.channel()?.account().begin(CONFIRMING);
-        let confirmed = confirm(open.channel()?, &job.proposal.session_id)?;
-        open.close();
-        Ok(confirmed)
-    })?;
+    let confirmed = rounds(sharded, spread, &mut connection.channel, rng);
+    let confirmed = finish(connection, confirmed)?;
     let each = |shard: u32, learned: &Learned| {
         spread.workers.result(shard, &learned::to_bytes(Ok(learned.clone()))?)
     };
-    Ok((job.whole(each), confirmed))
+    Ok((sharded.whole(each), confirmed))
 }
 
-/// Whether more shards are complete on both sides than before. A peer that takes back what it said could have shards run again and
+/// Has workers run shards, round by round, until both parties have all results, and confirms the end.
+fn rounds(
+    sharded: &ShardedRun<'_>,
+    spread: &RemoteSet,
+    channel: &mut Channel,
+    rng: &mut Prng,
+) -> Result<Confirmed> {
+    let (key, kept) = sharded.begin(channel, rng)?;
+    // Nothing of the protocol goes over this connection: only a peer that is not there any more ends the wait.
+    channel.set_patience(GOOD_FOR);
+    channel.account().begin(WORKERS);
+    spread.workers.cut(key.bytes())?;
+    let mut both = exchange_kept(channel, &kept)?;
+    let (kept, mut fruitless) = (Mutex::new(kept), 0);
+    for number in 0u32.. {
+        let lacking: Vec<u32> = (0..sharded.number()).filter(|&shard| !both[shard as usize]).collect();
+        if lacking.is_empty() {
+            break;
+        }
+        let round = Round { sharded, spread, key: &key, number };
+        let failed = round.run(&lacking, channel, &kept, rng)?;
+        let now = exchange_kept(channel, &locked(&kept))?;
+        fruitless = if grown(&both, &now)? { 0 } else { fruitless + 1 };
+        if fruitless == FRUITLESS {
+            return Err(Error::refused(format!(
+                "no worker completed a shard: {}. Mend it, then run again",
+                failed.unwrap_or_else(|| "those of the other side failed".into())
+            )));
+        }
+        both = now;
+    }
+    channel.account().begin(CONFIRMING);
+    confirm(channel, &sharded.proposal.session_id)
+}
+
+/// Whether both parties have more results than before. A peer that takes back that it has one could have shards run again and
 /// again, with other sets.
 fn grown(before: &[bool], now: &[bool]) -> Result<bool> {
     if before.iter().zip(now).any(|(before, now)| *before && !now) {
@@ -405,41 +377,41 @@ fn grown(before: &[bool], now: &[bool]) -> Result<bool> {
     Ok(before != now)
 }
 
-/// A round of a job.
+/// A round, in which each lane runs some shards.
 struct Round<'a> {
-    job: &'a ShardedRun<'a>,
+    sharded: &'a ShardedRun<'a>,
     spread: &'a RemoteSet,
     key: &'a Key,
     number: u32,
 }
 
 impl Round<'_> {
-    /// Has workers run these shards. Returns what went wrong with one of them, if anything did.
+    /// Has workers run these shards. Returns the reason why one of the lanes failed, if any did.
     fn run(
         &self,
         lacking: &[u32],
-        open: &mut Open,
+        channel: &mut Channel,
         kept: &Mutex<Vec<bool>>,
         rng: &mut Prng,
     ) -> Result<Option<String>> {
-        let Round { job, spread, .. } = self;
-        let tickets = self.tickets(lacking, open.channel()?, rng)?;
+        let Round { sharded, spread, .. } = self;
+        let tickets = self.tickets(lacking, channel, rng)?;
         let given: BTreeSet<u32> = tickets.iter().flat_map(Ticket::shards).copied().collect();
-        given.iter().try_for_each(|&shard| job.keep.attempt(shard))?;
-        let seat = job.proposal.parties.peer().seat;
+        given.iter().try_for_each(|&shard| sharded.keep.attempt(shard))?;
+        let seat = sharded.proposal.parties.peer().seat;
         let keep = |shard: u32, bytes: &[u8]| {
             let learned = learned::of_bytes(bytes)?.map_err(|error| error.by(seat));
             if !given.contains(&shard) {
                 return Err(Error::usage(format!("a worker returned shard {shard}, which it was not given")));
             }
-            // A shard that ran again because the other side lacked it has a result here already.
+            // A shard that ran again because the other party lacked its result has one here already.
             if std::mem::replace(&mut locked(kept)[shard as usize], true) {
                 return Ok(());
             }
             if let Err(error) = &learned {
-                locked(job.wrong).get_or_insert(error.clone());
+                locked(sharded.wrong).get_or_insert(error.clone());
             }
-            job.keep.keep(shard, learned)
+            sharded.keep.keep(shard, learned)
         };
         let tickets: Vec<_> = tickets.iter().map(Ticket::to_bytes).collect::<Result<_>>()?;
         Ok(spread.workers.run(&tickets, &keep)?.into_iter().flatten().next())
@@ -447,7 +419,7 @@ impl Round<'_> {
 
     /// A ticket for each lane of this round.
     fn tickets(&self, lacking: &[u32], channel: &mut Channel, rng: &mut Prng) -> Result<Vec<Ticket>> {
-        let proposal = self.job.proposal;
+        let proposal = self.sharded.proposal;
         let ours = words(&self.spread.workers.lanes());
         channel.tx.send(LANES, &ours)?;
         let theirs = channel.rx.recv(LANES, ours.len())?;
@@ -478,7 +450,7 @@ impl Round<'_> {
                 session: session.numbered(u64::from(self.number) << 16 | u64::from(lane)).hash(&[]),
                 lane,
                 key: *self.key.bytes(),
-                number: self.job.number(),
+                number: self.sharded.number(),
                 shards: of(at),
                 seed: **seed,
                 peer: peer.to_string(),

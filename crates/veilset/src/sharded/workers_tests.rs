@@ -1,11 +1,13 @@
 use super::*;
 use crate::channel::WireCount;
+use crate::hash::ItemHash;
 use crate::item::{ItemSet, Items};
 use crate::net::Connection;
 use crate::operations::{INTERSECT, Operation, Role, Terms, UNION};
 use crate::protocols::{CWPRF, DH_PSI, Protocol, VOLE};
 use crate::session::run::{RunOutcome, run, run_if};
 use crate::session::stages::{AGREEING, OPENING, SETUP};
+use crate::sharded::disk::Part;
 use crate::sharded::engine::Workers;
 use crate::sharded::set::Set;
 use crate::testing::overlapping;
@@ -98,7 +100,7 @@ impl Crew {
     fn shard(&self, shard: u32) -> (ItemSet, Items) {
         let mut of = vec![0; self.set.len()];
         let hashes: Vec<ItemHash> = self.set.iter().map(ItemHash::of_item).collect();
-        shards_of(&locked(&self.key), SHARDS, &hashes, &mut of);
+        Key::of(*locked(&self.key)).shards(&hashes, SHARDS, &mut of);
         let here = || (0..self.set.len()).filter(|&i| of[i] == shard || self.crowded);
         let payloads = here().filter(|_| !self.payloads.is_empty()).map(|i| self.payloads.get(i)).collect();
         (here().map(|i| self.set.get(i)).collect(), payloads)

@@ -50,8 +50,8 @@ mod opprf;
 pub use binning::Binning;
 
 use super::{BOTTOM, InBins};
-use crate::channel::Message;
-use crate::channel::queue::queue;
+use crate::channel::queue::{pipelined, queue};
+use crate::channel::{Channel, Message, Rx, Tx};
 use crate::context::Context;
 use crate::error::Result;
 use crate::hash::Domain;
@@ -65,7 +65,7 @@ use subtle::{Choice, ConditionallySelectable};
 
 /// The number of frames by which the sender's OPRF inputs are ahead of its answers. So this many frames of polynomials, about
 /// 2.3 MiB each, may be in flight. R holds the keys of an equal number of frames, 256 KiB each, and two frames of polynomials.
-/// S holds the outputs of an equal number, 128 KiB each, and two frames of polynomials.
+/// S holds the outputs of an equal number, 128 KiB each, and one frame of polynomials.
 const AHEAD: usize = 4;
 
 const OPRF: &str = "RPMT, OPRF of the items";
@@ -97,56 +97,54 @@ pub fn receiver(cx: &mut Context, plan: &Binning, y: &[Input]) -> Result<Secrets
     // A generator of its own: forks of the caller's generator would repeat in another run.
     let programmer = Programmer { plan, table, codes, bottom, rng: cx.rng.split() };
     let mut oprf = kkrt::Sender::setup(cx, OPRF, plan.width)?;
-    let mut peqt = match plan.peqt {
-        Some(width) => Some(kkrt::Receiver::setup(cx, PEQT, width)?),
-        None => None,
-    };
+    let mut peqt = plan.peqt.map(|width| kkrt::Receiver::setup(cx, PEQT, width)).transpose()?;
     let peqt_coder = Coder::new(&cx.session, PEQT);
-    // S's inputs are AHEAD frames ahead of its answers, so no queue gets longer than that, and no thread waits for a free
-    // place.
+    let mut bits = Secrets::zeros(0);
+    // 1. S inputs its items to the OPRF, and R gets the keys.
+    let mut keys = |rx: &mut Rx, n_bins| oprf.keys(rx, n_bins * plan.slots_of_bin());
+    let mut program = |tx: &mut Tx, keys: Keys, first, n_bins| {
+        // 2. and 3. R picks s and P, and sends the coefficients of P.
+        let (polynomials, s) = threads.run(|| programmer.polynomials(&keys, first, n_bins));
+        tx.send_bytes(POLYNOMIALS, &polynomials)?;
+        // 5. PEQT: R inputs s.
+        Ok(match &mut peqt {
+            Some(peqt) => {
+                let codes = threads.run(|| codes_of(&peqt_coder, &s));
+                tags(&peqt.evaluate(tx, &codes)?, plan.tag)
+            }
+            None => values(&s, plan.tag),
+        })
+    };
+    // R learns whether s = s*.
+    let mut compare = |answers: &[u8], expected: &[u8]| {
+        let pairs = answers.chunks_exact(plan.tag).zip(expected.chunks_exact(plan.tag));
+        let differ = |a: &[u8], b: &[u8]| a.iter().zip(b).fold(0, |d, (a, b)| d | (a ^ b));
+        bits.extend(&Secrets::from(pairs.map(|(a, b)| differ(a, b) == 0).collect::<Vec<_>>()));
+    };
+    // S's inputs are AHEAD frames ahead of its answers, so no half waits for a free place in a queue. If the other half has
+    // failed, its error is reported, or the reason that the peer still sends.
     let (keys_in, keys_out) = queue::<Keys>(AHEAD);
     let (expected_in, expected_out) = queue::<Secrets<u8>>(AHEAD);
-    let mut bits = Secrets::zeros(0);
     cx.ch.duplex(
         |tx| {
             let (keys_out, expected_in) = (keys_out, expected_in);
             for (first, n_bins) in plan.frames() {
-                let keys = keys_out.take()?;
-                // 2. and 3. R picks s and P, and sends the coefficients of P.
-                let (polynomials, s) = threads.run(|| programmer.polynomials(&keys, first, n_bins));
-                tx.send_bytes(POLYNOMIALS, &polynomials)?;
-                // 5. PEQT: R inputs s.
-                let expected = match &mut peqt {
-                    Some(peqt) => {
-                        let codes = threads.run(|| codes_of(&peqt_coder, &s));
-                        tags(&peqt.evaluate(tx, &codes)?, plan.tag)
-                    }
-                    None => values(&s, plan.tag),
-                };
-                // If the other half has failed, its error is the one to report.
-                let _ = expected_in.put(expected);
+                let _ = expected_in.put(program(tx, keys_out.take()?, first, n_bins)?);
             }
             Ok(())
         },
         |rx| {
             let (keys_in, expected_out) = (keys_in, expected_out);
-            let (mut asked, mut answered) = (plan.frames(), plan.frames());
-            for f in 0..asked.len() + AHEAD {
-                if f >= AHEAD {
-                    let n_slots = answered.next().map_or(0, |(_, n_bins)| n_bins * plan.slots_of_bin());
-                    let answers = rx.recv_bytes(plan.answers(), n_slots * plan.tag)?;
-                    let expected = expected_out.take()?;
-                    // 5. R learns whether s = s*.
-                    let pairs = answers.chunks_exact(plan.tag).zip(expected.chunks_exact(plan.tag));
-                    let differ = |a: &[u8], b: &[u8]| a.iter().zip(b).fold(0, |d, (a, b)| d | (a ^ b));
-                    bits.extend(&Secrets::from(pairs.map(|(a, b)| differ(a, b) == 0).collect::<Vec<_>>()));
-                }
-                // 1. S inputs its items to the OPRF, and R gets the keys.
-                if let Some((_, n_bins)) = asked.next() {
-                    let _ = keys_in.put(oprf.keys(rx, n_bins * plan.slots_of_bin())?);
-                }
-            }
-            Ok(())
+            let begin = |rx: &mut Rx, (_, n_bins)| {
+                let _ = keys_in.put(keys(rx, n_bins)?);
+                Ok(())
+            };
+            let end = |rx: &mut Rx, (_, n_bins), ()| {
+                let answers = rx.recv_bytes(plan.answers(), n_bins * plan.slots_of_bin() * plan.tag)?;
+                compare(&answers, &expected_out.take()?);
+                Ok(())
+            };
+            pipelined(AHEAD, plan.frames(), rx, begin, end)
         },
     )?;
     Ok(bits)
@@ -174,57 +172,34 @@ pub fn sender(cx: &mut Context, plan: &Binning, x: &[Input], real: usize) -> Res
         });
     });
     let mut oprf = kkrt::Receiver::setup(cx, OPRF, plan.width)?;
-    let mut peqt = match plan.peqt {
-        Some(width) => Some(kkrt::Sender::setup(cx, PEQT, width)?),
-        None => None,
-    };
+    let mut peqt = plan.peqt.map(|width| kkrt::Sender::setup(cx, PEQT, width)).transpose()?;
     let peqt_coder = Coder::new(&cx.session, PEQT);
-    let (outputs_in, outputs_out) = queue::<Secrets<Output>>(AHEAD);
-    let (answers_in, answers_out) = queue::<Secrets<u8>>(AHEAD);
-    cx.ch.duplex(
-        |tx| {
-            let (outputs_in, answers_out) = (outputs_in, answers_out);
-            let asked = plan.frames();
-            let count = asked.len();
-            let mut frames = order.chunks(plan.per_frame * plan.slots_of_bin());
-            for f in 0..count + AHEAD {
-                if f >= AHEAD {
-                    tx.send_bytes(plan.answers(), &answers_out.take()?)?;
-                }
-                // 1. S is the receiver of the OPRF and inputs the items of its slots.
-                if let Some(slots) = frames.next() {
-                    let code = |&item: &u32| *codes.get(item as usize).unwrap_or(&bottom[0]);
-                    let codes = Secrets::from(slots.iter().map(code).collect::<Vec<_>>());
-                    let _ = outputs_in.put(oprf.evaluate(tx, &codes)?);
-                }
+    // 1. S is the receiver of the OPRF and inputs the items of its slots.
+    let begin = |ch: &mut Channel, (first, n_bins)| {
+        let slots = &order[first * plan.slots_of_bin()..][..n_bins * plan.slots_of_bin()];
+        let code = |&item: &u32| *codes.get(item as usize).unwrap_or(&bottom[0]);
+        let codes = Secrets::from(slots.iter().map(code).collect::<Vec<_>>());
+        oprf.evaluate(&mut ch.tx, &codes)
+    };
+    let end = |ch: &mut Channel, (_, n_bins), outputs: Secrets<Output>| {
+        // 3. S gets the coefficients of P.
+        let n_slots = n_bins * plan.slots_of_bin();
+        let polynomials = ch.rx.recv_bytes(POLYNOMIALS, n_slots * plan.polynomial_bytes())?;
+        // 4. s* = P(q*) - t*
+        let s = threads.run(|| evaluate(plan, &polynomials, &outputs));
+        // 5. PEQT: S has the keys.
+        let answers = match &mut peqt {
+            Some(peqt) => {
+                let keys = peqt.keys(&mut ch.rx, n_slots)?;
+                let codes = threads.run(|| codes_of(&peqt_coder, &s));
+                tags(&threads.run(|| values_at(&keys, &codes)), plan.tag)
             }
-            Ok(())
-        },
-        |rx| {
-            let (answers_in, outputs_out) = (answers_in, outputs_out);
-            for (_, n_bins) in plan.frames() {
-                let n_slots = n_bins * plan.slots_of_bin();
-                let polynomials = rx.recv_bytes(POLYNOMIALS, n_slots * plan.polynomial_bytes())?;
-                let keys = match &mut peqt {
-                    Some(peqt) => Some(peqt.keys(rx, n_slots)?),
-                    None => None,
-                };
-                let outputs = outputs_out.take()?;
-                // 4. s* = P(q*) - t*
-                let s = threads.run(|| evaluate(plan, &polynomials, &outputs));
-                // 5. PEQT: S has the keys.
-                let answers = match keys {
-                    Some(keys) => {
-                        let codes = threads.run(|| codes_of(&peqt_coder, &s));
-                        tags(&threads.run(|| values_at(&keys, &codes)), plan.tag)
-                    }
-                    None => values(&s, plan.tag),
-                };
-                let _ = answers_in.put(answers);
-            }
-            Ok(())
-        },
-    )?;
+            None => values(&s, plan.tag),
+        };
+        ch.tx.send_bytes(plan.answers(), &answers)
+    };
+    // In one thread, whose work is mostly that of the pool. R reads whatever S sends, so neither waits for ever.
+    pipelined(AHEAD, plan.frames(), cx.ch, begin, end)?;
     Ok(order)
 }
 

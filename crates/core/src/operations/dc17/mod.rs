@@ -82,9 +82,14 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// Bytes of an answer with its row.
+    pub(crate) fn answer<C: Cipher>(self) -> usize {
+        self.ciphertexts * C::CIPHERTEXT + self.width
+    }
+
     /// The number of answers in a frame.
     pub(crate) fn per_frame<C: Cipher>(self) -> usize {
-        (FRAME_BYTES / (self.ciphertexts * C::CIPHERTEXT + self.width)).max(1)
+        (FRAME_BYTES / self.answer::<C>()).max(1)
     }
 
     /// Bytes of `n` answers.
@@ -96,7 +101,7 @@ impl Shape {
 
     /// Announces the stage that sends or receives `n` answers.
     fn begin<C: Cipher>(self, cx: &Context, n: usize) {
-        cx.ch.stage("answers", Unit::Bytes, n * (self.ciphertexts * C::CIPHERTEXT + self.width));
+        cx.ch.stage("answers", Unit::Bytes, n * self.answer::<C>());
     }
 }
 

@@ -11,7 +11,7 @@ use crate::operations::cost::{Cost, Deal, Memory, framed};
 use crate::operations::dc17::{Shape, count, filter, intersect, union};
 use crate::operations::{self, COUNT, INTERSECT, Learned, Operation, Sealed, Task, Terms, UNION};
 use crate::protocols::{Assumption, Offer, Probe, Protocol, Runs, SEMI_HONEST, Unasked, groups};
-use crate::work::{Step, Work};
+use crate::work::{Step, Traffic, Work};
 use std::sync::atomic::{AtomicBool, Ordering};
 use under_cipher::{UnderCipher, with_cipher};
 
@@ -169,37 +169,42 @@ fn part<C: Cipher>(operation: &Operation) -> Result<Part> {
     found.ok_or_else(|| Error::bug(format!("{operation} by {DC17}")))
 }
 
+/// The receiver encrypts its filter, and the sender adds up the cells of its items. Then the sender makes the answers, and the
+/// receiver opens them. The memory is that of both steps together, with full frames.
 fn cost<C: Cipher>(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = DC17.sizes(deal);
-    let Part { shape, held, .. } = part::<C>(deal.operation)?;
-    let (shape, agreed) = (shape(&deal.terms), filter(&deal.terms, n_y, n_x));
+    let part = part::<C>(deal.operation)?;
+    let (shape, agreed) = ((part.shape)(&deal.terms), filter(&deal.terms, n_y, n_x));
     let (cells, positions) = (agreed.filter.cells as usize, n_x * agreed.filter.positions as usize);
-    let (stored, sent) = (agreed.owner.is_some(), n_x > 0 && !agreed.held);
-    let of_answers = if n_x > 0 { shape.bytes::<C>(n_x) } else { 0 };
+    let sent = n_x > 0 && !agreed.held;
+    // The cells of a filter made in advance are encrypted already.
+    let made = if sent && agreed.owner.is_none() { cells } else { 0 };
     let of_filter = if sent { head::<C>() as u64 + framed(cells, frame::<C>(), C::CELL) } else { 0 };
-    // The filter, then the answers, then the result that is sent on.
-    let sends_on = deal.terms.both && deal.sent_on().traffic.to_sender > 0;
-    let rounds = usize::from(sent) + usize::from(n_x > 0) + usize::from(sends_on);
-    let (result, Room { listed, opened, answered, thread, owner }) = (held(deal, n_y, n_x), C::ROOM);
-    let in_frame = n_x.min(shape.per_frame::<C>());
-    let frame_of_answers = in_frame * (shape.ciphertexts * C::CIPHERTEXT + shape.width);
-    let cells_in_frame = cells.min(frame::<C>());
-    let chosen = cells_in_frame.min(positions);
-    let receiver = if stored { 0 } else { cells / 8 + owner } + 2 * cells_in_frame * (C::CELL + 1) + n_x;
-    let while_opened = 2 * frame_of_answers + in_frame * opened;
-    let sender = n_x * listed
-        + (8 * positions + cells_in_frame * C::CELL + chosen * (C::CELL + listed + 12))
-            .max(2 * frame_of_answers + in_frame * answered);
+
     let Effort { primitive, encrypt, load, add, combine, open } = C::EFFORT;
-    let effort = |effort: usize| Work::of(primitive, effort / 100);
-    let (made, used) = (if sent && !stored { cells } else { 0 }, cells.min(positions));
-    let answers = shape.ciphertexts * n_x;
+    let work = |hundredths: usize| Work::of(primitive, hundredths / 100);
+    let answers = n_x * shape.ciphertexts;
     let steps = vec![
-        Step::of(effort(made * encrypt), effort(used * load + positions * add)).sends(of_filter, 0),
-        Step::of(effort(answers * open), effort(answers * combine)).sends(0, of_answers),
+        // Cells that several items share are loaded once.
+        Step::of(work(made * encrypt), work(cells.min(positions) * load + positions * add))
+            .sends(of_filter, 0),
+        Step::of(work(answers * open), work(answers * combine)).sends(0, shape.bytes::<C>(n_x)),
         deal.sent_on(),
     ];
-    let held = [receiver.max(n_x + while_opened + result[0]), sender + 4 * n_x + result[1]];
-    let each_thread = 2 * thread as u64;
-    Ok(Cost { steps, rounds, memory: held.map(|held| Memory { held: held as u64, each_thread }) })
+    // Each of them waits for the one before.
+    let rounds = steps.iter().filter(|step| step.traffic != Traffic::default()).count();
+
+    let Room { listed, opened, answered, thread, owner } = C::ROOM;
+    let (cells_in_frame, in_frame) = (frame::<C>(), shape.per_frame::<C>());
+    // A frame is held as it was made and as it is sent, or as it came and as it is parsed.
+    let frames = 2 * cells_in_frame * C::CELL + 2 * in_frame * shape.answer::<C>();
+    let result = (part.held)(deal, n_y, n_x);
+    // The bits of the filter, and a bit per answer.
+    let tables = if made > 0 { owner } else { 0 };
+    let receiver = made / 8 + tables + frames + in_frame * opened + n_x + result[0];
+    // The sums, the positions and the order of the items; the cells that were loaded, with their numbers and items.
+    let sender = n_x * (listed + 4) + 8 * positions + frames + in_frame * answered + result[1];
+    let sender = sender + cells_in_frame * (listed + 12);
+    let memory = [receiver, sender].map(|held| Memory { held: held as u64, each_thread: 2 * thread as u64 });
+    Ok(Cost { steps, rounds, memory })
 }

@@ -143,7 +143,7 @@ impl<'a> Request<'a> {
         let Spec { operation, role, candidates, terms, .. } = &self.spec;
         let mut all = Choices::from(candidates.first);
         candidates.iter().for_each(|choice| {
-            if !all.iter().any(|other| other == choice) {
+            if !all.contains(choice) {
                 all.others.push(choice);
             }
         });
