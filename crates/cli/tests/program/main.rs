@@ -19,6 +19,7 @@ mod failures;
 mod filter;
 mod id;
 mod inputs;
+mod kept;
 mod limits;
 mod lists;
 mod mutants;

@@ -64,7 +64,8 @@ impl Kind {
 
     /// The advice for a file that cannot be used in this run.
     pub(crate) fn again(&self) -> String {
-        format!("Run {} again, with the input and options of this run", self.made_by)
+        let run = || format!("Run {} again, with the input and options of this run", self.made_by);
+        self.damaged.map_or_else(run, str::to_string)
     }
 
     /// A word for a file that has no uses left.

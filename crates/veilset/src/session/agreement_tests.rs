@@ -303,6 +303,17 @@ fn another_version_is_reported_as_such() {
     }
 }
 
+/// The hello that veilset 0.2.0 sent does not matter: both versions are named.
+#[test]
+fn a_peer_of_the_last_version_is_refused_with_both_versions() {
+    let hello = include_str!("../../vectors/hello-3.json").trim_end();
+    let e = against(vec![(PREAMBLE, preamble(3)), (HELLO, hello.into())]).to_string();
+    assert!(e.contains("ours is 4, the peer's is 3") && e.contains("version of the protocol"), "{e}");
+    // As this version reads it, it has speeds without names.
+    let e = WireHello::from_bytes(hello.as_bytes()).err().unwrap().to_string();
+    assert!(e.contains("does not fit this version"), "{e}");
+}
+
 #[test]
 fn what_is_not_veilset_is_reported_as_such() {
     let frame = |bytes: &[u8]| (PREAMBLE, bytes.to_vec());
