@@ -15,6 +15,7 @@ use veilset::governance::review::Review;
 use veilset::net::{Connected, Identity, Protection, assemble, establish};
 use veilset::operations::{Role, Shape};
 use veilset::party::{self, Data, InFolder, PartySpec, Phase, Ran, Watch};
+use veilset::protocols::Choice;
 use veilset::rng::Prng;
 use veilset::session::estimate::Estimate;
 use veilset::session::report::{Report, wrong_clock};
@@ -101,7 +102,11 @@ impl PartyPlan {
                 self.warnings.extend(review.warning().map(String::from));
                 let checked = review.choice()?;
                 review.permits_columns(path, &self.party.reviewed_columns())?;
-                self.party.spec.restrict(|choice| match choice == checked {
+                // A filter determines the encryption, unless it was named; the gate compares it.
+                let of_filter = self.party.filter.is_some() && !self.party.spec.candidates.others.is_empty();
+                let same =
+                    |choice: Choice| choice == checked || of_filter && choice.protocol == checked.protocol;
+                self.party.spec.restrict(|choice| match same(choice) {
                     true => Ok(()),
                     false => Err(Error::refused(format!(
                         "the run was checked by {checked} ({CHECKED}, {}), which its options or the policy do not allow now. \
