@@ -105,7 +105,7 @@ fn what_a_filter_is_not_for_is_refused() {
 #[test]
 fn an_interrupted_filter_is_gone_on_with() {
     let world = World::new();
-    world.write("r.csv", csv(0..6000));
+    world.write("r.csv", csv(0..4000));
     let words =
         ["filter", "build", "r.csv", "--key", "id", "--output", "f", "--threads", "1", "--identity", "r.pem"];
     let mut running = Running::start(world.veilset().args(words));
