@@ -1,9 +1,9 @@
 //! Tables that are read piece by piece, because they need not fit in memory.
 
+use super::several::input_files;
 use super::{
-    Format, Found, MAX_ROWS, ReadOptions, Store, Table, Wanted, Watched, compressed, name_of, parquet, read,
+    Format, Found, MAX_ROWS, ReadOptions, Table, Wanted, Watched, compressed, name_of, parquet, read,
 };
-use super::{batches::Batches, several::input_files, store::Rows};
 use crate::error::{Error, Result};
 use std::cell::Cell;
 use std::fs::File;
@@ -83,12 +83,6 @@ impl Table {
 
     /// The same table without its rows.
     pub(crate) fn without_rows(&self) -> Table {
-        let store = match &self.store {
-            Store::Rows(_) => Store::Rows(Rows::default()),
-            Store::Batches(batches) => {
-                Store::Batches(batches.schema().cloned().map(Batches::new).unwrap_or_default())
-            }
-        };
         Table {
             name: self.name.clone(),
             columns: self.columns.clone(),
@@ -97,7 +91,7 @@ impl Table {
             notes: self.notes.clone(),
             files: self.files.clone(),
             lines: Default::default(),
-            store,
+            batches: self.batches.without_rows(),
             ..*self
         }
     }

@@ -1,13 +1,12 @@
 //! Reading CSV and lists into a [`Table`].
 
+use super::builders::{Builders, LONGEST_ROW};
 use super::delimiter::{self, DELIMITERS, GUESS_BYTES, Wanted};
 use super::notes::{Note, Odd};
 use super::quotes::{Misuse, Quotes, Quoting};
-use super::store::Rows;
-use super::types::Kind;
 use super::{
-    Column, Encoding, Format, Found, Head, LIST_COLUMN, Lines, ReadOptions, Store, Table, delimiter_name,
-    label, other,
+    Column, Encoding, Format, Found, Head, LIST_COLUMN, Lines, ReadOptions, Table, delimiter_name, label,
+    other,
 };
 use crate::error::{Error, Place, Result};
 use crate::spelling::{DELIMITER, ESCAPE, setting};
@@ -64,56 +63,47 @@ pub(super) fn read(
     let head = Head { file: name, names: &header, line: header_line, format: Format::Csv, unread: &[] };
     let chosen = head.choose(wanted.columns)?;
 
-    let mut before = 0;
-    let table = |mut rows: Rows, lines, notes, before| {
-        rows.finish();
-        Table {
-            name: name.into(),
-            format: if list { Format::List } else { Format::Csv },
-            delimiter,
-            encoding: options.encoding,
-            columns: chosen.iter().map(|&at| Column::new(names[at].clone(), Kind::Plain)).collect(),
-            header: chosen.iter().map(|&at| header[at].clone()).collect(),
-            header_line,
-            headerless,
-            unread: Vec::new(),
-            found: match list {
-                true => Found::default(),
-                false => Found { columns: header.len(), delimiter: Some(delimiter) },
-            },
-            notes,
-            multiline_keys: options.multiline_keys,
-            lines,
-            store: Store::Rows(rows),
-            files: Vec::new(),
-            before,
-        }
+    let format = if list { Format::List } else { Format::Csv };
+    let columns: Vec<Column> =
+        chosen.iter().map(|&at| Column::of_text(&names[at], options.encoding)).collect();
+    let found = match list {
+        true => Found::default(),
+        false => Found { columns: header.len(), delimiter: Some(delimiter) },
     };
-    let (mut rows, mut lines) = (Rows::default(), Lines::default());
+    let mut before = 0;
+    let table = |rows: Builders, lines, notes, before| {
+        let batches = rows.finish(columns.iter().map(|column| column.field.clone()))?;
+        let of = Table::of(name, format, options, columns.clone(), batches);
+        Ok(Table { delimiter, header_line, headerless, found, notes, lines, before, ..of })
+    };
+    let start = || Builders::new(options.encoding, chosen.len());
+    let (mut rows, mut lines) = (start(), Lines::default());
     while let Some(line) = next {
         if records.fields.len() != header.len() {
             let first = if headerless { "the first row" } else { "the header" };
             return Err(records.ragged(line, (first, &header), delimiter));
         }
-        if before + rows.len() == max_rows {
+        if before + rows.rows() == max_rows {
             let what = format!("the file has more than {max_rows} rows");
             let next = "Split it and run once for each part";
             return Err(Error::input(name, what, next).at(Place::Line(line)));
         }
         records.check_encoding(line)?;
-        if rows.len() == piece {
-            let (full, lines) = (std::mem::take(&mut rows), std::mem::take(&mut lines));
-            let full = table(full, lines, std::mem::take(&mut notes), before);
+        records.check_length(line)?;
+        if rows.rows() == piece {
+            let full = std::mem::replace(&mut rows, start());
+            let full = table(full, std::mem::take(&mut lines), std::mem::take(&mut notes), before)?;
             before += full.rows();
             each(full)?;
         }
         let same = header_line.is_some() && records.cells().eq(names.iter());
         records.odd(same).for_each(|odd| Note::new(name, odd, line).add(&mut notes));
-        lines.push(rows.len() as u32, line);
-        rows.push(chosen.iter().map(|&at| Some(records.cell(at))));
+        lines.push(rows.rows() as u32, line);
+        chosen.iter().enumerate().for_each(|(column, &at)| rows.push(column, records.cell(at)));
+        rows.end_row()?;
         next = records.next()?;
     }
-    each(table(rows, lines, notes, before))
+    each(table(rows, lines, notes, before)?)
 }
 
 /// Whether this is a list, and otherwise CSV.
@@ -313,6 +303,17 @@ impl<R: Read> Records<'_, R> {
             start = end;
         }
         Ok(())
+    }
+
+    /// Refuses a row that is too long for a batch.
+    fn check_length(&self, line: u64) -> Result<()> {
+        match self.used < LONGEST_ROW {
+            true => Ok(()),
+            false => {
+                let what = format!("the row is longer than {} GiB", LONGEST_ROW >> 30);
+                Err(Error::input(self.name, what, "Is a quote missing?").at(Place::Line(line)))
+            }
+        }
     }
 
     /// Refuses a first line that only tells a spreadsheet program the delimiter.
