@@ -125,7 +125,7 @@ pub(super) fn names(name: &str, head: &[u8], options: &ReadOptions) -> Result<Ve
 /// The records of a file, one at a time.
 struct Records<'a, R> {
     name: &'a str,
-    input: BufReader<R>,
+    input: Input<'a, R>,
     encoding: Encoding,
     /// `None` in a list, whose records are its lines.
     parser: Option<(csv_core::Reader, Quotes)>,
@@ -137,6 +137,35 @@ struct Records<'a, R> {
     used: usize,
     /// Where each field of the current record ends.
     fields: Vec<usize>,
+    /// Whether it is plain, as nearly all are: it is ASCII without a NUL.
+    plain: bool,
+}
+
+/// The bytes of a file.
+struct Input<'a, R> {
+    name: &'a str,
+    reader: BufReader<R>,
+    /// Whether those in the buffer are ASCII without a NUL.
+    plain: bool,
+}
+
+impl<R: Read> Input<'_, R> {
+    /// The bytes in the buffer; none at the end of the file.
+    fn fill(&mut self) -> Result<&[u8]> {
+        while self.reader.buffer().is_empty() {
+            match self.reader.fill_buf() {
+                Ok(bytes) => {
+                    // In one pass without branches.
+                    let high = bytes.iter().fold(0, |high, byte| high | byte | byte.wrapping_sub(1));
+                    self.plain = high < 0x80;
+                    break;
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(unreadable(self.name, &e)),
+            }
+        }
+        Ok(self.reader.buffer())
+    }
 }
 
 impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
@@ -176,7 +205,11 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
         });
         let records = Records {
             name,
-            input: BufReader::with_capacity(BUFFER, Cursor::new(head).chain(reader)),
+            input: Input {
+                name,
+                reader: BufReader::with_capacity(BUFFER, Cursor::new(head).chain(reader)),
+                plain: true,
+            },
             encoding: options.encoding,
             parser,
             position: Position::start(),
@@ -184,6 +217,7 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
             bytes: Vec::new(),
             used: 0,
             fields: Vec::new(),
+            plain: true,
         };
         Ok((records, delimiter))
     }
@@ -197,7 +231,7 @@ impl<R: Read> Records<'_, R> {
             return Ok(None);
         }
         let line = self.position.line;
-        self.used = 0;
+        (self.used, self.plain) = (0, true);
         let Some((parser, quotes)) = &mut self.parser else {
             self.rest_of_line()?;
             return Ok(Some(line));
@@ -211,7 +245,7 @@ impl<R: Read> Records<'_, R> {
             if fields == self.fields.len() {
                 self.fields.resize(2 * fields + 16, 0);
             }
-            let input = fill(self.name, &mut self.input)?;
+            let input = self.input.fill()?;
             // At the end of the file the parser closes open quotes. A line end does not: put behind the file, it ends
             // every record except one that is cut off inside quotes.
             let ended = input.is_empty();
@@ -222,7 +256,8 @@ impl<R: Read> Records<'_, R> {
             self.used += written;
             if !ended {
                 let followed = quotes.advance(&input[..read], &mut self.position);
-                self.input.consume(read);
+                self.input.reader.consume(read);
+                self.plain &= self.input.plain;
                 if let Err(misuse) = followed {
                     let cell = quotes.cell;
                     return Err(self.misused(misuse, cell));
@@ -243,10 +278,10 @@ impl<R: Read> Records<'_, R> {
     /// Moves to the first byte of the next record. False at the end of the file.
     fn skip_blank_lines(&mut self) -> Result<bool> {
         loop {
-            let input = fill(self.name, &mut self.input)?;
+            let input = self.input.fill()?;
             let (len, blank) = (input.len(), input.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count());
             self.position.advance(&input[..blank]);
-            self.input.consume(blank);
+            self.input.reader.consume(blank);
             if blank < len || len == 0 {
                 return Ok(len > 0);
             }
@@ -257,12 +292,13 @@ impl<R: Read> Records<'_, R> {
     fn rest_of_line(&mut self) -> Result<()> {
         self.bytes.clear();
         loop {
-            let input = fill(self.name, &mut self.input)?;
+            let input = self.input.fill()?;
             let end = input.iter().position(|b| matches!(b, b'\r' | b'\n'));
             let len = end.unwrap_or(input.len());
             self.bytes.extend_from_slice(&input[..len]);
             self.position.advance(&input[..len]);
-            self.input.consume(len);
+            self.input.reader.consume(len);
+            self.plain &= self.input.plain;
             if end.is_some() || len == 0 {
                 break;
             }
@@ -285,7 +321,7 @@ impl<R: Read> Records<'_, R> {
 
     fn check_encoding(&self, line: u64) -> Result<()> {
         let record = &self.bytes[..self.used];
-        if self.encoding == Encoding::Bytes || record.is_ascii() {
+        if self.encoding == Encoding::Bytes || self.plain || record.is_ascii() {
             return Ok(());
         }
         let mut start = 0;
@@ -340,12 +376,12 @@ impl<R: Read> Records<'_, R> {
     /// What is odd in the current record; `same` tells whether it is the same as the header.
     fn odd(&self, same: bool) -> impl Iterator<Item = Odd> {
         let record = &self.bytes[..self.used];
-        let text = self.encoding == Encoding::Utf8;
+        let odd_text = self.encoding == Encoding::Utf8 && !self.plain;
         let mark = |cell: &[u8]| cell.starts_with(b"\xef\xbb\xbf");
         let found = [
             (Odd::Header, same),
-            (Odd::Mark, text && !record.is_ascii() && self.cells().any(mark)),
-            (Odd::Nul, text && record.contains(&0)),
+            (Odd::Mark, odd_text && !record.is_ascii() && self.cells().any(mark)),
+            (Odd::Nul, odd_text && record.contains(&0)),
             (Odd::Lines, self.parser.as_ref().is_some_and(|(_, quotes)| quotes.several_lines)),
         ];
         found.into_iter().filter(|(_, there)| *there).map(|(odd, _)| odd)
@@ -417,17 +453,6 @@ fn newlines(bytes: &[u8]) -> u64 {
     let mut position = Position { line: 0, after_cr: false };
     position.advance(bytes);
     position.line
-}
-
-fn fill<'a, R: Read>(name: &str, input: &'a mut BufReader<R>) -> Result<&'a [u8]> {
-    loop {
-        match input.fill_buf() {
-            Ok(_) => break,
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) => return Err(unreadable(name, &e)),
-        }
-    }
-    Ok(input.buffer())
 }
 
 /// The error for a file that cannot be opened.

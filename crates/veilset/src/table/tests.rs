@@ -53,8 +53,11 @@ pub(super) fn content(table: &Table) -> (Vec<Vec<String>>, Vec<u64>) {
 pub(super) fn texts(table: &Table) -> Vec<Vec<Option<String>>> {
     let (mut rows, columns): (_, Vec<usize>) = (Vec::new(), (0..table.header().len()).collect());
     let text = |cell: &Option<&[u8]>| cell.map(|cell| String::from_utf8(cell.to_vec()).unwrap());
-    let mut push = |cells: &[Option<&[u8]>]| rows.push(cells.iter().map(text).collect());
-    table.each_row(0..table.rows(), &columns, |_, cells| Ok(push(cells))).unwrap();
+    let push = |_: usize, cells: &[Option<&[u8]>]| {
+        rows.push(cells.iter().map(text).collect());
+        Ok(())
+    };
+    table.each_row(0..table.rows(), &columns, push).unwrap();
     rows
 }
 
