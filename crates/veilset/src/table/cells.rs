@@ -1,15 +1,15 @@
 //! The cells of a table as text: of keys, of payloads, of values and of results that are text.
 
 use super::Table;
-use super::types::texts;
+use super::types::{Texts, texts};
 use crate::error::{Error, Result};
-use arrow_array::{Array, ArrayRef, BinaryViewArray};
+use arrow_array::ArrayRef;
 use arrow_schema::FieldRef;
 
 /// The most rows whose cells are text at a time, ...
 const MOST_ROWS: usize = 1 << 12;
 /// ... and the most cells, if a row has less.
-const MOST_CELLS: usize = 1 << 18;
+const MOST_CELLS: usize = 1 << 20;
 
 /// How many rows of so many columns are text at a time.
 pub(super) fn rows_at_a_time(columns: usize) -> usize {
@@ -38,14 +38,13 @@ pub(super) fn each_row<'c>(
     rows: usize,
     mut each: impl FnMut(usize, &[Option<&[u8]>]) -> Result<()>,
 ) -> Result<()> {
-    let texts =
-        columns.map(|(field, array)| texts(field, array)).collect::<Result<Vec<BinaryViewArray>, _>>();
+    let texts = columns.map(|(field, array)| texts(field, array)).collect::<Result<Vec<Texts>, _>>();
     // Which values have a text was checked when they were read.
     let texts = texts.map_err(|_| Error::Bug("a value without a text".into()))?;
     let mut cells = Vec::with_capacity(texts.len());
     for row in 0..rows {
         cells.clear();
-        cells.extend(texts.iter().map(|texts| texts.is_valid(row).then(|| texts.value(row))));
+        cells.extend(texts.iter().map(|texts| texts.cell(row)));
         each(row, &cells)?;
     }
     Ok(())

@@ -34,7 +34,7 @@ pub(super) fn fits<'a>(field: &Field, mut cells: impl Iterator<Item = &'a [u8]>)
             Some(text) => text == *cell,
             None => empty_is_null && cell.is_empty(),
         };
-        if !texts.iter().zip(&some).all(same) {
+        if !texts.cells().zip(&some).all(same) {
             return false;
         }
     }

@@ -26,7 +26,7 @@ use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BinaryViewArray, GenericStringArray, OffsetSizeTrait, RecordBatch,
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BinaryViewArray, RecordBatch, StringArray,
 };
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 use arrow_select::take::take;
@@ -236,26 +236,56 @@ pub(super) fn is_uuid(field: &Field) -> bool {
 /// Appends the text of a value that is not null. False if it has none: it is out of range.
 type Render<'a> = Box<dyn Fn(usize, &mut Vec<u8>) -> bool + 'a>;
 
+/// The texts of the values of an array.
+pub(super) enum Texts {
+    /// Strings and bytes are their own.
+    Strings(StringArray),
+    Bytes(BinaryArray),
+    Views(BinaryViewArray),
+}
+
+impl Texts {
+    /// The text in a row, which exists, if it has one.
+    pub(super) fn cell(&self, row: usize) -> Option<&[u8]> {
+        match self {
+            Texts::Strings(array) => array.is_valid(row).then(|| array.value(row).as_bytes()),
+            Texts::Bytes(array) => array.is_valid(row).then(|| array.value(row)),
+            Texts::Views(array) => array.is_valid(row).then(|| array.value(row)),
+        }
+    }
+
+    /// The texts of all rows.
+    pub(super) fn cells(&self) -> impl ExactSizeIterator<Item = Option<&[u8]>> {
+        let rows = match self {
+            Texts::Strings(array) => array.len(),
+            Texts::Bytes(array) => array.len(),
+            Texts::Views(array) => array.len(),
+        };
+        (0..rows).map(|row| self.cell(row))
+    }
+}
+
 /// The text of each value of an array, and nothing where there is no value, or where it has no text because of its type.
 ///
 /// # Errors
 /// The row of the first value that is out of the range of its type.
-pub(super) fn texts(field: &Field, array: &dyn Array) -> Result<BinaryViewArray, usize> {
+pub(super) fn texts(field: &Field, array: &dyn Array) -> Result<Texts, usize> {
     let none = || BinaryViewArray::new_null(array.len());
-    match array.data_type() {
-        DataType::Utf8 => Ok(as_bytes(array.as_string::<i32>())),
-        DataType::LargeUtf8 => Ok(as_bytes(array.as_string::<i64>())),
-        DataType::Utf8View => Ok(array.as_string_view().clone().to_binary_view()),
-        DataType::Binary => Ok(array.as_binary::<i32>().iter().collect()),
-        DataType::LargeBinary => Ok(array.as_binary::<i64>().iter().collect()),
-        DataType::BinaryView => Ok(array.as_binary_view().clone()),
+    Ok(Texts::Views(match array.data_type() {
+        DataType::Utf8 => return Ok(Texts::Strings(array.as_string().clone())),
+        DataType::Binary => return Ok(Texts::Bytes(array.as_binary().clone())),
+        DataType::LargeUtf8 => array.as_string::<i64>().iter().map(|text| text.map(str::as_bytes)).collect(),
+        DataType::LargeBinary => array.as_binary::<i64>().iter().collect(),
+        DataType::Utf8View => array.as_string_view().clone().to_binary_view(),
+        DataType::BinaryView => array.as_binary_view().clone(),
         DataType::Dictionary(_, of) if is_text(of) => {
             let array = array.as_any_dictionary();
-            let taken = take(&texts(field, array.values())?, array.keys(), None);
-            Ok(taken.ok().and_then(|taken| taken.as_binary_view_opt().cloned()).unwrap_or_else(none))
+            let values: BinaryViewArray = texts(field, array.values())?.cells().collect();
+            let taken = take(&values, array.keys(), None).ok();
+            taken.and_then(|taken| taken.as_binary_view_opt().cloned()).unwrap_or_else(none)
         }
         _ => {
-            let Some(render) = render(field, array) else { return Ok(none()) };
+            let Some(render) = render(field, array) else { return Ok(Texts::Views(none())) };
             let (mut texts, mut text) = (BinaryViewBuilder::with_capacity(array.len()), Vec::new());
             let nulls = array.logical_nulls();
             for row in 0..array.len() {
@@ -269,13 +299,9 @@ pub(super) fn texts(field: &Field, array: &dyn Array) -> Result<BinaryViewArray,
                 }
                 texts.append_value(&text);
             }
-            Ok(texts.finish())
+            texts.finish()
         }
-    }
-}
-
-fn as_bytes<O: OffsetSizeTrait>(array: &GenericStringArray<O>) -> BinaryViewArray {
-    array.iter().map(|text| text.map(str::as_bytes)).collect()
+    }))
 }
 
 /// How the values of an array become text. `None` for strings, and for types that have no text.

@@ -288,7 +288,7 @@ fn as_field(array: ArrayRef, of: &FieldRef, to: &FieldRef) -> Result<ArrayRef> {
         return Ok(array);
     }
     let texts = texts(of, &array).map_err(|_| Error::Bug("a value without a text".into()))?;
-    as_values(to, texts.iter())
+    as_values(to, texts.cells())
 }
 
 /// Refuses a cell that would become several items of a list; the user can choose another format. No file has got its name yet,

@@ -345,7 +345,7 @@ fn dates_agree_with_counting_days() {
     // Where counting must start to arrive at 1970-01-01.
     let (mut year, mut month, mut day) = (-221i64, 9, 4);
     while days < 800_000 {
-        let text = texts.value((days + 800_000) as usize);
+        let text = texts.cell((days + 800_000) as usize).unwrap();
         let shown = if (0..=9999).contains(&year) { format!("{year:04}") } else { format!("{year:+05}") };
         assert_eq!(String::from_utf8_lossy(text), format!("{shown}-{month:02}-{day:02}"), "{days}");
         assert_eq!(days == 0, (year, month, day) == (1970, 1, 1));
