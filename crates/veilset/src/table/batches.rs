@@ -107,17 +107,17 @@ impl Batches {
         each: &mut dyn FnMut(usize, usize, Vec<ArrayRef>) -> Result<()>,
     ) -> Result<()> {
         let arrays: Option<Vec<_>> = columns.iter().map(|&column| self.values(places, column)).collect();
-        match (arrays, places.split_at(places.len() / 2)) {
-            (Some(arrays), _) => each(before, places.len(), arrays),
-            (None, ([], _)) => Err(Error::Bug("a row cannot be taken from a batch".into())),
-            (None, (first, rest)) => {
+        match arrays {
+            Some(arrays) => each(before, places.len(), arrays),
+            None => {
+                let (first, rest) = places.split_at(places.len() / 2);
                 self.take_some(before, first, columns, each)?;
                 self.take_some(before + first.len(), rest, columns, each)
             }
         }
     }
 
-    /// A column's values in these places, at least one. `None` if they are too many bytes for one array.
+    /// A column's values in these places, at least one. `None` if these are several, and too many bytes for one array.
     fn values(&self, places: &[(usize, usize)], column: usize) -> Option<ArrayRef> {
         let (&(batch, row), n) = (places.first()?, places.len());
         let values = self.batches[batch].column(column);
@@ -131,7 +131,7 @@ impl Batches {
         let arrays: Vec<&dyn Array> =
             self.batches[first..=last].iter().map(|batch| batch.column(column).as_ref()).collect();
         let places: Vec<_> = places.iter().map(|&(batch, row)| (batch - first, row)).collect();
-        interleave(&arrays, &places).ok()
+        interleave(&arrays, &places).ok().or_else(|| (n == 1).then(|| values.slice(row, 1)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Table;
 use super::types::{Texts, texts};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use arrow_array::ArrayRef;
 use arrow_schema::FieldRef;
 
@@ -38,9 +38,7 @@ pub(super) fn each_row<'c>(
     rows: usize,
     mut each: impl FnMut(usize, &[Option<&[u8]>]) -> Result<()>,
 ) -> Result<()> {
-    let texts = columns.map(|(field, array)| texts(field, array)).collect::<Result<Vec<Texts>, _>>();
-    // Which values have a text was checked when they were read.
-    let texts = texts.map_err(|_| Error::Bug("a value without a text".into()))?;
+    let texts: Vec<Texts> = columns.map(|(field, array)| texts(field, array)).collect();
     let mut cells = Vec::with_capacity(texts.len());
     for row in 0..rows {
         cells.clear();

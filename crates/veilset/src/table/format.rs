@@ -174,12 +174,7 @@ pub fn check_output(table: &Table, sent: &[String], format: Format) -> Result<()
     check_names(table, sent)?;
     let columns = table.header().len() + sent.len();
     if format == Format::List && columns != 1 {
-        return Err(Error::usage(format!(
-            "the result has {columns} columns, but a list has one; use {} or \
-             {}",
-            OUTPUT_FORMAT.with("csv"),
-            OUTPUT_FORMAT.with("parquet")
-        )));
+        return Err(no_list(columns));
     }
     if format == Format::JsonLines {
         return Err(Error::usage(format!(
@@ -210,6 +205,15 @@ pub fn check_output(table: &Table, sent: &[String], format: Format) -> Result<()
             .at_column(name));
     }
     Ok(())
+}
+
+/// The error for a list of several columns.
+pub(super) fn no_list(columns: usize) -> Error {
+    Error::usage(format!(
+        "the result has {columns} columns, but a list has one; use {} or {}",
+        OUTPUT_FORMAT.with("csv"),
+        OUTPUT_FORMAT.with("parquet")
+    ))
 }
 
 /// Refuses names of sent columns that occur twice or that our table has too.

@@ -244,9 +244,7 @@ impl Table {
             Format::Parquet
                 if file.metadata().is_ok_and(|m| m.is_file()) && compressed::inner(path).is_none() =>
             {
-                pieces::whole(|each| {
-                    parquet::read(&name, file, options, wanted.columns, (MAX_ROWS, step), each)
-                })
+                parquet::read(&name, file, options, wanted.columns, step, (usize::MAX, &mut |_| Ok(())))
             }
             _ => Table::from_wanted(&name, Watched::new(file, step), options, wanted),
         }
@@ -276,7 +274,7 @@ impl Table {
             Format::Arrow => arrow_read::read(name, reader, options, columns),
             Format::JsonLines => json_lines::read(name, reader, options, columns),
             Format::Csv | Format::List => {
-                pieces::whole(|each| read::read(name, reader, options, wanted, (MAX_ROWS, MAX_ROWS), each))
+                read::read(name, reader, options, wanted, MAX_ROWS, (usize::MAX, &mut |_| Ok(())))
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::builders::{Builders, LONGEST_ROW};
 use super::delimiter::{self, DELIMITERS, GUESS_BYTES, Wanted};
 use super::notes::{Note, Odd};
+use super::pieces::Pieces;
 use super::quotes::{Misuse, Quotes, Quoting};
 use super::{
     Column, Encoding, Format, Found, Head, LIST_COLUMN, Lines, ReadOptions, Table, delimiter_name, label,
@@ -19,16 +20,15 @@ const BUFFER: usize = 1 << 16;
 /// Room kept free for the parser to write into.
 const ROOM: usize = 1 << 12;
 
-/// Reads the columns asked for, in tables of at most `piece` rows, at least one, which `each` gets in their order; at most
-/// `max_rows` < 2^32 rows in all.
+/// Reads the columns asked for: at most `max_rows` < 2^32 rows. Those before the last piece go to `each`, in their order.
 pub(super) fn read(
     name: &str,
     reader: impl Read,
     options: &ReadOptions,
     wanted: Wanted<'_>,
-    (piece, max_rows): (usize, usize),
-    each: &mut dyn FnMut(Table) -> Result<()>,
-) -> Result<()> {
+    max_rows: usize,
+    (piece, each): Pieces<'_>,
+) -> Result<Table> {
     let list = is_list(name, options);
     let headerless = options.headerless && !list;
     let (mut records, delimiter) = Records::start(name, reader, options, wanted.named)?;
@@ -103,7 +103,7 @@ pub(super) fn read(
         rows.end_row()?;
         next = records.next()?;
     }
-    each(table(rows, lines, notes, before)?)
+    table(rows, lines, notes, before)
 }
 
 /// Whether this is a list, and otherwise CSV.

@@ -3,6 +3,7 @@
 use super::batches::{Batches, batch_of, compact};
 use super::cells::{each_row, rows_at_a_time};
 use super::destination::unwritable;
+use super::format::no_list;
 use super::typed::anew;
 use super::write::{OutColumn, write_row};
 use super::{Format, Table, To, parquet};
@@ -83,15 +84,7 @@ impl<'a> Sink<'a> {
                 Container::Csv { delimiter, for_spreadsheets, out }
             }
             Format::List if columns.len() == 1 => Container::List(out),
-            Format::List => {
-                return Err(Error::usage(format!(
-                    "the result has {} columns, but a list has one; use {} or \
-                     {}",
-                    columns.len(),
-                    OUTPUT_FORMAT.with("csv"),
-                    OUTPUT_FORMAT.with("parquet")
-                )));
-            }
+            Format::List => return Err(no_list(columns.len())),
             Format::JsonLines => {
                 return Err(Error::usage(format!(
                     "JSON lines are read, and not written. Use {}",

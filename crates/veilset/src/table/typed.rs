@@ -29,12 +29,11 @@ pub(super) fn fits<'a>(field: &Field, mut cells: impl Iterator<Item = &'a [u8]>)
             return true;
         }
         let Some(values) = values(field, some.iter().map(|&cell| Some(cell))) else { return false };
-        let Ok(texts) = texts(field, &values) else { return false };
         let same = |(text, cell): (Option<&[u8]>, &&[u8])| match text {
             Some(text) => text == *cell,
             None => empty_is_null && cell.is_empty(),
         };
-        if !texts.cells().zip(&some).all(same) {
+        if !texts(field, &values).cells().zip(&some).all(same) {
             return false;
         }
     }

@@ -200,7 +200,8 @@ pub(super) fn first_without_text<'c>(
             | DataType::Time64(_)
                 if column.unfit.is_none() =>
             {
-                texts(&column.field, array).err()
+                let texts = texts(&column.field, array);
+                (0..array.len()).find(|&row| array.is_valid(row) && texts.cell(row).is_none())
             }
             // The decoder of Parquet does not check every column that a file calls a string.
             DataType::Utf8View => {
@@ -265,43 +266,35 @@ impl Texts {
     }
 }
 
-/// The text of each value of an array, and nothing where there is no value, or where it has no text because of its type.
-///
-/// # Errors
-/// The row of the first value that is out of the range of its type.
-pub(super) fn texts(field: &Field, array: &dyn Array) -> Result<Texts, usize> {
+/// The text of each value of an array. There is none where there is no value, or where it is none of its type
+/// ([`first_without_text`]), or where the type has no text.
+pub(super) fn texts(field: &Field, array: &dyn Array) -> Texts {
     let none = || BinaryViewArray::new_null(array.len());
-    Ok(Texts::Views(match array.data_type() {
-        DataType::Utf8 => return Ok(Texts::Strings(array.as_string().clone())),
-        DataType::Binary => return Ok(Texts::Bytes(array.as_binary().clone())),
+    Texts::Views(match array.data_type() {
+        DataType::Utf8 => return Texts::Strings(array.as_string().clone()),
+        DataType::Binary => return Texts::Bytes(array.as_binary().clone()),
         DataType::LargeUtf8 => array.as_string::<i64>().iter().map(|text| text.map(str::as_bytes)).collect(),
         DataType::LargeBinary => array.as_binary::<i64>().iter().collect(),
         DataType::Utf8View => array.as_string_view().clone().to_binary_view(),
         DataType::BinaryView => array.as_binary_view().clone(),
         DataType::Dictionary(_, of) if is_text(of) => {
             let array = array.as_any_dictionary();
-            let values: BinaryViewArray = texts(field, array.values())?.cells().collect();
+            let values: BinaryViewArray = texts(field, array.values()).cells().collect();
             let taken = take(&values, array.keys(), None).ok();
             taken.and_then(|taken| taken.as_binary_view_opt().cloned()).unwrap_or_else(none)
         }
         _ => {
-            let Some(render) = render(field, array) else { return Ok(Texts::Views(none())) };
+            let Some(render) = render(field, array) else { return Texts::Views(none()) };
             let (mut texts, mut text) = (BinaryViewBuilder::with_capacity(array.len()), Vec::new());
             let nulls = array.logical_nulls();
             for row in 0..array.len() {
-                if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-                    texts.append_null();
-                    continue;
-                }
                 text.clear();
-                if !render(row, &mut text) {
-                    return Err(row);
-                }
-                texts.append_value(&text);
+                let there = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) && render(row, &mut text);
+                texts.append_option(there.then_some(&text));
             }
             texts.finish()
         }
-    }))
+    })
 }
 
 /// How the values of an array become text. `None` for strings, and for types that have no text.

@@ -287,8 +287,7 @@ fn as_field(array: ArrayRef, of: &FieldRef, to: &FieldRef) -> Result<ArrayRef> {
     if of.data_type() == to.data_type() {
         return Ok(array);
     }
-    let texts = texts(of, &array).map_err(|_| Error::Bug("a value without a text".into()))?;
-    as_values(to, texts.cells())
+    as_values(to, texts(of, &array).cells())
 }
 
 /// Refuses a cell that would become several items of a list; the user can choose another format. No file has got its name yet,

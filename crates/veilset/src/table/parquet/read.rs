@@ -6,11 +6,10 @@
 
 use super::super::batches::{Batches, batch_of, compact};
 use super::super::compressed::{EXPANSION, FREE};
+use super::super::pieces::Pieces;
 use super::super::read::unreadable;
 use super::super::types::{check_text, first_without_text};
-use super::super::{
-    Column, Format, Found, Head, MAX_ROWS, ReadOptions, Table, Unread, other, pieces, shorten,
-};
+use super::super::{Column, Format, Found, Head, MAX_ROWS, ReadOptions, Table, Unread, other, shorten};
 use super::guard;
 use crate::error::{Error, Place, Result};
 use crate::guarded::guarded;
@@ -53,19 +52,19 @@ pub(in super::super) fn read_stream(
         let what = format!("more than {} GiB of Parquet cannot be read from a stream", MAX_STREAM >> 30);
         return Err(Error::input(name, what, "Put it in a file and give its name"));
     }
-    pieces::whole(|each| read(name, Bytes::from(bytes), options, columns, (MAX_ROWS, &|_| Ok(())), each))
+    read(name, Bytes::from(bytes), options, columns, &|_| Ok(()), (usize::MAX, &mut |_| Ok(())))
 }
 
-/// Reads a file on disk or in memory, in tables of `piece` rows or little more, which `each` gets in their order. `step` is
-/// called with the number of bytes that the cells read so far take.
+/// Reads a file on disk or in memory. What comes before the last piece goes to `each`, in tables of `piece` rows or little more.
+/// `step` is called with the number of bytes that the cells read so far take.
 pub(in super::super) fn read<S: ChunkReader + 'static>(
     name: &str,
     source: S,
     options: &ReadOptions,
     columns: Option<&[String]>,
-    (piece, step): (usize, &dyn Fn(u64) -> Result<()>),
-    each: &mut dyn FnMut(Table) -> Result<()>,
-) -> Result<()> {
+    step: &dyn Fn(u64) -> Result<()>,
+    (piece, each): Pieces<'_>,
+) -> Result<Table> {
     let file = File { name, source: Arc::new(source) };
     let metadata = file.metadata(u64::MAX)?;
     let mut fields = metadata.schema().fields().to_vec();
@@ -156,7 +155,7 @@ pub(in super::super) fn read<S: ChunkReader + 'static>(
             return Err(file.damaged(None));
         }
     }
-    each(table(rows, unread, before))
+    Ok(table(rows, unread, before))
 }
 
 /// The bytes that the values of an array take without what else is in the pages that they are in.
