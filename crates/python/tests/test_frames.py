@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import random
+import time
 
 import duckdb
 import pandas
@@ -282,3 +283,13 @@ def test_a_column_of_a_type_that_arrow_here_does_not_know_matters_only_if_it_is_
     with pytest.raises(veilset.InputError, match="no such column"):
         veilset.count(pair.folder / "ours.arrow", key="none", **pair.options(1, listener.address))
     assert not listener.heard() and "panicked" not in capfd.readouterr().err
+
+
+def test_a_frame_may_have_many_columns(pair):
+    """The time is linear in the number of columns; a look through all of them for each of them took a minute and a half."""
+    columns = 20_000
+    ours = pandas.DataFrame({"k": ["a", "b"], **{f"c{i}": [i, -i] for i in range(columns)}})
+    start = time.monotonic()
+    receiver, _ = pair.both("intersect", (ours, {"key": "k"}), (pandas.DataFrame({"k": ["b"]}), {"key": "k"}))
+    assert receiver.frame.equals(ours.iloc[1:])
+    assert time.monotonic() - start < 30

@@ -196,6 +196,7 @@ def _pandas(data: Any, columns: Looked, union: bool, to_file: bool) -> Source:
     # The other columns are named for messages, but not handed over.
     arrays += [pyarrow.nulls(len(data))] * len(others) + [rows]
     stream = pyarrow.table(arrays, names=[*names, *(labels[at] for at in others), row_column])
+    handed_over = set(stream.column_names)
     types = {name: of.type for name, of in zip(names, arrays)}
     of_keys = {name: types[name] for name in columns.keys if name in types}
 
@@ -209,12 +210,13 @@ def _pandas(data: Any, columns: Looked, union: bool, to_file: bool) -> Source:
         if union:
             # The rows of a union that are new to us come last.
             result = longer(result, labels, of_keys, table.slice(ours))
-        return with_added(result, table, [name for name in table.column_names if name not in stream.column_names])
+        return with_added(result, table, [name for name in table.column_names if name not in handed_over])
 
     def plain(frame: Any) -> Any:
         """Returns the columns that were handed over, with the positions of our rows, from 0, as the column "row"."""
         table = _table(frame)
-        table = table.drop_columns([labels[at] for at in others if labels[at] in table.column_names])
+        there = set(table.column_names)
+        table = table.drop_columns([labels[at] for at in others if labels[at] in there])
         shown = unlike("row", table.column_names)
         return table.rename_columns([shown if name == row_column else name for name in table.column_names])
 
@@ -351,13 +353,15 @@ def _unrowed(ours: Any, labels: Sequence[str], types: Mapping[str, Any], table: 
 
 def _told_apart(labels: Sequence[str]) -> None:
     """Refuses columns with the same name, before anything is sent: a union identifies columns by their names."""
-    for at, label in enumerate(labels):
-        if label in labels[:at]:
+    before: set[str] = set()
+    for label in labels:
+        if label in before:
             raise _failed(
                 f"{NAME}, column \"{label}\": there are two columns of this name, which a union could not tell apart. Rename one,"
                 " or drop it",
                 column=label,
             )
+        before.add(label)
 
 
 def unlike(name: str, others: Iterable[str]) -> str:

@@ -246,8 +246,7 @@ impl OnDisk {
                     let of = rows[done..].partition_point(|&row| row < end);
                     let here: Vec<usize> =
                         rows[done..done + of].iter().map(|row| (row - before) as usize).collect();
-                    output
-                        .ours(piece, &here, &|i| sent.map(|sent| sent.cells(done + i)).unwrap_or_default())?;
+                    output.ours(piece, &here, sent.map(|sent| (sent, done)))?;
                     done += of;
                     Ok(())
                 })?;
@@ -256,10 +255,9 @@ impl OnDisk {
             Learned::New(new) => {
                 let theirs = (&new.items, sent(&new.payloads));
                 let mut output = Output::of_union(&self.head, (&self.key, &[]), theirs, to)?;
-                let none = vec![None; party.received_as.len()];
                 self.again(party, &mut |before, piece| {
                     let here = (0..piece.rows()).filter(|&row| self.first.get(before + row as u32));
-                    output.ours(piece, &here.collect::<Vec<_>>(), &|_| none.clone())
+                    output.ours(piece, &here.collect::<Vec<_>>(), None)
                 })?;
                 output.new_rows(&self.head, &self.key, theirs)?;
                 output.end()

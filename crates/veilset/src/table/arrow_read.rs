@@ -4,7 +4,7 @@
 //! decoder checks it, and its panics mean a damaged file.
 
 use super::compressed::{EXPANSION, FREE};
-use super::types::Kind;
+use super::types::check_text;
 use super::unknown::{self, Known};
 use super::{Format, Head, ReadOptions, Table, other};
 use crate::error::{Error, Result};
@@ -75,7 +75,7 @@ pub(super) fn names(name: &str, head: Vec<u8>, options: &ReadOptions) -> Result<
     })?;
     let fields = known.schema.fields().iter().enumerate();
     let readable = fields
-        .filter(|(at, field)| known.unknown(*at).is_none() && Kind::of(field, options.encoding).is_ok());
+        .filter(|(at, field)| known.unknown(*at).is_none() && check_text(field, options.encoding).is_ok());
     Ok(readable.map(|(_, field)| field.name().clone()).collect())
 }
 

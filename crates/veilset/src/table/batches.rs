@@ -1,21 +1,19 @@
 //! Tables of Arrow batches: frames of other programs, which keep their columns as they are.
 
-use super::types::{self, Kind, render};
-use super::{
-    Column, Format, Found, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, Unread, parquet, shorten,
-    unknown,
-};
+use super::types::first_without_text;
+use super::{Column, Format, Head, MAX_ROWS, ReadOptions, Table, Unread, parquet, shorten, unknown};
 use crate::error::{Error, Place, Result};
 use crate::guarded::guarded;
 use crate::spelling::setting;
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampSecondType;
-use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 use arrow_select::interleave::interleave;
 use std::fmt;
 use std::io::Write;
+use std::sync::Arc;
 
 /// Arrow batches of one schema.
 #[derive(Clone, Default)]
@@ -56,6 +54,16 @@ impl Batches {
         }
     }
 
+    /// The same without rows.
+    pub(super) fn without_rows(&self) -> Batches {
+        Batches { schema: self.schema.clone(), ..Batches::default() }
+    }
+
+    /// Adds the rows of others.
+    pub(super) fn append(&mut self, further: Batches) {
+        further.batches.into_iter().for_each(|batch| self.push(batch));
+    }
+
     /// Writes them as an Arrow stream.
     pub(super) fn write(&self, to: &mut dyn Write) -> std::result::Result<(), ArrowError> {
         let Some(schema) = &self.schema else { return Ok(()) };
@@ -65,17 +73,73 @@ impl Batches {
     }
 
     /// The batch that a row is in, and the row's number in it.
-    pub(super) fn find(&self, row: usize) -> (usize, usize) {
+    fn find(&self, row: usize) -> (usize, usize) {
         let batch = self.starts.partition_point(|&start| start <= row) - 1;
         (batch, row - self.starts[batch])
     }
 
-    /// A column's values in these rows, in this order. `None` if they are too many bytes for one array.
-    pub(super) fn take(&self, column: usize, rows: &[usize]) -> Option<ArrayRef> {
-        let arrays: Vec<&dyn Array> = self.batches.iter().map(|b| b.column(column).as_ref()).collect();
-        let places: Vec<_> = rows.iter().map(|&row| self.find(row)).collect();
-        interleave(&arrays, &places).ok()
+    /// Calls `each` with the values in these rows, which exist, at most `most` at a time: how many rows came before, how many
+    /// they are, and an array for each of these columns.
+    pub(super) fn take(
+        &self,
+        rows: impl IntoIterator<Item = usize>,
+        columns: &[usize],
+        most: usize,
+        each: &mut dyn FnMut(usize, usize, Vec<ArrayRef>) -> Result<()>,
+    ) -> Result<()> {
+        let mut rows = rows.into_iter();
+        let mut done = 0;
+        loop {
+            let places: Vec<_> = rows.by_ref().take(most).map(|row| self.find(row)).collect();
+            if places.is_empty() {
+                return Ok(());
+            }
+            self.take_some(done, &places, columns, each)?;
+            done += places.len();
+        }
     }
+
+    fn take_some(
+        &self,
+        before: usize,
+        places: &[(usize, usize)],
+        columns: &[usize],
+        each: &mut dyn FnMut(usize, usize, Vec<ArrayRef>) -> Result<()>,
+    ) -> Result<()> {
+        let arrays: Option<Vec<_>> = columns.iter().map(|&column| self.values(places, column)).collect();
+        match arrays {
+            Some(arrays) => each(before, places.len(), arrays),
+            None => {
+                let (first, rest) = places.split_at(places.len() / 2);
+                self.take_some(before, first, columns, each)?;
+                self.take_some(before + first.len(), rest, columns, each)
+            }
+        }
+    }
+
+    /// A column's values in these places, at least one. `None` if these are several, and too many bytes for one array.
+    fn values(&self, places: &[(usize, usize)], column: usize) -> Option<ArrayRef> {
+        let (&(batch, row), n) = (places.first()?, places.len());
+        let values = self.batches[batch].column(column);
+        // What is in one piece is not copied, unless other values are inside.
+        let plain = inner(values.data_type()).is_empty() && !has_dictionary(values.data_type());
+        if plain && places.iter().copied().eq((row..row + n).map(|row| (batch, row))) {
+            return Some(values.slice(row, n));
+        }
+        let first = places.iter().map(|place| place.0).min()?;
+        let last = places.iter().map(|place| place.0).max()?;
+        let arrays: Vec<&dyn Array> =
+            self.batches[first..=last].iter().map(|batch| batch.column(column).as_ref()).collect();
+        let places: Vec<_> = places.iter().map(|&(batch, row)| (batch - first, row)).collect();
+        interleave(&arrays, &places).ok().or_else(|| (n == 1).then(|| values.slice(row, 1)))
+    }
+}
+
+/// A batch of these columns.
+pub(super) fn batch_of(schema: SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema, columns, &options)
+        .map_err(|e| Error::bug(format!("a batch of rows does not fit its schema: {e}")))
 }
 
 impl fmt::Debug for Batches {
@@ -109,8 +173,10 @@ impl Table {
         let malformed =
             |what| Error::input(name, what, "Make it again, or write it to a file and name the file");
         let kept = schema.project(&chosen).map_err(|_| malformed("the schema is malformed"))?;
-        let kinds: Vec<Kind> =
-            chosen.iter().map(|&at| Kind::of_any(&schema.fields()[at], options.encoding)).collect();
+        let kept_columns: Vec<Column> = chosen
+            .iter()
+            .map(|&at| Column::new(names[at].clone(), schema.fields()[at].clone(), options.encoding))
+            .collect();
         if let Some(&at) = chosen.iter().find(|&&at| !can_be_taken(schema.field(at).data_type())) {
             let what = format!(
                 "the column has a type that veilset does not keep ({})",
@@ -131,7 +197,7 @@ impl Table {
             if batch.columns().iter().any(|column| column.to_data().validate_full().is_err()) {
                 return Err(malformed("a batch is malformed: its values do not fit their types"));
             }
-            check_texts(name, &batch, &kinds, kept.rows())?;
+            check_texts(name, &batch, &kept_columns, kept.rows())?;
             kept.push(batch);
             if kept.rows() > MAX_ROWS {
                 let what = format!("there are more than {MAX_ROWS} rows");
@@ -139,26 +205,8 @@ impl Table {
             }
         }
         Ok(Table {
-            name: name.into(),
-            format: Format::Arrow,
-            delimiter: options.delimiter.unwrap_or(b','),
-            encoding: options.encoding,
-            columns: chosen
-                .iter()
-                .zip(kinds)
-                .map(|(&at, kind)| Column::new(names[at].clone(), kind))
-                .collect(),
-            header: chosen.iter().map(|&at| names[at].clone()).collect(),
-            header_line: None,
-            headerless: false,
             unread: if columns.is_none() { unread } else { Vec::new() },
-            found: Found::default(),
-            notes: Vec::new(),
-            multiline_keys: false,
-            lines: Lines::default(),
-            store: Store::Batches(kept),
-            files: Vec::new(),
-            before: 0,
+            ..Table::of(name, Format::Arrow, options, kept_columns, kept)
         })
     }
 }
@@ -166,7 +214,7 @@ impl Table {
 impl Table {
     /// Refuses columns whose cells have no text, for a result that is text. `next` is what to do.
     pub(super) fn check_texts(&self, next: &str) -> Result<()> {
-        let unfit = |column: &Column| column.kind.check_text().err();
+        let unfit = |column: &Column| column.check_text().err();
         match self.columns.iter().enumerate().find_map(|(at, column)| Some((at, unfit(column)?))) {
             Some((at, unfit)) => Err(self.error(unfit.what, next).at_column(self.label(at))),
             None => Ok(()),
@@ -176,10 +224,7 @@ impl Table {
     /// Refuses columns that an Arrow file cannot hold: their cells refer to dictionaries, of which a file has one for all
     /// batches.
     pub fn check_arrow_file(&self) -> Result<()> {
-        let refers = |column: &Column| match &column.kind {
-            Kind::Opaque(field, _) => has_dictionary(field.data_type()),
-            Kind::Plain | Kind::Typed(_) => false,
-        };
+        let refers = |column: &Column| column.unfit.is_some() && has_dictionary(column.field.data_type());
         match self.columns.iter().position(refers) {
             Some(at) => {
                 let what = "an Arrow file cannot hold the dictionaries in the column's cells";
@@ -191,17 +236,14 @@ impl Table {
 
     /// Refuses columns that Parquet cannot hold, and Parquet if this build has none.
     pub(super) fn check_parquet(&self) -> Result<()> {
-        let Store::Batches(Batches { schema: Some(schema), batches, .. }) = &self.store else {
-            return Ok(());
-        };
         let too_large = |at: usize| {
             let seconds = |batch: &RecordBatch| {
                 let seconds = batch.column(at).as_primitive_opt::<TimestampSecondType>()?;
                 Some(seconds.iter().flatten().any(|second| second.checked_mul(1000).is_none()))
             };
-            batches.iter().any(|batch| seconds(batch).unwrap_or(false))
+            self.batches.batches.iter().any(|batch| seconds(batch).unwrap_or(false))
         };
-        for (at, field) in schema.fields().iter().enumerate() {
+        for (at, Column { field, .. }) in self.columns.iter().enumerate() {
             let what = match (parquet::holds(field), too_large(at)) {
                 (true, false) => continue,
                 (false, _) => format!("Parquet has no type for the column's ({})", field.data_type()),
@@ -211,6 +253,15 @@ impl Table {
             return Err(self.error(what, next).at_column(self.label(at)));
         }
         Ok(())
+    }
+}
+
+/// The same values without those that stand beside them in memory.
+pub(super) fn compact(array: &ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        _ => array.clone(),
     }
 }
 
@@ -263,29 +314,15 @@ fn inner(data_type: &DataType) -> Vec<&DataType> {
 
 /// Refuses values that have no text, because they are out of the range of their type. `before` is the number of rows before
 /// the batch.
-fn check_texts(name: &str, batch: &RecordBatch, kinds: &[Kind], before: usize) -> Result<()> {
-    let mut text = Vec::new();
-    for ((array, kind), field) in batch.columns().iter().zip(kinds).zip(batch.schema_ref().fields()) {
-        if let (Kind::Typed(_), Some(render)) = (kind, render(kind, array))
-            && !types::all_have_text(field.data_type())
-        {
-            let nulls = array.logical_nulls();
-            let given = |&row: &usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
-            for row in (0..array.len()).filter(given) {
-                text.clear();
-                if !render(row, &mut text) {
-                    return Err(Error::input(
-                        name,
-                        "the value is out of the range of its type",
-                        "Correct it",
-                    )
-                    .at(Place::Row((before + row) as u64 + 1))
-                    .at_column(shorten(field.name())));
-                }
-            }
+fn check_texts(name: &str, batch: &RecordBatch, columns: &[Column], before: usize) -> Result<()> {
+    match first_without_text(batch, columns) {
+        None => Ok(()),
+        Some((row, column)) => {
+            Err(Error::input(name, "the value is out of the range of its type", "Correct it")
+                .at(Place::Row((before + row) as u64 + 1))
+                .at_column(shorten(column.field.name())))
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]

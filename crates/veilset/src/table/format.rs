@@ -3,6 +3,7 @@
 use super::{Quoting, Table, compressed};
 use crate::error::{Error, Result};
 use crate::spelling::{OUTPUT, OUTPUT_FORMAT, RECEIVE_COLUMNS, setting};
+use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -173,12 +174,7 @@ pub fn check_output(table: &Table, sent: &[String], format: Format) -> Result<()
     check_names(table, sent)?;
     let columns = table.header().len() + sent.len();
     if format == Format::List && columns != 1 {
-        return Err(Error::usage(format!(
-            "the result has {columns} columns, but a list has one; use {} or \
-             {}",
-            OUTPUT_FORMAT.with("csv"),
-            OUTPUT_FORMAT.with("parquet")
-        )));
+        return Err(no_list(columns));
     }
     if format == Format::JsonLines {
         return Err(Error::usage(format!(
@@ -198,9 +194,10 @@ pub fn check_output(table: &Table, sent: &[String], format: Format) -> Result<()
     if format == Format::Parquet {
         table.check_parquet()?;
     }
-    let again = |name: &&String| table.header().iter().filter(|other| other == name).count() > 1;
+    let mut names = HashMap::new();
+    table.header().iter().for_each(|name| *names.entry(name).or_insert(0) += 1);
     if format == Format::Parquet
-        && let Some(name) = table.header().iter().find(again)
+        && let Some(name) = table.header().iter().find(|name| names.get(name).is_some_and(|n| *n > 1))
     {
         let next = concat!("Rename one of them, or use ", setting!(output_format, "csv"));
         return Err(table
@@ -208,6 +205,15 @@ pub fn check_output(table: &Table, sent: &[String], format: Format) -> Result<()
             .at_column(name));
     }
     Ok(())
+}
+
+/// The error for a list of several columns.
+pub(super) fn no_list(columns: usize) -> Error {
+    Error::usage(format!(
+        "the result has {columns} columns, but a list has one; use {} or {}",
+        OUTPUT_FORMAT.with("csv"),
+        OUTPUT_FORMAT.with("parquet")
+    ))
 }
 
 /// Refuses names of sent columns that occur twice or that our table has too.

@@ -67,9 +67,9 @@ fn lists_are_lines_as_they_stand() {
     // What pieces before had is written.
     let mut part = Vec::new();
     let mut output = Output::of_rows(&ours, 2, None, (Format::List, &mut part)).unwrap();
-    output.ours(&ours, &[0], &|_| vec![]).unwrap();
+    output.ours(&ours, &[0], None).unwrap();
     assert!(
-        matches!(output.ours(&ours, &[1], &|_| vec![]), Err(Error::Output(m)) if m.contains("not the whole result"))
+        matches!(output.ours(&ours, &[1], None), Err(Error::Output(m)) if m.contains("not the whole result"))
     );
     write_rows(&ours, &[0], None, (Format::List, &mut out)).unwrap();
     assert_eq!(out, b"x\n");

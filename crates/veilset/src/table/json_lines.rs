@@ -3,17 +3,15 @@
 //! Strings are taken as text, numbers and truth values as they are written, null and missing names are no value, and a list
 //! or an object is its JSON text. A key is a string, an integer or a truth value, as in all formats. Columns stand in the order in which their names first occur.
 
-use super::store::Rows;
-use super::types::{Kind, Unfit};
-use super::{
-    Column, Encoding, Format, Found, Head, Lines, MAX_ROWS, NoKey, ReadOptions, Store, Table, other, shorten,
-};
+use super::builders::Builders;
+use super::types::Unfit;
+use super::{Column, Encoding, Format, Head, Lines, MAX_ROWS, NoKey, ReadOptions, Table, other, shorten};
 use crate::error::{Error, Place, Result};
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io::{BufRead, BufReader, Cursor, Read};
 
@@ -65,15 +63,14 @@ pub(super) fn read(
     other::check_head(name, &head, Format::JsonLines)?;
     other::check_utf8(name, &head, Encoding::Utf8)?;
     let mut input = BufReader::with_capacity(1 << 16, Cursor::new(head).chain(reader));
-    let (mut rows, mut lines) = (Rows::default(), Lines::default());
-    let mut header: Vec<String> = columns.map(<[String]>::to_vec).unwrap_or_default();
-    let mut places: HashMap<String, usize> = header.iter().cloned().zip(0..).collect();
-    let mut seen = vec![false; header.len()];
-    let mut no_keys: Vec<Option<NoKey>> = vec![None; header.len()];
-    // All names that occur, for messages.
-    let mut names: Vec<String> = Vec::new();
-    // The cells of each row that is stored; it may be more than there are columns.
-    let mut width = header.len();
+    let column = |name: &str| Column::of_text(name.as_bytes(), options.encoding);
+    let mut header: Vec<Column> = columns.unwrap_or_default().iter().map(|name| column(name)).collect();
+    let (mut rows, mut lines) = (Builders::new(options.encoding, header.len()), Lines::default());
+    let mut places: HashMap<String, usize> = columns.unwrap_or_default().iter().cloned().zip(0..).collect();
+    // Of each column, the number of the last row that had its name, from 1.
+    let mut given = vec![0; header.len()];
+    // Names that occur, for messages.
+    let (mut names, mut known): (Vec<String>, HashSet<String>) = Default::default();
     let (mut bytes, mut line) = (Vec::new(), 0);
     loop {
         bytes.clear();
@@ -105,11 +102,14 @@ pub(super) fn read(
                 "Write each object on one line of its own, like {\"id\": 1}; jq -c . does so",
             ));
         };
-        let mut cells: Vec<Option<Cow<'_, str>>> = vec![None; header.len()];
-        let mut given = vec![false; header.len()];
+        if rows.rows() == MAX_ROWS {
+            return Err(wrong("there are too many rows", "Split the file and run once for each part"));
+        }
+        let row = rows.rows() + 1;
         for (key, value) in pairs {
-            if names.len() < MOST_NAMES && !names.iter().any(|name| *name == key) {
+            if names.len() < MOST_NAMES && !known.contains(key.as_ref()) {
                 names.push(key.to_string());
+                known.insert(key.to_string());
             }
             let at = match places.get(key.as_ref()) {
                 Some(&at) => at,
@@ -121,80 +121,47 @@ pub(super) fn read(
                     ));
                 }
                 None => {
-                    header.push(key.to_string());
-                    places.insert(key.to_string(), header.len() - 1);
-                    cells.push(None);
-                    given.push(false);
-                    seen.push(false);
-                    no_keys.push(None);
+                    places.insert(key.to_string(), header.len());
+                    header.push(column(&key));
+                    given.push(0);
+                    rows.add_column();
                     header.len() - 1
                 }
             };
-            if std::mem::replace(&mut given[at], true) {
+            if std::mem::replace(&mut given[at], row) == row {
                 return Err(
                     wrong("the object has this name twice", "Keep one of them").at_column(shorten(&key))
                 );
             }
-            seen[at] = true;
-            cells[at] = match value.get() {
-                "null" => None,
+            match value.get() {
+                "null" => {}
                 text if text.starts_with('"') => match serde_json::from_str::<Name<'_>>(text) {
-                    Ok(Name(text)) => Some(text),
+                    Ok(Name(text)) => rows.push(at, text.as_bytes()),
                     Err(_) => return Err(wrong("this is not a JSON object", "Correct it")),
                 },
                 text => {
-                    if let (None, Some(why)) = (&no_keys[at], no_key(text)) {
-                        no_keys[at] = Some(NoKey { file: name.into(), place: Place::Line(line), why });
+                    let no_key_yet = &mut header[at].no_key;
+                    if let (None, Some(why)) = (&no_key_yet, no_key(text)) {
+                        *no_key_yet = Some(NoKey { file: name.into(), place: Place::Line(line), why });
                     }
-                    Some(text.into())
+                    rows.push(at, text.as_bytes());
                 }
-            };
+            }
         }
-        if rows.len() == MAX_ROWS {
-            return Err(wrong("there are too many rows", "Split the file and run once for each part"));
-        }
-        lines.push(rows.len() as u32, line);
-        if width < header.len() {
-            // Twice as many, so that columns that come one by one do not move the rows each time.
-            let wider = if rows.len() == 0 { header.len() } else { header.len().max(2 * width) };
-            rows = rows.widened(width, wider);
-            width = wider;
-        }
-        let missing = (cells.len()..width).map(|_| None);
-        rows.push(cells.iter().map(|cell| cell.as_deref().map(str::as_bytes)).chain(missing));
+        lines.push(rows.rows() as u32, line);
+        rows.end_row()?;
     }
-    rows.finish();
-    if rows.len() == 0 && columns.is_none() {
+    if rows.rows() == 0 && columns.is_none() {
         return Err(Error::input(name, "the file is empty", "It needs a line for each row"));
     }
     let head = Head { file: name, names: &names, line: None, format: Format::JsonLines, unread: &[] };
-    if let (Some(needed), true) = (columns, rows.len() > 0) {
-        for (name, _) in needed.iter().zip(&seen).filter(|(_, seen)| !**seen) {
+    if let (Some(needed), true) = (columns, rows.rows() > 0) {
+        for (name, _) in needed.iter().zip(&given).filter(|(_, given)| **given == 0) {
             head.columns(std::slice::from_ref(name))?;
         }
     }
-    Ok(Table {
-        name: name.into(),
-        format: Format::JsonLines,
-        delimiter: options.delimiter.unwrap_or(b','),
-        encoding: options.encoding,
-        columns: header
-            .iter()
-            .zip(no_keys)
-            .map(|(name, no_key)| Column { no_key, ..Column::new(name.clone(), Kind::Plain) })
-            .collect(),
-        header,
-        header_line: None,
-        headerless: false,
-        unread: Vec::new(),
-        found: Found::default(),
-        notes: Vec::new(),
-        multiline_keys: false,
-        lines,
-        store: Store::Rows(rows),
-        files: Vec::new(),
-        before: 0,
-    })
+    let batches = rows.finish(header.iter().map(|column| column.field.clone()))?;
+    Ok(Table { lines, ..Table::of(name, Format::JsonLines, options, header, batches) })
 }
 
 /// Why a value that is not a string cannot be a key, if it cannot: an integer in its shortest form, true and false can.

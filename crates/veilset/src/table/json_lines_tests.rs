@@ -1,4 +1,4 @@
-use super::super::tests::{CSV, names};
+use super::super::tests::{CSV, names, texts};
 use super::super::{Duplicates, EmptyKeys, Normalise, Table, keyed_set};
 use crate::error::{Error, Place};
 
@@ -7,9 +7,7 @@ fn read(text: &str, columns: Option<&[&str]>) -> crate::error::Result<Table> {
 }
 
 fn rows(table: &Table) -> Vec<Vec<Option<String>>> {
-    let mut cursor = table.all_cells();
-    let text = |cell: Option<&[u8]>| cell.map(|cell| String::from_utf8(cell.to_vec()).unwrap());
-    (0..table.rows()).map(|row| cursor.at(row).cells().map(text).collect()).collect()
+    texts(table)
 }
 
 fn some(cells: &[&str]) -> Vec<Option<String>> {

@@ -90,7 +90,7 @@ pub fn keyed_set(
 ) -> Result<KeyedSet> {
     normalise.check(table.encoding)?;
     for &column in key {
-        let fit = table.columns[column].kind.check_key();
+        let fit = table.columns[column].check_key();
         fit.map_err(|unfit| table.error(unfit.what, unfit.next).at_column(table.label(column)))?;
         if let Some(NoKey { file, place, why }) = &table.columns[column].no_key {
             return Err(Error::input(file, why.what.as_str(), why.next)
@@ -103,13 +103,13 @@ pub fn keyed_set(
     let (mut skipped, mut profile) = (0, Profile::default());
     let (mut item, mut text) = (Vec::new(), String::new());
     // What is no text is written in one way on both sides.
-    let texts: Vec<bool> = key.iter().map(|&column| table.columns[column].kind.is_text()).collect();
+    let plain = !matches!(table.format, Format::Parquet | Format::Arrow);
+    let texts: Vec<bool> = key.iter().map(|&column| plain || table.columns[column].is_text()).collect();
     let one_line = table.format == Format::Csv && !table.multiline_keys;
-    let mut cursor = table.cursor(key.iter().copied());
-    for row in 0..table.rows() {
+    table.each_row(0..table.rows(), key, |row, cells| {
         item.clear();
         let (mut blank, mut found) = (None, Seen::default());
-        for ((&column, &is_text), cell) in key.iter().zip(&texts).zip(cursor.at(row).cells()) {
+        for ((&column, &is_text), cell) in key.iter().zip(&texts).zip(cells) {
             if one_line && cell.is_some_and(|cell| cell.iter().any(|byte| matches!(byte, b'\r' | b'\n'))) {
                 return Err(table.error_at(row, column, "the key spans several lines", SEVERAL_LINES));
             }
@@ -128,7 +128,7 @@ pub fn keyed_set(
                 return Err(table.error_at(row, column, "the key is empty", next));
             }
             skipped += 1;
-            continue;
+            return Ok(());
         }
         if item.len() > MAX_ITEM {
             let what =
@@ -138,7 +138,8 @@ pub fn keyed_set(
         items.push(&item);
         rows.push(row as u32);
         profile.count(found);
-    }
+        Ok(())
+    })?;
 
     let distinct = ItemSet::keep_first(items);
     if duplicates == Duplicates::Error
@@ -165,24 +166,25 @@ pub fn keyed_set(
 /// value travels as empty text.
 pub fn payloads(table: &Table, keyed: &KeyedSet, columns: &[usize]) -> Result<Items> {
     for &column in columns {
-        let fit = table.columns[column].kind.check_sent();
+        let fit = table.columns[column].check_sent();
         fit.map_err(|unfit| table.error(unfit.what, unfit.next).at_column(table.label(column)))?;
     }
     let mut payloads = Items::new();
     let mut payload = Vec::new();
-    let mut cursor = table.cursor(columns.iter().copied());
-    for &row in &keyed.rows {
+    table.each_row(keyed.rows.iter().map(|&row| row as usize), columns, |i, cells| {
         payload.clear();
-        encode_key(cursor.at(row as usize).cells().map(Option::unwrap_or_default), &mut payload);
+        encode_key(cells.iter().map(|cell| cell.unwrap_or_default()), &mut payload);
         if payload.len() > MAX_ITEM {
             let what = format!(
                 "the columns to be sent have {} bytes when encoded, but the maximum is {MAX_ITEM}",
                 payload.len()
             );
-            return Err(table.error_in(row as usize, what, "Shorten them, or send fewer columns"));
+            let row = keyed.rows[i] as usize;
+            return Err(table.error_in(row, what, "Shorten them, or send fewer columns"));
         }
         payloads.push(&payload);
-    }
+        Ok(())
+    })?;
     payloads.shrink_to_fit();
     Ok(payloads)
 }

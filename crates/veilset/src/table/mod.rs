@@ -30,10 +30,10 @@
 //! messages end up in logs, and the data is confidential.
 
 mod arrow_read;
-mod arrow_write;
 mod batches;
+mod builders;
+mod cells;
 mod compressed;
-mod cursor;
 mod delimiter;
 mod destination;
 mod format;
@@ -55,7 +55,7 @@ mod read;
 mod sent;
 mod several;
 mod shares;
-mod store;
+mod sink;
 mod temporary;
 mod terminal;
 mod typed;
@@ -90,21 +90,21 @@ pub use write::{Layout, Output, To, text_keys, write_cells, write_keys, write_ro
 
 use crate::error::{Error, Place, Result};
 use crate::spelling::{DELIMITER, NO_HEADER};
+use arrow_schema::FieldRef;
 use std::borrow::Cow;
 use std::fmt;
 use std::io::Read;
 use std::path::Path;
-use store::Rows;
-use types::{Kind, Unfit};
+use types::Unfit;
 use watched::Watched;
 
 /// The most rows a table may have: positions of rows are 32-bit numbers.
 const MAX_ROWS: usize = u32::MAX as usize;
 
-/// A table in memory: a header and rows of as many cells.
+/// A table in memory: a header, and Arrow batches of rows of as many cells.
 ///
-/// Arrow batches are kept as they are. Otherwise it costs the bytes of its cells, 1 to 3 bytes for each cell, 4 for each row, and 16 for each row that does
-/// not start on the line after the one before it.
+/// Batches and what Parquet has are kept as they are. Otherwise it costs the bytes of its cells, 4 for each cell, and 16 for each row
+/// that does not start on the line after the one before it.
 pub struct Table {
     name: String,
     format: Format,
@@ -124,19 +124,11 @@ pub struct Table {
     /// Whether a key in CSV may have line ends.
     multiline_keys: bool,
     lines: Lines,
-    store: Store,
+    batches: Batches,
     /// Of a table of several files, each file's first row and its name; empty for one file.
     files: Vec<(usize, String)>,
     /// Of a piece of a file, the rows of the file that come before it.
     before: usize,
-}
-
-/// The cells of a table.
-enum Store {
-    /// As text.
-    Rows(Rows),
-    /// As the values of columns.
-    Batches(Batches),
 }
 
 /// What a file was found to be.
@@ -175,11 +167,15 @@ pub struct Unread {
     pub next: &'static str,
 }
 
-/// A column: its name in the file, and what its cells are.
+/// A column.
 #[derive(Clone)]
 struct Column {
+    /// Its name in the file.
     raw: Vec<u8>,
-    kind: Kind,
+    /// Its name as text, and what its values are.
+    field: FieldRef,
+    /// Why they have no text, if so.
+    unfit: Option<Unfit>,
     /// In JSON, the first of its values that cannot be a key.
     no_key: Option<NoKey>,
 }
@@ -190,12 +186,6 @@ struct NoKey {
     file: String,
     place: Place,
     why: Unfit,
-}
-
-impl Column {
-    fn new(raw: impl Into<Vec<u8>>, kind: Kind) -> Column {
-        Column { raw: raw.into(), kind, no_key: None }
-    }
 }
 
 impl Table {
@@ -254,9 +244,7 @@ impl Table {
             Format::Parquet
                 if file.metadata().is_ok_and(|m| m.is_file()) && compressed::inner(path).is_none() =>
             {
-                pieces::whole(|each| {
-                    parquet::read(&name, file, options, wanted.columns, (MAX_ROWS, step), each)
-                })
+                parquet::read(&name, file, options, wanted.columns, step, (usize::MAX, &mut |_| Ok(())))
             }
             _ => Table::from_wanted(&name, Watched::new(file, step), options, wanted),
         }
@@ -286,8 +274,36 @@ impl Table {
             Format::Arrow => arrow_read::read(name, reader, options, columns),
             Format::JsonLines => json_lines::read(name, reader, options, columns),
             Format::Csv | Format::List => {
-                pieces::whole(|each| read::read(name, reader, options, wanted, (MAX_ROWS, MAX_ROWS), each))
+                read::read(name, reader, options, wanted, MAX_ROWS, (usize::MAX, &mut |_| Ok(())))
             }
+        }
+    }
+
+    /// A table of which no more is known.
+    fn of(
+        name: &str,
+        format: Format,
+        options: &ReadOptions,
+        columns: Vec<Column>,
+        batches: Batches,
+    ) -> Table {
+        Table {
+            name: name.into(),
+            format,
+            delimiter: options.delimiter.unwrap_or(b','),
+            encoding: options.encoding,
+            header: columns.iter().map(|column| column.field.name().clone()).collect(),
+            columns,
+            header_line: None,
+            headerless: false,
+            unread: Vec::new(),
+            found: Found::default(),
+            notes: Vec::new(),
+            multiline_keys: options.multiline_keys,
+            lines: Lines::default(),
+            batches,
+            files: Vec::new(),
+            before: 0,
         }
     }
 
@@ -323,19 +339,7 @@ impl Table {
 
     /// The number of rows, the header not counted.
     pub fn rows(&self) -> usize {
-        match &self.store {
-            Store::Rows(rows) => rows.len(),
-            Store::Batches(batches) => batches.rows(),
-        }
-    }
-
-    /// The bytes that its cells take as they are stored; 0 for those of batches.
-    #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
-    fn bytes(&self) -> u64 {
-        match &self.store {
-            Store::Rows(rows) => rows.bytes(),
-            Store::Batches(_) => 0,
-        }
+        self.batches.rows()
     }
 
     /// A digest of its cells as they are stored: that of another reading of the same bytes is the same.
@@ -344,30 +348,20 @@ impl Table {
     /// [`Error::Bug`].
     pub(crate) fn digest(&self) -> Result<[u8; 32]> {
         let mut digest = blake3::Hasher::new();
-        match &self.store {
-            Store::Rows(rows) => {
-                for cells in rows.stored() {
-                    digest.update(cells);
-                }
-            }
-            Store::Batches(batches) => {
-                batches.write(&mut digest).map_err(|e| Error::bug(format!("a digest of batches: {e}")))?;
-            }
-        }
+        let written = self.batches.write(&mut digest);
+        written.map_err(|e| Error::bug(format!("a digest of batches: {e}")))?;
         Ok(*digest.finalize().as_bytes())
     }
 
     /// The cell of a row and a column, both counted from 0; they must exist. Empty if there is no value.
     pub fn cell(&self, row: usize, column: usize) -> Cow<'_, [u8]> {
-        assert!(column < self.header.len(), "column {column} of {}", self.header.len());
-        match &self.store {
-            Store::Rows(rows) => rows.row(row).nth(column).flatten().unwrap_or_default().into(),
-            Store::Batches(_) => {
-                let mut cursor = self.cursor([column]);
-                cursor.at(row);
-                cursor.cell(0).unwrap_or_default().to_vec().into()
-            }
-        }
+        let mut cell = Vec::new();
+        // Which cells have a text was checked when they were read.
+        let _ = self.each_row([row], &[column], |_, cells| {
+            cell.extend_from_slice(cells[0].unwrap_or_default());
+            Ok(())
+        });
+        cell.into()
     }
 
     /// Where in its file a row is.

@@ -1,5 +1,6 @@
 //! Parquet in a build without it. The names of formats and files are refused before anything comes here.
 
+use super::pieces::Pieces;
 use super::{ReadOptions, Table};
 use crate::error::{Error, Result};
 use arrow_array::RecordBatch;
@@ -21,9 +22,9 @@ pub(super) fn read(
     _source: File,
     _options: &ReadOptions,
     _columns: Option<&[String]>,
-    _piece_and_step: (usize, &dyn Fn(u64) -> Result<()>),
-    _each: &mut dyn FnMut(Table) -> Result<()>,
-) -> Result<()> {
+    _step: &dyn Fn(u64) -> Result<()>,
+    _pieces: Pieces<'_>,
+) -> Result<Table> {
     Err(missing())
 }
 

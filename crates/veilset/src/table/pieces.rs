@@ -1,9 +1,9 @@
 //! Tables that are read piece by piece, because they need not fit in memory.
 
+use super::several::input_files;
 use super::{
-    Format, Found, MAX_ROWS, ReadOptions, Store, Table, Wanted, Watched, compressed, name_of, parquet, read,
+    Format, Found, MAX_ROWS, ReadOptions, Table, Wanted, Watched, compressed, name_of, parquet, read,
 };
-use super::{batches::Batches, several::input_files, store::Rows};
 use crate::error::{Error, Result};
 use std::cell::Cell;
 use std::fs::File;
@@ -12,15 +12,8 @@ use std::path::{Path, PathBuf};
 /// The rows of a piece; few in tests, so that what is small has several.
 pub(crate) const PIECE: usize = if cfg!(test) { 5 } else { 1 << 16 };
 
-/// The only table that `read` gives.
-pub(super) fn whole(read: impl FnOnce(&mut dyn FnMut(Table) -> Result<()>) -> Result<()>) -> Result<Table> {
-    let mut only = None;
-    read(&mut |table| match only.replace(table) {
-        None => Ok(()),
-        Some(_) => Err(Error::Bug("a table that is read whole comes in pieces".into())),
-    })?;
-    only.ok_or_else(|| Error::Bug("reading gave no table".into()))
-}
+/// The most rows of a piece but the last, and who gets those before the last.
+pub(super) type Pieces<'e> = (usize, &'e mut dyn FnMut(Table) -> Result<()>);
 
 impl Table {
     /// Reads all of these files like [`Table::read_all`], in pieces, which `each` gets in their order: at least one. CSV, lists
@@ -83,12 +76,6 @@ impl Table {
 
     /// The same table without its rows.
     pub(crate) fn without_rows(&self) -> Table {
-        let store = match &self.store {
-            Store::Rows(_) => Store::Rows(Rows::default()),
-            Store::Batches(batches) => {
-                Store::Batches(batches.schema().cloned().map(Batches::new).unwrap_or_default())
-            }
-        };
         Table {
             name: self.name.clone(),
             columns: self.columns.clone(),
@@ -97,7 +84,7 @@ impl Table {
             notes: self.notes.clone(),
             files: self.files.clone(),
             lines: Default::default(),
-            store,
+            batches: self.batches.without_rows(),
             ..*self
         }
     }
@@ -140,16 +127,17 @@ fn pieces_of(
     let format = options.format_of(path);
     let open = || File::open(path).map_err(|e| read::unopened(path, &e));
     let name = path.display().to_string();
-    match format {
+    let last = match format {
         Format::Csv | Format::List => {
             let reader = compressed::decompressed(&name, Watched::new(open()?, step))?;
-            read::read(&name, reader, options, wanted, (rows, MAX_ROWS), each)
+            read::read(&name, reader, options, wanted, MAX_ROWS, (rows, &mut *each))
         }
         Format::Parquet if path.is_file() && compressed::inner(path).is_none() => {
-            parquet::read(&name, open()?, options, wanted.columns, (rows, step), each)
+            parquet::read(&name, open()?, options, wanted.columns, step, (rows, &mut *each))
         }
-        _ => each(Table::read_wanted(path, options, wanted, step)?),
-    }
+        _ => Table::read_wanted(path, options, wanted, step),
+    };
+    each(last?)
 }
 
 #[cfg(test)]

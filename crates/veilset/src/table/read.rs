@@ -1,13 +1,13 @@
 //! Reading CSV and lists into a [`Table`].
 
+use super::builders::{Builders, LONGEST_ROW};
 use super::delimiter::{self, DELIMITERS, GUESS_BYTES, Wanted};
 use super::notes::{Note, Odd};
+use super::pieces::Pieces;
 use super::quotes::{Misuse, Quotes, Quoting};
-use super::store::Rows;
-use super::types::Kind;
 use super::{
-    Column, Encoding, Format, Found, Head, LIST_COLUMN, Lines, ReadOptions, Store, Table, delimiter_name,
-    label, other,
+    Column, Encoding, Format, Found, Head, LIST_COLUMN, Lines, ReadOptions, Table, delimiter_name, label,
+    other,
 };
 use crate::error::{Error, Place, Result};
 use crate::spelling::{DELIMITER, ESCAPE, setting};
@@ -20,16 +20,15 @@ const BUFFER: usize = 1 << 16;
 /// Room kept free for the parser to write into.
 const ROOM: usize = 1 << 12;
 
-/// Reads the columns asked for, in tables of at most `piece` rows, at least one, which `each` gets in their order; at most
-/// `max_rows` < 2^32 rows in all.
+/// Reads the columns asked for: at most `max_rows` < 2^32 rows. Those before the last piece go to `each`, in their order.
 pub(super) fn read(
     name: &str,
     reader: impl Read,
     options: &ReadOptions,
     wanted: Wanted<'_>,
-    (piece, max_rows): (usize, usize),
-    each: &mut dyn FnMut(Table) -> Result<()>,
-) -> Result<()> {
+    max_rows: usize,
+    (piece, each): Pieces<'_>,
+) -> Result<Table> {
     let list = is_list(name, options);
     let headerless = options.headerless && !list;
     let (mut records, delimiter) = Records::start(name, reader, options, wanted.named)?;
@@ -64,56 +63,47 @@ pub(super) fn read(
     let head = Head { file: name, names: &header, line: header_line, format: Format::Csv, unread: &[] };
     let chosen = head.choose(wanted.columns)?;
 
-    let mut before = 0;
-    let table = |mut rows: Rows, lines, notes, before| {
-        rows.finish();
-        Table {
-            name: name.into(),
-            format: if list { Format::List } else { Format::Csv },
-            delimiter,
-            encoding: options.encoding,
-            columns: chosen.iter().map(|&at| Column::new(names[at].clone(), Kind::Plain)).collect(),
-            header: chosen.iter().map(|&at| header[at].clone()).collect(),
-            header_line,
-            headerless,
-            unread: Vec::new(),
-            found: match list {
-                true => Found::default(),
-                false => Found { columns: header.len(), delimiter: Some(delimiter) },
-            },
-            notes,
-            multiline_keys: options.multiline_keys,
-            lines,
-            store: Store::Rows(rows),
-            files: Vec::new(),
-            before,
-        }
+    let format = if list { Format::List } else { Format::Csv };
+    let columns: Vec<Column> =
+        chosen.iter().map(|&at| Column::of_text(&names[at], options.encoding)).collect();
+    let found = match list {
+        true => Found::default(),
+        false => Found { columns: header.len(), delimiter: Some(delimiter) },
     };
-    let (mut rows, mut lines) = (Rows::default(), Lines::default());
+    let mut before = 0;
+    let table = |rows: Builders, lines, notes, before| {
+        let batches = rows.finish(columns.iter().map(|column| column.field.clone()))?;
+        let of = Table::of(name, format, options, columns.clone(), batches);
+        Ok(Table { delimiter, header_line, headerless, found, notes, lines, before, ..of })
+    };
+    let start = || Builders::new(options.encoding, chosen.len());
+    let (mut rows, mut lines) = (start(), Lines::default());
     while let Some(line) = next {
         if records.fields.len() != header.len() {
             let first = if headerless { "the first row" } else { "the header" };
             return Err(records.ragged(line, (first, &header), delimiter));
         }
-        if before + rows.len() == max_rows {
+        if before + rows.rows() == max_rows {
             let what = format!("the file has more than {max_rows} rows");
             let next = "Split it and run once for each part";
             return Err(Error::input(name, what, next).at(Place::Line(line)));
         }
         records.check_encoding(line)?;
-        if rows.len() == piece {
-            let (full, lines) = (std::mem::take(&mut rows), std::mem::take(&mut lines));
-            let full = table(full, lines, std::mem::take(&mut notes), before);
+        records.check_length(line)?;
+        if rows.rows() == piece {
+            let full = std::mem::replace(&mut rows, start());
+            let full = table(full, std::mem::take(&mut lines), std::mem::take(&mut notes), before)?;
             before += full.rows();
             each(full)?;
         }
         let same = header_line.is_some() && records.cells().eq(names.iter());
         records.odd(same).for_each(|odd| Note::new(name, odd, line).add(&mut notes));
-        lines.push(rows.len() as u32, line);
-        rows.push(chosen.iter().map(|&at| Some(records.cell(at))));
+        lines.push(rows.rows() as u32, line);
+        chosen.iter().enumerate().for_each(|(column, &at)| rows.push(column, records.cell(at)));
+        rows.end_row()?;
         next = records.next()?;
     }
-    each(table(rows, lines, notes, before))
+    table(rows, lines, notes, before)
 }
 
 /// Whether this is a list, and otherwise CSV.
@@ -135,7 +125,7 @@ pub(super) fn names(name: &str, head: &[u8], options: &ReadOptions) -> Result<Ve
 /// The records of a file, one at a time.
 struct Records<'a, R> {
     name: &'a str,
-    input: BufReader<R>,
+    input: Input<'a, R>,
     encoding: Encoding,
     /// `None` in a list, whose records are its lines.
     parser: Option<(csv_core::Reader, Quotes)>,
@@ -147,6 +137,35 @@ struct Records<'a, R> {
     used: usize,
     /// Where each field of the current record ends.
     fields: Vec<usize>,
+    /// Whether it is plain, as nearly all are: it is ASCII without a NUL.
+    plain: bool,
+}
+
+/// The bytes of a file.
+struct Input<'a, R> {
+    name: &'a str,
+    reader: BufReader<R>,
+    /// Whether those in the buffer are ASCII without a NUL.
+    plain: bool,
+}
+
+impl<R: Read> Input<'_, R> {
+    /// The bytes in the buffer; none at the end of the file.
+    fn fill(&mut self) -> Result<&[u8]> {
+        while self.reader.buffer().is_empty() {
+            match self.reader.fill_buf() {
+                Ok(bytes) => {
+                    // In one pass without branches.
+                    let high = bytes.iter().fold(0, |high, byte| high | byte | byte.wrapping_sub(1));
+                    self.plain = high < 0x80;
+                    break;
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(unreadable(self.name, &e)),
+            }
+        }
+        Ok(self.reader.buffer())
+    }
 }
 
 impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
@@ -186,7 +205,11 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
         });
         let records = Records {
             name,
-            input: BufReader::with_capacity(BUFFER, Cursor::new(head).chain(reader)),
+            input: Input {
+                name,
+                reader: BufReader::with_capacity(BUFFER, Cursor::new(head).chain(reader)),
+                plain: true,
+            },
             encoding: options.encoding,
             parser,
             position: Position::start(),
@@ -194,6 +217,7 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
             bytes: Vec::new(),
             used: 0,
             fields: Vec::new(),
+            plain: true,
         };
         Ok((records, delimiter))
     }
@@ -207,7 +231,7 @@ impl<R: Read> Records<'_, R> {
             return Ok(None);
         }
         let line = self.position.line;
-        self.used = 0;
+        (self.used, self.plain) = (0, true);
         let Some((parser, quotes)) = &mut self.parser else {
             self.rest_of_line()?;
             return Ok(Some(line));
@@ -221,7 +245,7 @@ impl<R: Read> Records<'_, R> {
             if fields == self.fields.len() {
                 self.fields.resize(2 * fields + 16, 0);
             }
-            let input = fill(self.name, &mut self.input)?;
+            let input = self.input.fill()?;
             // At the end of the file the parser closes open quotes. A line end does not: put behind the file, it ends
             // every record except one that is cut off inside quotes.
             let ended = input.is_empty();
@@ -232,7 +256,8 @@ impl<R: Read> Records<'_, R> {
             self.used += written;
             if !ended {
                 let followed = quotes.advance(&input[..read], &mut self.position);
-                self.input.consume(read);
+                self.input.reader.consume(read);
+                self.plain &= self.input.plain;
                 if let Err(misuse) = followed {
                     let cell = quotes.cell;
                     return Err(self.misused(misuse, cell));
@@ -253,10 +278,10 @@ impl<R: Read> Records<'_, R> {
     /// Moves to the first byte of the next record. False at the end of the file.
     fn skip_blank_lines(&mut self) -> Result<bool> {
         loop {
-            let input = fill(self.name, &mut self.input)?;
+            let input = self.input.fill()?;
             let (len, blank) = (input.len(), input.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count());
             self.position.advance(&input[..blank]);
-            self.input.consume(blank);
+            self.input.reader.consume(blank);
             if blank < len || len == 0 {
                 return Ok(len > 0);
             }
@@ -267,12 +292,13 @@ impl<R: Read> Records<'_, R> {
     fn rest_of_line(&mut self) -> Result<()> {
         self.bytes.clear();
         loop {
-            let input = fill(self.name, &mut self.input)?;
+            let input = self.input.fill()?;
             let end = input.iter().position(|b| matches!(b, b'\r' | b'\n'));
             let len = end.unwrap_or(input.len());
             self.bytes.extend_from_slice(&input[..len]);
             self.position.advance(&input[..len]);
-            self.input.consume(len);
+            self.input.reader.consume(len);
+            self.plain &= self.input.plain;
             if end.is_some() || len == 0 {
                 break;
             }
@@ -295,7 +321,7 @@ impl<R: Read> Records<'_, R> {
 
     fn check_encoding(&self, line: u64) -> Result<()> {
         let record = &self.bytes[..self.used];
-        if self.encoding == Encoding::Bytes || record.is_ascii() {
+        if self.encoding == Encoding::Bytes || self.plain || record.is_ascii() {
             return Ok(());
         }
         let mut start = 0;
@@ -313,6 +339,17 @@ impl<R: Read> Records<'_, R> {
             start = end;
         }
         Ok(())
+    }
+
+    /// Refuses a row that is too long for a batch.
+    fn check_length(&self, line: u64) -> Result<()> {
+        match self.used < LONGEST_ROW {
+            true => Ok(()),
+            false => {
+                let what = format!("the row is longer than {} GiB", LONGEST_ROW >> 30);
+                Err(Error::input(self.name, what, "Is a quote missing?").at(Place::Line(line)))
+            }
+        }
     }
 
     /// Refuses a first line that only tells a spreadsheet program the delimiter.
@@ -339,12 +376,12 @@ impl<R: Read> Records<'_, R> {
     /// What is odd in the current record; `same` tells whether it is the same as the header.
     fn odd(&self, same: bool) -> impl Iterator<Item = Odd> {
         let record = &self.bytes[..self.used];
-        let text = self.encoding == Encoding::Utf8;
+        let odd_text = self.encoding == Encoding::Utf8 && !self.plain;
         let mark = |cell: &[u8]| cell.starts_with(b"\xef\xbb\xbf");
         let found = [
             (Odd::Header, same),
-            (Odd::Mark, text && !record.is_ascii() && self.cells().any(mark)),
-            (Odd::Nul, text && record.contains(&0)),
+            (Odd::Mark, odd_text && !record.is_ascii() && self.cells().any(mark)),
+            (Odd::Nul, odd_text && record.contains(&0)),
             (Odd::Lines, self.parser.as_ref().is_some_and(|(_, quotes)| quotes.several_lines)),
         ];
         found.into_iter().filter(|(_, there)| *there).map(|(odd, _)| odd)
@@ -416,17 +453,6 @@ fn newlines(bytes: &[u8]) -> u64 {
     let mut position = Position { line: 0, after_cr: false };
     position.advance(bytes);
     position.line
-}
-
-fn fill<'a, R: Read>(name: &str, input: &'a mut BufReader<R>) -> Result<&'a [u8]> {
-    loop {
-        match input.fill_buf() {
-            Ok(_) => break,
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) => return Err(unreadable(name, &e)),
-        }
-    }
-    Ok(input.buffer())
 }
 
 /// The error for a file that cannot be opened.

@@ -14,7 +14,7 @@ pub struct SentColumns<'a> {
     pub payloads: &'a Items,
 }
 
-impl<'a> SentColumns<'a> {
+impl SentColumns<'_> {
     /// Refuses a wrong number of payloads, which is a bug. Refuses payloads that do not encode this many columns, or
     /// text where ours is text, which is the peer's fault.
     pub(super) fn check(&self, rows: usize, encoding: Encoding) -> Result<()> {
@@ -22,12 +22,6 @@ impl<'a> SentColumns<'a> {
             return Err(Error::bug(format!("{} payloads for {rows} rows", self.payloads.len())));
         }
         check_items(self.payloads, self.names.len(), encoding, "columns it sent are")
-    }
-
-    /// The cells of a checked payload.
-    pub(crate) fn cells(&self, i: usize) -> Vec<Option<&'a [u8]>> {
-        let cells = decode_key(self.payloads.get(i), self.names.len()).unwrap_or_default();
-        cells.into_iter().map(Some).collect()
     }
 }
 

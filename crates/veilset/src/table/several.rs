@@ -1,8 +1,7 @@
 //! Tables of several files of the same format and columns, one after the other; and of folders, which stand for the files in
 //! them.
 
-use super::types::Kind;
-use super::{Column, MAX_ROWS, ReadOptions, Store, Table, Wanted, shorten};
+use super::{Column, MAX_ROWS, ReadOptions, Table, Wanted, shorten};
 use crate::error::{Error, Result};
 use crate::spelling::unmarked;
 use std::cell::Cell;
@@ -149,13 +148,7 @@ impl Table {
         self.include(&further);
         self.files.push((first, further.name));
         self.lines.append(first, &further.lines);
-        match (&mut self.store, further.store) {
-            (Store::Rows(ours), Store::Rows(theirs)) => ours.append(theirs),
-            (Store::Batches(ours), Store::Batches(theirs)) => {
-                theirs.batches().iter().for_each(|batch| ours.push(batch.clone()));
-            }
-            _ => return Err(Error::Bug("tables of one format are stored differently".into())),
-        }
+        self.batches.append(further.batches);
         Ok(())
     }
 
@@ -170,8 +163,8 @@ impl Table {
         let different = |at: usize| match (self.columns.get(at), further.columns.get(at)) {
             (Some(ours), Some(theirs)) => {
                 ours.raw != theirs.raw
-                    || ours.kind.data_type() != theirs.kind.data_type()
-                    || ours.kind.extension() != theirs.kind.extension()
+                    || ours.field.data_type() != theirs.field.data_type()
+                    || ours.field.extension_type_name() != theirs.field.extension_type_name()
             }
             _ => true,
         };
@@ -180,12 +173,8 @@ impl Table {
         Err(match (self.header.get(at), further.header.get(at)) {
             (Some(ours), Some(theirs)) if ours == theirs => {
                 let of = |table: &Table| {
-                    let kind = &table.columns[at].kind;
-                    match (kind.extension(), kind.data_type()) {
-                        (Some(name), _) => shorten(name),
-                        (None, Some(data_type)) => data_type.to_string(),
-                        (None, None) => "text".into(),
-                    }
+                    let field = &table.columns[at].field;
+                    field.extension_type_name().map_or_else(|| field.data_type().to_string(), shorten)
                 };
                 let what = format!("the column is {}, but {} in {first}", of(further), of(self));
                 further.error(what, next).at_column(shorten(theirs))
@@ -208,11 +197,8 @@ impl Table {
 impl Column {
     /// Makes this the same column of a further file too: it allows missing values if that one does, and is no key if that is none.
     pub(super) fn include(&mut self, other: &Column) {
-        if let (Kind::Typed(ours) | Kind::Opaque(ours, _), Kind::Typed(theirs) | Kind::Opaque(theirs, _)) =
-            (&mut self.kind, &other.kind)
-            && theirs.is_nullable()
-        {
-            *ours = ours.as_ref().clone().with_nullable(true).into();
+        if other.field.is_nullable() {
+            self.field = self.field.as_ref().clone().with_nullable(true).into();
         }
         if self.no_key.is_none() {
             self.no_key.clone_from(&other.no_key);

@@ -22,19 +22,18 @@ pub fn read_shares(path: &Path) -> Result<Vec<Vec<u8>>> {
     let columns = table.columns(&SHARE_COLUMNS.map(String::from))?;
     let next = concat!("Read the file that ", command!("share"), " wrote, as it is");
     let mut shares: Vec<Vec<u8>> = Vec::new();
-    let mut cursor = table.cursor(columns.iter().copied());
-    for row in 0..table.rows() {
-        cursor.at(row);
-        let [number, share] = [0, 1].map(|at| cursor.cell(at).unwrap_or_default());
-        if number != row.to_string().as_bytes() {
+    table.each_row(0..table.rows(), &columns, |row, cells| {
+        let cell = |at: usize| cells[at].unwrap_or_default();
+        if cell(0) != row.to_string().as_bytes() {
             return Err(table.error_at(row, columns[0], "the rows are not numbered from 0", next));
         }
         let share =
-            bytes(share).filter(|share| shares.first().is_none_or(|first| first.len() == share.len()));
+            bytes(cell(1)).filter(|share| shares.first().is_none_or(|first| first.len() == share.len()));
         shares.push(share.ok_or_else(|| {
             table.error_at(row, columns[1], "this is not a share of the same length as the first", next)
         })?);
-    }
+        Ok(())
+    })?;
     Ok(shares)
 }
 

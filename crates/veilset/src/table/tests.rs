@@ -1,3 +1,4 @@
+use super::builders::Builders;
 use super::*;
 use crate::error::Fault;
 use crate::item::{Items, encode_key};
@@ -46,6 +47,18 @@ pub(super) fn content(table: &Table) -> (Vec<Vec<String>>, Vec<u64>) {
     let mut rows = vec![table.header().to_vec()];
     rows.extend((0..table.rows()).map(|r| row(r).collect()));
     (rows, (0..table.rows()).map(|r| line(table.place(r))).collect())
+}
+
+/// The cells of all rows; `None` where there is no value.
+pub(super) fn texts(table: &Table) -> Vec<Vec<Option<String>>> {
+    let (mut rows, columns): (_, Vec<usize>) = (Vec::new(), (0..table.header().len()).collect());
+    let text = |cell: &Option<&[u8]>| cell.map(|cell| String::from_utf8(cell.to_vec()).unwrap());
+    let push = |_: usize, cells: &[Option<&[u8]>]| {
+        rows.push(cells.iter().map(text).collect());
+        Ok(())
+    };
+    table.each_row(0..table.rows(), &columns, push).unwrap();
+    rows
 }
 
 fn line(place: Place) -> u64 {
@@ -245,11 +258,8 @@ fn a_file_that_cannot_be_read_is_refused() {
 
 #[test]
 fn a_file_with_too_many_rows_is_refused() {
-    let read = |text: &str| {
-        super::pieces::whole(|each| {
-            super::read::read("a.csv", text.as_bytes(), &CSV, None.into(), (9, 2), each)
-        })
-    };
+    let read =
+        |text: &str| super::read::read("a.csv", text.as_bytes(), &CSV, None.into(), 2, (9, &mut |_| Ok(())));
     assert_eq!(read("a\n1\n2\n").unwrap().rows(), 2);
     let error = read("a\n1\n2\n3\n").unwrap_err();
     assert_input(&error, Some(4), None, "more than 2 rows", "Split it", "rows");
@@ -545,30 +555,19 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read_back((delimiter, columns, rows) in tables(), step in 1usize..20) {
-        let mut store = Rows::default();
-        rows[1..].iter().for_each(|row| store.push(row.iter().map(|cell| Some(&cell[..]))));
-        let table = Table {
-            name: "a.csv".into(),
-            format: Format::Csv,
-            delimiter,
-            encoding: Encoding::Bytes,
-            columns: rows[0].iter().map(|raw| Column::new(raw.clone(), Kind::Plain)).collect(),
-            header: vec![String::new(); columns],
-            header_line: Some(1),
-            headerless: false,
-            unread: Vec::new(),
-            found: Found::default(),
-            notes: Vec::new(),
-            multiline_keys: false,
-            lines: Lines::default(),
-            store: Store::Rows(store),
-            files: Vec::new(),
-            before: 0,
-        };
+        let mut cells = Builders::new(Encoding::Bytes, columns);
+        for row in &rows[1..] {
+            row.iter().enumerate().for_each(|(column, cell)| cells.push(column, cell));
+            cells.end_row().unwrap();
+        }
+        let header: Vec<_> = rows[0].iter().map(|raw| Column::of_text(raw, Encoding::Bytes)).collect();
+        let batches = cells.finish(header.iter().map(|column| column.field.clone())).unwrap();
+        let options = ReadOptions { delimiter: Some(delimiter), ..RAW };
+        let table =
+            Table { header_line: Some(1), ..Table::of("a.csv", Format::Csv, &options, header, batches) };
         let all: Vec<usize> = (0..table.rows()).collect();
         let mut csv = Vec::new();
         write_rows(&table, &all, None, (Format::Csv, &mut csv)).unwrap();
-        let options = ReadOptions { delimiter: Some(delimiter), ..RAW };
         let back = Table::from_reader("a.csv", Slowly(step, &csv, None), &options, None).unwrap();
         let names: Vec<_> = back.columns.iter().map(|column| column.raw.clone()).collect();
         prop_assert_eq!(&names, &rows[0]);

@@ -20,26 +20,18 @@
 //! An extension type of Arrow gives its storage another meaning: a month is stored as a number. Only those in [`KNOWN`] mean what
 //! they store; columns of others may stay in a result, and are no key, no value and not sent.
 
-use super::{Encoding, shorten};
+use super::{Column, Encoding, shorten};
 use crate::spelling::setting;
+use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayAccessor, ArrowPrimitiveType};
-use arrow_schema::{DataType, FieldRef, TimeUnit};
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BinaryViewArray, RecordBatch, StringArray,
+};
+use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
+use arrow_select::take::take;
 use std::io::Write;
 use std::sync::Arc;
-
-/// The type of a column.
-#[derive(Debug, Clone, Default)]
-pub(super) enum Kind {
-    /// Text, or bytes with [`Encoding::Bytes`]; the columns of CSV files and lists.
-    #[default]
-    Plain,
-    /// A column of a Parquet file, or of Arrow batches.
-    Typed(FieldRef),
-    /// A column of Arrow batches whose cells have no text. It may stay in a result, and nothing else.
-    Opaque(FieldRef, Unfit),
-}
 
 /// The extension types whose values have the text of what they store: a UUID, and JSON.
 const KNOWN: [&str; 2] = ["arrow.uuid", "arrow.json"];
@@ -55,77 +47,72 @@ fn unfit<T>(what: impl Into<String>, next: &'static str) -> Result<T, Unfit> {
     Err(Unfit { what: what.into(), next })
 }
 
-impl Kind {
-    /// The kind of a column of this type; refused if it cannot be text.
-    pub(super) fn of(field: &FieldRef, encoding: Encoding) -> Result<Kind, Unfit> {
-        const FLATTEN: &str = "Flatten it into plain columns, or remove it from the file";
-        const BINARY: &str = concat!(
-            "Convert it to text, remove it from the file, or use ",
-            setting!(encoding, "bytes"),
-            " on both sides"
-        );
-        match field.data_type() {
-            DataType::Struct(_) | DataType::List(_) | DataType::LargeList(_) | DataType::Map(..) => {
-                unfit("the column is nested (its cells are lists, structs or maps)", FLATTEN)
-            }
-            DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView
-            | DataType::FixedSizeBinary(_)
-                if encoding == Encoding::Utf8 && !is_uuid(field) =>
-            {
-                unfit("the column is binary, not text", BINARY)
-            }
-            DataType::FixedSizeBinary(n) if *n < 1 || (is_uuid(field) && *n != 16) => {
-                unfit("the column's values have an impossible width", FLATTEN)
-            }
-            DataType::Null
-            | DataType::Boolean
-            | DataType::Int8
-            | DataType::Int16
-            | DataType::Int32
-            | DataType::Int64
-            | DataType::UInt8
-            | DataType::UInt16
-            | DataType::UInt32
-            | DataType::UInt64
-            | DataType::Float16
-            | DataType::Float32
-            | DataType::Float64
-            | DataType::Decimal128(_, 0..)
-            | DataType::Decimal256(_, 0..)
-            | DataType::Date32
-            | DataType::Time32(_)
-            | DataType::Time64(_)
-            | DataType::Timestamp(..)
-            | DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-            | DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView
-            | DataType::FixedSizeBinary(_) => Ok(Kind::Typed(field.clone())),
-            DataType::Dictionary(_, values) if is_text(values) => Ok(Kind::Typed(field.clone())),
-            other => unfit(format!("the column has a type that veilset does not read ({other})"), FLATTEN),
+/// Refuses a column of this type if its cells have no text.
+pub(super) fn check_text(field: &Field, encoding: Encoding) -> Result<(), Unfit> {
+    const FLATTEN: &str = "Flatten it into plain columns, or remove it from the file";
+    const BINARY: &str = concat!(
+        "Convert it to text, remove it from the file, or use ",
+        setting!(encoding, "bytes"),
+        " on both sides"
+    );
+    match field.data_type() {
+        DataType::Struct(_) | DataType::List(_) | DataType::LargeList(_) | DataType::Map(..) => {
+            unfit("the column is nested (its cells are lists, structs or maps)", FLATTEN)
         }
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)
+            if encoding == Encoding::Utf8 && !is_uuid(field) =>
+        {
+            unfit("the column is binary, not text", BINARY)
+        }
+        DataType::FixedSizeBinary(n) if *n < 1 || (is_uuid(field) && *n != 16) => {
+            unfit("the column's values have an impossible width", FLATTEN)
+        }
+        DataType::Null
+        | DataType::Boolean
+        | DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64
+        | DataType::UInt8
+        | DataType::UInt16
+        | DataType::UInt32
+        | DataType::UInt64
+        | DataType::Float16
+        | DataType::Float32
+        | DataType::Float64
+        | DataType::Decimal128(_, 0..)
+        | DataType::Decimal256(_, 0..)
+        | DataType::Date32
+        | DataType::Time32(_)
+        | DataType::Time64(_)
+        | DataType::Timestamp(..)
+        | DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Utf8View
+        | DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_) => Ok(()),
+        DataType::Dictionary(_, values) if is_text(values) => Ok(()),
+        other => unfit(format!("the column has a type that veilset does not read ({other})"), FLATTEN),
+    }
+}
+
+impl Column {
+    /// A column of this type. If its cells have no text, it may stay in a result, and nothing else.
+    pub(super) fn new(raw: impl Into<Vec<u8>>, field: FieldRef, encoding: Encoding) -> Column {
+        let unfit = check_text(&field, encoding).err();
+        Column { raw: raw.into(), field, unfit, no_key: None }
     }
 
-    /// The kind of any column of Arrow batches.
-    pub(super) fn of_any(field: &FieldRef, encoding: Encoding) -> Kind {
-        Kind::of(field, encoding).unwrap_or_else(|unfit| Kind::Opaque(field.clone(), unfit))
-    }
-
-    /// The name of the extension type of the column, if it has one.
-    pub(super) fn extension(&self) -> Option<&str> {
-        match self {
-            Kind::Plain => None,
-            Kind::Typed(field) | Kind::Opaque(field, _) => field.extension_type_name(),
-        }
+    /// A column of text, or of bytes with [`Encoding::Bytes`].
+    pub(super) fn of_text(raw: &[u8], encoding: Encoding) -> Column {
+        Column::new(raw, text_field(&String::from_utf8_lossy(raw), encoding), encoding)
     }
 
     /// Refuses columns of values that have another meaning than what is stored.
     fn check_meaning(&self) -> Result<(), Unfit> {
-        match self.extension() {
+        match self.field.extension_type_name() {
             Some(name) if !KNOWN.contains(&name) => unfit(
                 format!(
                     "the column has the extension type {}, and veilset knows only how its values are stored",
@@ -144,76 +131,88 @@ impl Kind {
 
     /// Refuses columns whose cells have no text.
     pub(super) fn check_text(&self) -> Result<(), Unfit> {
-        match self {
-            Kind::Opaque(_, unfit) => Err(unfit.clone()),
-            Kind::Plain | Kind::Typed(_) => Ok(()),
-        }
+        self.unfit.clone().map_or(Ok(()), Err)
     }
 
     /// Refuses columns in which equal values may have different texts, or different values the same.
     pub(super) fn check_key(&self) -> Result<(), Unfit> {
-        match self {
-            Kind::Typed(field) if field.data_type().is_floating() => unfit(
+        match self.field.data_type() {
+            data_type if data_type.is_floating() => unfit(
                 "floating-point numbers cannot be a key: what looks equal may differ in the last digit",
                 "Convert the column to integers, decimals or text, the same way on both sides",
             ),
-            Kind::Typed(field) if matches!(field.data_type(), DataType::Timestamp(_, zone) if !is_instant(zone)) => {
-                unfit(
-                    "timestamps without a time zone cannot be a key: they are different instants in different places",
-                    "Convert the column to UTC timestamps or to text, the same way on both sides",
-                )
-            }
-            kind => kind.check_sent(),
+            DataType::Timestamp(_, zone) if !is_instant(zone) => unfit(
+                "timestamps without a time zone cannot be a key: they are different instants in different places",
+                "Convert the column to UTC timestamps or to text, the same way on both sides",
+            ),
+            _ => self.check_sent(),
         }
     }
 
     /// Refuses columns that cannot be summed exactly.
     pub(super) fn check_values(&self) -> Result<(), Unfit> {
-        match self {
-            Kind::Typed(field) if field.data_type().is_floating() => unfit(
+        match self.field.data_type().is_floating() {
+            true => unfit(
                 "the values are floating-point numbers, whose sum is not exact",
                 "Convert the column to integers or decimals",
             ),
-            kind => kind.check_sent(),
+            false => self.check_sent(),
         }
     }
 
     /// Whether its values are texts.
     pub(super) fn is_text(&self) -> bool {
-        self.data_type().is_none_or(|data_type| match data_type {
+        match self.field.data_type() {
             DataType::Dictionary(_, values) => is_text(values),
             other => is_text(other),
-        })
-    }
-
-    /// The type of the column's values; none if they are text.
-    pub(super) fn data_type(&self) -> Option<&DataType> {
-        match self {
-            Kind::Plain => None,
-            Kind::Typed(field) | Kind::Opaque(field, _) => Some(field.data_type()),
-        }
-    }
-
-    /// Whether an empty cell and no value are the same.
-    pub(super) fn empty_is_null(&self) -> bool {
-        match self {
-            Kind::Plain | Kind::Opaque(..) => false,
-            Kind::Typed(field) => match field.data_type() {
-                DataType::FixedSizeBinary(_) => is_uuid(field),
-                DataType::Binary | DataType::LargeBinary | DataType::BinaryView => false,
-                DataType::Dictionary(..) => false,
-                other => !is_text(other),
-            },
         }
     }
 }
 
-/// Whether every value of this type has a text: strings in Arrow batches are checked with the batch.
-pub(super) fn all_have_text(data_type: &DataType) -> bool {
-    !matches!(
-        data_type,
-        DataType::Decimal128(..) | DataType::Decimal256(..) | DataType::Time32(_) | DataType::Time64(_)
-    )
+/// The field of a column of text, or of bytes with [`Encoding::Bytes`].
+pub(super) fn text_field(name: &str, encoding: Encoding) -> FieldRef {
+    let data_type = match encoding {
+        Encoding::Utf8 => DataType::Utf8,
+        Encoding::Bytes => DataType::Binary,
+    };
+    Arc::new(Field::new(name, data_type, true))
+}
+
+/// Whether an empty cell and no value are the same in a column of this type.
+pub(super) fn empty_is_null(field: &Field) -> bool {
+    match field.data_type() {
+        DataType::FixedSizeBinary(_) => is_uuid(field),
+        DataType::Dictionary(..) => false,
+        other => !is_text(other) && !is_binary(other),
+    }
+}
+
+/// The first row, by columns, and the column of a value that has no text: it is out of the range of its type, or not UTF-8.
+pub(super) fn first_without_text<'c>(
+    batch: &RecordBatch,
+    columns: &'c [Column],
+) -> Option<(usize, &'c Column)> {
+    let first = |(array, column): (&ArrayRef, &'c Column)| {
+        let row = match array.data_type() {
+            DataType::Decimal128(..)
+            | DataType::Decimal256(..)
+            | DataType::Time32(_)
+            | DataType::Time64(_)
+                if column.unfit.is_none() =>
+            {
+                let texts = texts(&column.field, array);
+                (0..array.len()).find(|&row| array.is_valid(row) && texts.cell(row).is_none())
+            }
+            // The decoder of Parquet does not check every column that a file calls a string.
+            DataType::Utf8View => {
+                let mut texts = array.as_string_view().iter();
+                texts.position(|text| text.is_some_and(|text| std::str::from_utf8(text.as_bytes()).is_err()))
+            }
+            _ => None,
+        };
+        row.map(|row| (row, column))
+    };
+    batch.columns().iter().zip(columns).find_map(first)
 }
 
 /// Whether values of this type are strings.
@@ -226,33 +225,80 @@ pub(super) fn is_instant(zone: &Option<Arc<str>>) -> bool {
     zone.as_ref().is_some_and(|zone| !zone.is_empty())
 }
 
-pub(super) fn is_uuid(field: &FieldRef) -> bool {
+/// Whether values of this type are bytes of any length.
+fn is_binary(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
+}
+
+pub(super) fn is_uuid(field: &Field) -> bool {
     field.extension_type_name() == Some("arrow.uuid")
 }
 
-/// Appends the text of a value that is not null. False if it has none: it is out of range or not UTF-8.
-pub(super) type Render<'a> = Box<dyn Fn(usize, &mut Vec<u8>) -> bool + 'a>;
+/// Appends the text of a value that is not null. False if it has none: it is out of range.
+type Render<'a> = Box<dyn Fn(usize, &mut Vec<u8>) -> bool + 'a>;
 
-/// The values of an array of strings.
-fn strings<'a>(array: impl ArrayAccessor<Item = &'a str> + 'a) -> Option<Render<'a>> {
-    Some(Box::new(move |i, out| {
-        // The decoder of Parquet does not check the UTF-8 of every column that a file calls a string.
-        let bytes = array.value(i).as_bytes();
-        out.extend_from_slice(bytes);
-        std::str::from_utf8(bytes).is_ok()
-    }))
+/// The texts of the values of an array.
+pub(super) enum Texts {
+    /// Strings and bytes are their own.
+    Strings(StringArray),
+    Bytes(BinaryArray),
+    Views(BinaryViewArray),
 }
 
-/// The values of an array of bytes.
-fn bytes<'a>(array: impl ArrayAccessor<Item = &'a [u8]> + 'a) -> Option<Render<'a>> {
-    Some(Box::new(move |i, out| {
-        out.extend_from_slice(array.value(i));
-        true
-    }))
+impl Texts {
+    /// The text in a row, which exists, if it has one.
+    pub(super) fn cell(&self, row: usize) -> Option<&[u8]> {
+        match self {
+            Texts::Strings(array) => array.is_valid(row).then(|| array.value(row).as_bytes()),
+            Texts::Bytes(array) => array.is_valid(row).then(|| array.value(row)),
+            Texts::Views(array) => array.is_valid(row).then(|| array.value(row)),
+        }
+    }
+
+    /// The texts of all rows.
+    pub(super) fn cells(&self) -> impl ExactSizeIterator<Item = Option<&[u8]>> {
+        let rows = match self {
+            Texts::Strings(array) => array.len(),
+            Texts::Bytes(array) => array.len(),
+            Texts::Views(array) => array.len(),
+        };
+        (0..rows).map(|row| self.cell(row))
+    }
 }
 
-/// How the values of an array of this kind become text. `None` if it is of another type.
-pub(super) fn render<'a>(kind: &Kind, array: &'a dyn Array) -> Option<Render<'a>> {
+/// The text of each value of an array. There is none where there is no value, or where it is none of its type
+/// ([`first_without_text`]), or where the type has no text.
+pub(super) fn texts(field: &Field, array: &dyn Array) -> Texts {
+    let none = || BinaryViewArray::new_null(array.len());
+    Texts::Views(match array.data_type() {
+        DataType::Utf8 => return Texts::Strings(array.as_string().clone()),
+        DataType::Binary => return Texts::Bytes(array.as_binary().clone()),
+        DataType::LargeUtf8 => array.as_string::<i64>().iter().map(|text| text.map(str::as_bytes)).collect(),
+        DataType::LargeBinary => array.as_binary::<i64>().iter().collect(),
+        DataType::Utf8View => array.as_string_view().clone().to_binary_view(),
+        DataType::BinaryView => array.as_binary_view().clone(),
+        DataType::Dictionary(_, of) if is_text(of) => {
+            let array = array.as_any_dictionary();
+            let values: BinaryViewArray = texts(field, array.values()).cells().collect();
+            let taken = take(&values, array.keys(), None).ok();
+            taken.and_then(|taken| taken.as_binary_view_opt().cloned()).unwrap_or_else(none)
+        }
+        _ => {
+            let Some(render) = render(field, array) else { return Texts::Views(none()) };
+            let (mut texts, mut text) = (BinaryViewBuilder::with_capacity(array.len()), Vec::new());
+            let nulls = array.logical_nulls();
+            for row in 0..array.len() {
+                text.clear();
+                let there = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) && render(row, &mut text);
+                texts.append_option(there.then_some(&text));
+            }
+            texts.finish()
+        }
+    })
+}
+
+/// How the values of an array become text. `None` for strings, and for types that have no text.
+fn render<'a>(field: &Field, array: &'a dyn Array) -> Option<Render<'a>> {
     fn values<'a, T: ArrowPrimitiveType>(
         array: &'a dyn Array,
         write: impl Fn(T::Native, &mut Vec<u8>) -> bool + 'a,
@@ -311,23 +357,9 @@ pub(super) fn render<'a>(kind: &Kind, array: &'a dyn Array) -> Option<Render<'a>
                 TimeUnit::Nanosecond => values::<TimestampNanosecondType>(array, write),
             }
         }
-        DataType::Utf8 => strings(array.as_string_opt::<i32>()?),
-        DataType::LargeUtf8 => strings(array.as_string_opt::<i64>()?),
-        DataType::Utf8View => strings(array.as_string_view_opt()?),
-        DataType::Binary => bytes(array.as_binary_opt::<i32>()?),
-        DataType::LargeBinary => bytes(array.as_binary_opt::<i64>()?),
-        DataType::BinaryView => bytes(array.as_binary_view_opt()?),
-        DataType::Dictionary(..) => {
-            let array = array.as_any_dictionary_opt()?;
-            let values = array.values().as_ref();
-            let text = render(kind, values)?;
-            // An array without values has nothing but nulls, which are not rendered.
-            let keys = if values.is_empty() { Vec::new() } else { array.normalized_keys() };
-            Some(Box::new(move |i, out| keys.get(i).is_some_and(|&key| text(key, out))))
-        }
         DataType::FixedSizeBinary(_) => {
             let array = array.as_fixed_size_binary_opt()?;
-            let uuid = matches!(kind, Kind::Typed(field) if is_uuid(field));
+            let uuid = is_uuid(field);
             Some(Box::new(move |i, out| {
                 for (k, &byte) in array.value(i).iter().enumerate() {
                     if !uuid {

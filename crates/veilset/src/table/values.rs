@@ -20,45 +20,50 @@ pub fn values(table: &Table, keyed: &KeyedSet, column: usize, scale: u32) -> Res
             "a scale of {scale} is too large; give {SCALE} a number up to {MAX_SCALE}, on both sides"
         )));
     }
-    table.columns[column]
-        .kind
-        .check_values()
-        .map_err(|unfit| table.error(unfit.what, unfit.next).at_column(table.label(column)))?;
-    let mut cursor = table.cursor([column]);
-    let mut value = |row: u32| {
-        let cell = cursor.at(row as usize).cell(0).unwrap_or_default();
-        decimal(cell, scale).map_err(|bad| {
+    let fit = table.columns[column].check_values();
+    fit.map_err(|unfit| table.error(unfit.what, unfit.next).at_column(table.label(column)))?;
+    let value = |row: u32, cells: &[Option<&[u8]>]| {
+        decimal(cells[0].unwrap_or_default(), scale).map_err(|bad| {
             let others = bad.digits.and_then(|digits| finer(table, keyed, column, digits));
             let next = others.unwrap_or(bad.next);
             table.error_at(row as usize, column, bad.what, next)
         })
     };
-    let mut values = keyed.rows.iter().map(|&row| value(row)).collect::<Result<Vec<_>>>()?;
-    for &(row, position) in keyed.added() {
-        let sum = &mut values[position as usize];
-        *sum = sum.checked_add(value(row)?).ok_or_else(|| {
+    let mut values = Vec::with_capacity(keyed.rows.len());
+    table.each_row(keyed.rows.iter().map(|&row| row as usize), &[column], |i, cells| {
+        values.push(value(keyed.rows[i], cells)?);
+        Ok(())
+    })?;
+    let added = keyed.added();
+    table.each_row(added.iter().map(|&(row, _)| row as usize), &[column], |i, cells| {
+        let (row, position) = added[i];
+        let sum: &mut i128 = &mut values[position as usize];
+        *sum = sum.checked_add(value(row, cells)?).ok_or_else(|| {
             let what = "the values of this key add up to more than 128 bits";
             table.error_at(row as usize, column, what, RESCALE)
         })?;
-    }
+        Ok(())
+    })?;
     Ok(values)
 }
 
 /// What to do about a value with so many fractional digits, if another one has more, or `scale` has no room for them.
 fn finer(table: &Table, keyed: &KeyedSet, column: usize, digits: usize) -> Option<String> {
-    let mut cursor = table.cursor([column]);
     let (mut most, mut first) = (digits, None);
-    for &row in keyed.rows.iter().chain(keyed.added().iter().map(|(row, _)| row)) {
-        let cell = cursor.at(row as usize).cell(0).unwrap_or_default();
+    let rows: Vec<usize> =
+        keyed.rows.iter().chain(keyed.added().iter().map(|(row, _)| row)).map(|&row| row as usize).collect();
+    let looked = table.each_row(rows.iter().copied(), &[column], |i, cells| {
         // What else is wrong with a value is said when it is its turn.
-        if let Ok(Parts { fraction, .. }) = parts(cell)
+        if let Ok(Parts { fraction, .. }) = parts(cells[0].unwrap_or_default())
             && fraction.len() > most
         {
-            (most, first) = (fraction.len(), Some(row));
+            (most, first) = (fraction.len(), Some(rows[i]));
         }
-    }
+        Ok(())
+    });
+    looked.ok()?;
     let others = first.map(|row| {
-        format!("Other values have up to {most}, the first of them on {}. ", table.whereabouts(row as usize))
+        format!("Other values have up to {most}, the first of them on {}. ", table.whereabouts(row))
     });
     if most > MAX_SCALE as usize {
         let others = others.unwrap_or_default();

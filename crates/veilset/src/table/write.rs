@@ -1,14 +1,16 @@
 //! Writing results as CSV (RFC 4180 quoting where needed, LF line ends), as a list, or as columns of values.
 
-use super::arrow_write::ArrowSink;
 use super::batches::Batches;
 use super::delimiter::DELIMITERS;
 use super::sent::{SentColumns, check_items};
-use super::types::Kind;
-use super::{Format, KeyedSet, Store, Table, destination, other, typed};
+use super::sink::Sink;
+use super::typed::{self, anew};
+use super::types::{text_field, texts};
+use super::{Column, Encoding, Format, KeyedSet, Table, other};
 use crate::error::{Error, Result};
 use crate::item::{Items, decode_key};
 use crate::spelling::OUTPUT_FORMAT;
+use arrow_array::{ArrayRef, new_null_array};
 use arrow_schema::{DataType, FieldRef};
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -57,11 +59,6 @@ impl To<'_> {
     fn is(&self, format: Format) -> bool {
         matches!(self, To::File(layout, _) if layout.format == format)
     }
-
-    /// Whether columns of values are written, with a type for each.
-    fn is_typed(&self) -> bool {
-        !self.is(Format::Csv) && !self.is(Format::List)
-    }
 }
 
 /// Writes the given rows of a table, in the order given, with the sent columns after ours: payload `i` belongs to
@@ -73,7 +70,7 @@ pub fn write_rows<'a>(
     to: impl Into<To<'a>>,
 ) -> Result<()> {
     let mut output = Output::of_rows(table, rows.len(), sent, to)?;
-    output.ours(table, rows, &|i| sent.map(|sent| sent.cells(i)).unwrap_or_default())?;
+    output.ours(table, rows, sent.map(|sent| (sent, 0)))?;
     output.end()
 }
 
@@ -97,8 +94,7 @@ pub fn write_union<'a>(
 ) -> Result<()> {
     let rows: Vec<usize> = keyed.rows.iter().map(|&row| row as usize).collect();
     let mut output = Output::of_union(table, (key, as_text), (new_items, sent), to)?;
-    let none = vec![None; sent.map_or(0, |sent| sent.names.len())];
-    output.ours(table, &rows, &|_| none.clone())?;
+    output.ours(table, &rows, None)?;
     output.new_rows(table, key, (new_items, sent))?;
     output.end()
 }
@@ -123,9 +119,7 @@ impl<'a> Output<'a> {
         if let Some(sent) = sent {
             sent.check(rows, head.encoding)?;
         }
-        let (columns, to) = (columns(head, sent), to.into());
-        let list = to.is(Format::List) && columns.len() == 1;
-        Ok(Output { sink: Sink::start(columns, head, !head.headerless, to)?, list })
+        Output::start(head, columns(head, sent), to.into())
     }
 
     /// A union of our rows with these items, and the sent columns of these. They are checked. Key columns become text as in
@@ -142,31 +136,46 @@ impl<'a> Output<'a> {
             sent.check(new_items.len(), head.encoding)?;
         }
         let mut columns = columns(head, sent);
-        for (column, place) in columns.iter_mut().zip(places(head, key)) {
-            if let Some(place) = place {
-                column.key(to.is_typed(), new_items, (key.len(), place), as_text);
-            }
+        for (place, &at) in key.iter().enumerate() {
+            columns[at].key(&to, head.encoding, new_items, (key.len(), place), as_text);
         }
-        let list = to.is(Format::List) && columns.len() == 1;
-        if list {
+        if to.is(Format::List) && columns.len() == 1 {
             check_lines(first_cells(new_items, key.len()), "one of the peer's keys")?;
         }
         columns.iter_mut().for_each(OutColumn::or_null);
+        Output::start(head, columns, to)
+    }
+
+    fn start(head: &Table, columns: Vec<OutColumn>, to: To<'a>) -> Result<Self> {
+        let list = to.is(Format::List) && columns.len() == 1;
         Ok(Output { sink: Sink::start(columns, head, !head.headerless, to)?, list })
     }
 
-    /// Appends rows of our table, or of a piece of it, in the order given. `theirs` gives the cells of the sent columns of each,
-    /// by its place in `rows`. Items of a list are checked before the first of these rows is written.
-    pub fn ours<'b>(
-        &mut self,
-        piece: &Table,
-        rows: &[usize],
-        theirs: &dyn Fn(usize) -> Vec<Option<&'b [u8]>>,
-    ) -> Result<()> {
+    /// Appends rows of our table, or of a piece of it, in the order given. Payload `first + i` of the sent columns belongs to
+    /// `rows[i]`; without it, the sent columns have no values. Items of a list are checked before the first of these rows is
+    /// written.
+    pub fn ours(&mut self, piece: &Table, rows: &[usize], sent: Option<(SentColumns, usize)>) -> Result<()> {
         if self.list {
-            check_rows(piece, rows.iter().copied())?;
+            let ours = "one of our keys";
+            piece
+                .each_row(rows.iter().copied(), &[0], |_, cells| check_lines(cells.iter().copied(), ours))?;
         }
-        self.sink.ours(piece, rows, theirs)
+        let all: Vec<usize> = (0..piece.columns.len()).collect();
+        piece.batches.take(rows.iter().copied(), &all, self.sink.most_rows(), &mut |before, rows, ours| {
+            let fields = self.sink.schema.fields();
+            let (of_ours, of_theirs) = fields.split_at(ours.len());
+            let ours = ours.into_iter().zip(&piece.columns).zip(of_ours);
+            let mut columns = ours
+                .map(|((array, column), to)| as_field(array, &column.field, to))
+                .collect::<Result<Vec<_>>>()?;
+            columns.extend(match sent {
+                Some((sent, first)) => {
+                    values_of(sent.payloads, (first + before..).take(rows), sent.names.len(), of_theirs)?
+                }
+                None => of_theirs.iter().map(|field| new_null_array(field.data_type(), rows)).collect(),
+            });
+            self.sink.write(columns, rows)
+        })
     }
 
     /// Appends a row for each item of the other party.
@@ -176,12 +185,18 @@ impl<'a> Output<'a> {
         key: &[usize],
         (new_items, sent): (&Items, Option<SentColumns>),
     ) -> Result<()> {
-        let places = places(head, key);
-        for i in sorted(new_items) {
-            let cells = decode_key(new_items.get(i), key.len()).unwrap_or_default();
-            let ours = places.iter().map(|place| place.and_then(|p| cells.get(p).copied()));
-            let theirs = sent.map(|sent| sent.cells(i)).unwrap_or_default();
-            self.sink.row(ours.chain(theirs))?;
+        for some in sorted(new_items).chunks(self.sink.most_rows()) {
+            let (of_ours, of_theirs) = self.sink.schema.fields().split_at(head.columns.len());
+            let of_key: Vec<FieldRef> = key.iter().map(|&at| of_ours[at].clone()).collect();
+            let mut columns: Vec<ArrayRef> =
+                of_ours.iter().map(|field| new_null_array(field.data_type(), some.len())).collect();
+            let values = values_of(new_items, some.iter().copied(), key.len(), &of_key)?;
+            key.iter().zip(values).for_each(|(&at, values)| columns[at] = values);
+            if let Some(sent) = sent {
+                let theirs = values_of(sent.payloads, some.iter().copied(), sent.names.len(), of_theirs)?;
+                columns.extend(theirs);
+            }
+            self.sink.write(columns, some.len())?;
         }
         Ok(())
     }
@@ -190,11 +205,6 @@ impl<'a> Output<'a> {
     pub fn end(self) -> Result<()> {
         self.sink.end()
     }
-}
-
-/// For each column of the table, its place in the key.
-fn places(table: &Table, key: &[usize]) -> Vec<Option<usize>> {
-    (0..table.header().len()).map(|column| key.iter().position(|&k| k == column)).collect()
 }
 
 /// Writes keys under our key columns and nothing else: the union as the sender gets it, normalised and without rows.
@@ -207,18 +217,18 @@ pub fn write_keys<'a>(
 ) -> Result<()> {
     let to = to.into();
     check_items(items, key.len(), table.encoding, "an item it sent is")?;
-    let mut columns: Vec<_> = key.iter().map(|&at| OutColumn::of(table, at)).collect();
+    let mut columns: Vec<_> = key.iter().map(|&at| OutColumn::of(&table.columns[at])).collect();
     for (place, column) in columns.iter_mut().enumerate() {
-        column.key(to.is_typed(), items, (key.len(), place), as_text);
-        column.taken = None;
+        column.key(&to, table.encoding, items, (key.len(), place), as_text);
+        column.field = anew(&column.field);
     }
     if to.is(Format::List) && columns.len() == 1 {
         check_lines(first_cells(items, key.len()), "a key of the union, ours or the peer's,")?;
     }
     let mut sink = Sink::start(columns, table, !table.headerless, to)?;
-    for i in sorted(items) {
-        let cells = decode_key(items.get(i), key.len()).unwrap_or_default();
-        sink.row(cells.into_iter().map(Some))?;
+    for some in sorted(items).chunks(sink.most_rows()) {
+        let values = values_of(items, some.iter().copied(), key.len(), sink.schema.fields())?;
+        sink.write(values, some.len())?;
     }
     sink.end()
 }
@@ -226,7 +236,8 @@ pub fn write_keys<'a>(
 /// The places in the key of the columns that become text where columns have types, because one of these keys is no value of
 /// theirs. What is malformed is found when they are written.
 pub fn text_keys(table: &Table, key: &[usize], items: &Items) -> Vec<usize> {
-    let becomes_text = |&place: &usize| !OutColumn::of(table, key[place]).holds(items, (key.len(), place));
+    let becomes_text =
+        |&place: &usize| !OutColumn::of(&table.columns[key[place]]).holds(items, (key.len(), place));
     (0..key.len()).filter(becomes_text).collect()
 }
 
@@ -237,12 +248,46 @@ pub fn write_cells<'a, const N: usize>(
     rows: impl Iterator<Item = [String; N]>,
     to: impl Into<To<'a>>,
 ) -> Result<()> {
-    let columns = names.iter().map(|name| OutColumn::plain(name));
+    let columns = names.iter().map(|name| OutColumn::of_text(name, table.encoding));
     let mut sink = Sink::start(columns.collect(), table, true, to.into())?;
-    for row in rows {
-        sink.row(row.iter().map(|cell| Some(cell.as_bytes())))?;
+    let mut rows = rows.peekable();
+    while rows.peek().is_some() {
+        let some: Vec<_> = rows.by_ref().take(sink.most_rows()).collect();
+        let column =
+            |(at, field): (usize, _)| as_values(field, some.iter().map(|row| Some(row[at].as_bytes())));
+        let columns = sink.schema.fields().iter().enumerate().map(column).collect::<Result<_>>()?;
+        sink.write(columns, some.len())?;
     }
     sink.end()
+}
+
+/// The values of these items, which were checked, in columns of these fields.
+fn values_of(
+    items: &Items,
+    positions: impl Iterator<Item = usize>,
+    columns: usize,
+    fields: &[FieldRef],
+) -> Result<Vec<ArrayRef>> {
+    let rows: Vec<_> = positions.map(|i| decode_key(items.get(i), columns).unwrap_or_default()).collect();
+    let column = |(at, field)| as_values(field, rows.iter().map(|row| row.get(at).copied()));
+    fields.iter().enumerate().map(column).collect()
+}
+
+/// An array of this field whose values have these texts.
+fn as_values<'c>(
+    field: &FieldRef,
+    cells: impl ExactSizeIterator<Item = Option<&'c [u8]>>,
+) -> Result<ArrayRef> {
+    let values = typed::values(field, cells);
+    values.ok_or_else(|| Error::Bug("a cell is not a value of its column's type".into()))
+}
+
+/// The values of an array in another field, which has the same ones: as they are if its type is the same.
+fn as_field(array: ArrayRef, of: &FieldRef, to: &FieldRef) -> Result<ArrayRef> {
+    if of.data_type() == to.data_type() {
+        return Ok(array);
+    }
+    as_values(to, texts(of, &array).cells())
 }
 
 /// Refuses a cell that would become several items of a list; the user can choose another format. No file has got its name yet,
@@ -258,194 +303,79 @@ fn check_lines<'a>(mut cells: impl Iterator<Item = Option<&'a [u8]>>, whose: &st
     Ok(())
 }
 
-/// Refuses such a cell in these rows of a table of one column.
-fn check_rows(table: &Table, rows: impl Iterator<Item = usize>) -> Result<()> {
-    let mut cursor = table.all_cells();
-    for row in rows {
-        check_lines(cursor.at(row).cells(), "one of our keys")?;
-    }
-    Ok(())
-}
-
 /// The first cell of each item.
 fn first_cells(items: &Items, columns: usize) -> impl Iterator<Item = Option<&[u8]>> {
     items.iter().map(move |item| decode_key(item, columns).and_then(|cells| cells.first().copied()))
 }
 
 /// The positions of items in the order of their bytes.
-fn sorted(items: &Items) -> impl Iterator<Item = usize> {
-    let mut order: Vec<u32> = (0..items.len() as u32).collect();
-    order.sort_unstable_by(|&a, &b| items.get(a as usize).cmp(items.get(b as usize)).then(a.cmp(&b)));
-    order.into_iter().map(|i| i as usize)
+fn sorted(items: &Items) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_unstable_by(|&a, &b| items.get(a).cmp(items.get(b)).then(a.cmp(&b)));
+    order
 }
 
 /// Our columns and those that were sent.
 fn columns<'a>(table: &'a Table, sent: Option<SentColumns<'a>>) -> Vec<OutColumn<'a>> {
     let theirs = sent.map_or(&[][..], |sent| sent.names);
-    let theirs = theirs.iter().map(|name| OutColumn::plain(name));
-    (0..table.header().len()).map(|at| OutColumn::of(table, at)).chain(theirs).collect()
+    let theirs = theirs.iter().map(|name| OutColumn::of_text(name, table.encoding));
+    table.columns.iter().map(OutColumn::of).chain(theirs).collect()
 }
 
 /// A column of a result.
 pub(super) struct OutColumn<'a> {
+    /// Its name in CSV.
     pub(super) raw: &'a [u8],
-    pub(super) name: &'a str,
-    pub(super) kind: Kind,
-    /// Its place in a table of batches, from which its values are taken as they are, ...
-    pub(super) taken: Option<usize>,
-    /// as values of this field.
-    pub(super) field: Option<FieldRef>,
+    pub(super) field: FieldRef,
 }
 
 impl<'a> OutColumn<'a> {
     /// Our column.
-    fn of(table: &'a Table, at: usize) -> Self {
-        let column = &table.columns[at];
-        let field = match (&table.store, &column.kind) {
-            (Store::Batches(_), Kind::Typed(field) | Kind::Opaque(field, _)) => Some(field.clone()),
-            _ => None,
-        };
-        OutColumn {
-            raw: &column.raw,
-            name: &table.header()[at],
-            kind: column.kind.clone(),
-            taken: field.as_ref().map(|_| at),
-            field,
-        }
+    fn of(column: &'a Column) -> Self {
+        OutColumn { raw: &column.raw, field: column.field.clone() }
     }
 
     /// A column of text that is not ours.
-    fn plain(name: &'a str) -> Self {
-        OutColumn { raw: name.as_bytes(), name, kind: Kind::Plain, taken: None, field: None }
+    fn of_text(name: &'a str, encoding: Encoding) -> Self {
+        OutColumn { raw: name.as_bytes(), field: text_field(name, encoding) }
     }
 
     /// Makes a key column fit for these further keys, which have a value for it at `place`: it becomes text if one of them
-    /// is no value of its type, or if its place says so, and is written cell by cell if its type refers to values that are
-    /// there already.
-    fn key(&mut self, typed: bool, items: &Items, (columns, place): (usize, usize), as_text: &[usize]) {
-        if !typed || !matches!(self.kind, Kind::Typed(_)) {
-            return;
-        }
-        let fits = !as_text.contains(&place) && self.holds(items, (columns, place));
-        if !fits {
-            self.kind = Kind::Plain;
-        }
-        if !fits || self.refers() {
-            self.taken = None;
-        }
-    }
-
-    /// Whether its type refers to values that are there already.
-    fn refers(&self) -> bool {
-        self.kind.data_type().is_some_and(|of| matches!(of, DataType::Dictionary(..)))
+    /// is no value of its type, if its place says so, or if text is written, and its values are written anew if they refer to
+    /// others that are there already.
+    fn key(
+        &mut self,
+        to: &To<'_>,
+        encoding: Encoding,
+        items: &Items,
+        (columns, place): (usize, usize),
+        as_text: &[usize],
+    ) {
+        let text = to.is(Format::Csv) || to.is(Format::List);
+        let fits = !text && !as_text.contains(&place) && self.holds(items, (columns, place));
+        self.field = match fits {
+            false => text_field(self.field.name(), encoding),
+            true if matches!(self.field.data_type(), DataType::Dictionary(..)) => anew(&self.field),
+            true => return,
+        };
     }
 
     /// Whether these keys, which have a value for it at `place`, are values of its type.
     fn holds(&self, items: &Items, (columns, place): (usize, usize)) -> bool {
-        let Kind::Typed(field) = &self.kind else { return true };
         let cell = |item| decode_key(item, columns).and_then(|cells| cells.get(place).copied());
-        self.refers() || typed::fits(field, items.iter().filter_map(cell))
+        typed::fits(&anew(&self.field), items.iter().filter_map(cell))
     }
 
     /// Allows rows without a value.
     fn or_null(&mut self) {
-        self.field = self.field.take().map(|field| field.as_ref().clone().with_nullable(true).into());
+        self.field = self.field.as_ref().clone().with_nullable(true).into();
     }
 }
 
-/// A result while it is written.
-enum Sink<'a> {
-    Csv { delimiter: u8, for_spreadsheets: bool, out: &'a mut (dyn Write + Send) },
-    List { out: &'a mut (dyn Write + Send) },
-    Arrow(Box<ArrowSink<'a>>),
-}
-
-impl<'a> Sink<'a> {
-    /// `header` tells whether CSV gets one.
-    fn start(columns: Vec<OutColumn>, table: &Table, header: bool, to: To<'a>) -> Result<Self> {
-        let (layout, out) = match to {
-            To::File(layout, out) => (layout, out),
-            To::Batches(to) => {
-                return Ok(Sink::Arrow(Box::new(ArrowSink::memory(&columns, table.encoding, to))));
-            }
-        };
-        match layout.format {
-            Format::Csv => {
-                let delimiter = layout.delimiter.unwrap_or(table.delimiter());
-                let for_spreadsheets = layout.for_spreadsheets;
-                let mut sink = Sink::Csv { delimiter, for_spreadsheets, out };
-                if header {
-                    sink.row(columns.iter().map(|column| Some(column.raw)))?;
-                }
-                Ok(sink)
-            }
-            Format::List if columns.len() == 1 => Ok(Sink::List { out }),
-            Format::List => Err(Error::usage(format!(
-                "the result has {} columns, but a list has one; use {} or \
-                 {}",
-                columns.len(),
-                OUTPUT_FORMAT.with("csv"),
-                OUTPUT_FORMAT.with("parquet")
-            ))),
-            Format::JsonLines => Err(Error::usage(format!(
-                "JSON lines are read, and not written. Use {}",
-                OUTPUT_FORMAT.with("csv")
-            ))),
-            Format::Parquet => {
-                ArrowSink::parquet(columns, table.encoding, out).map(|s| Sink::Arrow(Box::new(s)))
-            }
-            Format::Arrow => ArrowSink::file(columns, table.encoding, out).map(|s| Sink::Arrow(Box::new(s))),
-        }
-    }
-
-    /// Appends rows of our table. `theirs` gives the further cells of each, by its position in `rows`.
-    fn ours<'b>(
-        &mut self,
-        table: &Table,
-        rows: &[usize],
-        theirs: &dyn Fn(usize) -> Vec<Option<&'b [u8]>>,
-    ) -> Result<()> {
-        if let (Store::Batches(batches), Sink::Arrow(sink)) = (&table.store, &mut *self) {
-            return sink.take(table, batches, rows, theirs);
-        }
-        let mut cursor = table.all_cells();
-        for (i, &row) in rows.iter().enumerate() {
-            let theirs = theirs(i);
-            self.row(cursor.at(row).cells().chain(theirs))?;
-        }
-        Ok(())
-    }
-
-    fn row<'b>(&mut self, cells: impl Iterator<Item = Option<&'b [u8]>>) -> Result<()> {
-        let written = match self {
-            Sink::Csv { delimiter, for_spreadsheets, out } => {
-                let cell = |cell: Option<&'b [u8]>| match cell.unwrap_or_default() {
-                    cell if *for_spreadsheets && is_formula(cell) => Cow::Owned([b"'", cell].concat()),
-                    cell => Cow::Borrowed(cell),
-                };
-                let cells: Vec<_> = cells.map(cell).collect();
-                write_row(cells.iter().map(AsRef::as_ref), *delimiter, *out)
-            }
-            Sink::List { out } => {
-                let item = cells.into_iter().next().flatten().unwrap_or_default();
-                out.write_all(item).and_then(|()| out.write_all(b"\n"))
-            }
-            Sink::Arrow(sink) => return sink.row(cells),
-        };
-        written.map_err(|e| destination::unwritable("result", &e))
-    }
-
-    fn end(self) -> Result<()> {
-        match self {
-            Sink::Csv { .. } | Sink::List { .. } => Ok(()),
-            Sink::Arrow(sink) => sink.end(),
-        }
-    }
-}
-
-fn write_row<'a>(
+/// Writes a row of CSV. With `for_spreadsheets`, cells that these take for formulas get an apostrophe in front.
+pub(super) fn write_row<'a>(
     cells: impl ExactSizeIterator<Item = &'a [u8]>,
-    delimiter: u8,
+    (delimiter, for_spreadsheets): (u8, bool),
     out: &mut (dyn Write + Send),
 ) -> io::Result<()> {
     let only = cells.len() == 1;
@@ -453,14 +383,18 @@ fn write_row<'a>(
         if i > 0 {
             out.write_all(&[delimiter])?;
         }
+        let cell = match for_spreadsheets && is_formula(cell) {
+            true => Cow::Owned([b"'", cell].concat()),
+            false => Cow::Borrowed(cell),
+        };
         // Without quotes a blank line would not be a row, a first name like a byte-order mark or like the start of
         // another kind of file would be lost, and a column might be divided where another delimiter is guessed.
         let alone = only && (cell.is_empty() || cell.iter().any(|b| DELIMITERS.contains(b)));
-        let special = alone || (i == 0 && other::may_look_other(cell, delimiter));
+        let special = alone || (i == 0 && other::may_look_other(&cell, delimiter));
         if special || cell.iter().any(|&b| b == delimiter || matches!(b, b'"' | b'\r' | b'\n')) {
-            write_quoted(cell, out)?;
+            write_quoted(&cell, out)?;
         } else {
-            out.write_all(cell)?;
+            out.write_all(&cell)?;
         }
     }
     out.write_all(b"\n")

@@ -4,22 +4,21 @@
 //! first ([`guard`]), a panic of the decoder means a damaged file, and cells that take far more room than the file
 //! are refused.
 
+use super::super::batches::{Batches, batch_of, compact};
 use super::super::compressed::{EXPANSION, FREE};
+use super::super::pieces::Pieces;
 use super::super::read::unreadable;
-use super::super::store::Rows;
-use super::super::types::{Kind, Render, render};
-use super::super::{
-    Column, Format, Found, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, Unread, other, pieces, shorten,
-};
+use super::super::types::{check_text, first_without_text};
+use super::super::{Column, Format, Found, Head, MAX_ROWS, ReadOptions, Table, Unread, other, shorten};
 use super::guard;
 use crate::error::{Error, Place, Result};
 use crate::guarded::guarded;
 use crate::spelling::setting;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{TimestampNanosecondType, TimestampSecondType};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
-use arrow_schema::{DataType, Field, FieldRef, Schema, TimeUnit};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
@@ -53,19 +52,19 @@ pub(in super::super) fn read_stream(
         let what = format!("more than {} GiB of Parquet cannot be read from a stream", MAX_STREAM >> 30);
         return Err(Error::input(name, what, "Put it in a file and give its name"));
     }
-    pieces::whole(|each| read(name, Bytes::from(bytes), options, columns, (MAX_ROWS, &|_| Ok(())), each))
+    read(name, Bytes::from(bytes), options, columns, &|_| Ok(()), (usize::MAX, &mut |_| Ok(())))
 }
 
-/// Reads a file on disk or in memory, in tables of `piece` rows or little more, which `each` gets in their order. `step` is
-/// called with the number of bytes that the cells read so far take.
+/// Reads a file on disk or in memory. What comes before the last piece goes to `each`, in tables of `piece` rows or little more.
+/// `step` is called with the number of bytes that the cells read so far take.
 pub(in super::super) fn read<S: ChunkReader + 'static>(
     name: &str,
     source: S,
     options: &ReadOptions,
     columns: Option<&[String]>,
-    (piece, step): (usize, &dyn Fn(u64) -> Result<()>),
-    each: &mut dyn FnMut(Table) -> Result<()>,
-) -> Result<()> {
+    step: &dyn Fn(u64) -> Result<()>,
+    (piece, each): Pieces<'_>,
+) -> Result<Table> {
     let file = File { name, source: Arc::new(source) };
     let metadata = file.metadata(u64::MAX)?;
     let mut fields = metadata.schema().fields().to_vec();
@@ -73,8 +72,8 @@ pub(in super::super) fn read<S: ChunkReader + 'static>(
     let head = Head { file: name, names: &names, line: None, format: Format::Parquet, unread: &[] };
     let (mut chosen, mut unread) = (Vec::new(), Vec::new());
     for at in head.choose(columns)? {
-        match Kind::of(&views(&fields[at]), options.encoding) {
-            Ok(_) => chosen.push(at),
+        match check_text(&views(&fields[at]), options.encoding) {
+            Ok(()) => chosen.push(at),
             Err(unfit) => unread.push(Unread { name: names[at].clone(), what: unfit.what, next: unfit.next }),
         }
     }
@@ -88,86 +87,87 @@ pub(in super::super) fn read<S: ChunkReader + 'static>(
     file.check_chunks(metadata.metadata(), &mask, &names)?;
     file.set_units(&metadata, &mut fields, &chosen)?;
     let meanings = file.meanings(metadata.metadata());
-    let kind = |&at: &usize| {
-        let mut field = Field::clone(&views(&fields[at]));
+    let column = |&at: &usize| {
+        let mut field = Field::clone(&views(&fields[at])).with_nullable(true);
         if let Some(name) = meanings.get(&names[at]) {
             field.metadata_mut().insert(EXTENSION_TYPE_NAME_KEY.into(), name.clone());
         }
-        Kind::of(&Arc::new(field), options.encoding)
-            .map_err(|unfit| Error::input(name, unfit.what, unfit.next).at_column(shorten(&names[at])))
-    };
-    let kinds = chosen.iter().map(kind).collect::<Result<Vec<_>>>()?;
-
-    let table = |mut rows: Rows, unread, before| {
-        rows.finish();
-        Table {
-            name: name.into(),
-            format: Format::Parquet,
-            delimiter: options.delimiter.unwrap_or(b','),
-            encoding: options.encoding,
-            columns: chosen
-                .iter()
-                .zip(&kinds)
-                .map(|(&at, kind)| Column::new(names[at].clone(), kind.clone()))
-                .collect(),
-            header: chosen.iter().map(|&at| names[at].clone()).collect(),
-            header_line: None,
-            headerless: false,
-            unread,
-            found: Found { columns: names.len(), delimiter: None },
-            notes: Vec::new(),
-            multiline_keys: false,
-            lines: Lines::default(),
-            store: Store::Rows(rows),
-            files: Vec::new(),
-            before,
+        let column = Column::new(names[at].clone(), field.into(), options.encoding);
+        match column.unfit {
+            None => Ok(column),
+            Some(unfit) => Err(Error::input(name, unfit.what, unfit.next).at_column(shorten(&names[at]))),
         }
     };
-    let mut rows = Rows::default();
-    // Rows and their bytes in the pieces before.
-    let mut before = (0, 0);
+    let columns = chosen.iter().map(column).collect::<Result<Vec<_>>>()?;
+    let schema: SchemaRef =
+        Schema::new(columns.iter().map(|column| column.field.clone()).collect::<Vec<_>>()).into();
+
+    let table = |rows: Batches, unread, before| {
+        let found = Found { columns: names.len(), delimiter: None };
+        let of = Table::of(name, Format::Parquet, options, columns.clone(), rows);
+        Table { unread, found, before, ..of }
+    };
+    let mut rows = Batches::new(schema.clone());
+    // The rows of the pieces before, and the bytes of all.
+    let (mut before, mut bytes) = (0, 0u64);
     let limit = file.source.len().saturating_mul(EXPANSION).saturating_add(FREE);
-    let check = |rows: &Rows, before: (usize, u64)| {
-        let bytes = before.1.saturating_add(rows.bytes());
-        match bytes.saturating_add((before.0 + rows.len()) as u64) > limit {
-            false => Ok(()),
-            true => {
-                let what = format!("the cells take more than {EXPANSION} times as many bytes as the file");
-                Err(Error::input(
-                    name,
-                    what,
-                    "Check where the file comes from; if it is genuine, convert it to CSV",
-                ))
-            }
+    let check = |rows: usize, bytes: u64| match bytes.saturating_add(rows as u64) > limit {
+        false => Ok(()),
+        true => {
+            let what = format!("the cells take more than {EXPANSION} times as many bytes as the file");
+            let next = "Check where the file comes from; if it is genuine, convert it to CSV";
+            Err(Error::input(name, what, next))
         }
     };
     if chosen.is_empty() {
-        for _ in 0..expected {
-            rows.push(std::iter::empty());
-            check(&rows, before)?;
-        }
+        check(expected, 0)?;
+        rows.push(batch_of(schema, Vec::new(), expected)?);
     } else {
         let mut batches = file.open(&metadata, &fields, mask)?;
         while let Some(batch) = file.guarded(|| batches.next())? {
             let batch = batch.map_err(|e| file.damaged(Some(&e.into())))?;
-            if rows.len() >= piece {
-                let full = table(std::mem::take(&mut rows), Vec::new(), before.0);
-                before.1 += full.bytes();
-                before.0 += full.rows();
+            if rows.rows() >= piece {
+                let next = rows.without_rows();
+                let full = table(std::mem::replace(&mut rows, next), Vec::new(), before);
+                before += full.rows();
                 each(full)?;
             }
-            file.append(&batch, (&kinds, &names, &chosen), before.0, &mut rows)?;
-            if before.0 + rows.len() > expected {
-                break;
+            let read = before + rows.rows();
+            if let Some((row, column)) = first_without_text(&batch, &columns) {
+                let (what, next) =
+                    ("the value is not valid for the column's type (text must be UTF-8)", "Correct it");
+                return Err(Error::input(name, what, next)
+                    .at(Place::Row((read + row) as u64 + 1))
+                    .at_column(shorten(column.field.name())));
             }
-            check(&rows, before)?;
-            step(before.1 + rows.bytes())?;
+            bytes = bytes.saturating_add(batch.columns().iter().map(bytes_of).sum());
+            if read + batch.num_rows() > expected {
+                return Err(file.damaged(None));
+            }
+            check(read + batch.num_rows(), bytes)?;
+            let arrays = batch.columns().iter().map(compact).collect();
+            // A column of another type than the file promised.
+            let batch = RecordBatch::try_new(schema.clone(), arrays).map_err(|_| file.damaged(None))?;
+            rows.push(batch);
+            step(bytes)?;
         }
-        if before.0 + rows.len() != expected {
+        if before + rows.rows() != expected {
             return Err(file.damaged(None));
         }
     }
-    each(table(rows, unread, before.0))
+    Ok(table(rows, unread, before))
+}
+
+/// The bytes that the values of an array take without what else is in the pages that they are in.
+fn bytes_of(array: &ArrayRef) -> u64 {
+    let views = |lengths: &mut dyn Iterator<Item = u32>| {
+        lengths.map(|length| u64::from(length) + size_of::<u128>() as u64).sum()
+    };
+    match array.data_type() {
+        DataType::Utf8View => views(&mut array.as_string_view().lengths()),
+        DataType::BinaryView => views(&mut array.as_binary_view().lengths()),
+        _ => array.to_data().get_slice_memory_size().map_or(u64::MAX, |bytes| bytes as u64),
+    }
 }
 
 /// The names of the columns that can be read, of a file whose footer has at most `footer` bytes.
@@ -179,7 +179,7 @@ pub(in super::super) fn names<S: ChunkReader + 'static>(
 ) -> Result<Vec<String>> {
     let metadata = File { name, source: Arc::new(source) }.metadata(footer)?;
     let fields = metadata.schema().fields();
-    let readable = fields.iter().filter(|field| Kind::of(&views(field), options.encoding).is_ok());
+    let readable = fields.iter().filter(|field| check_text(&views(field), options.encoding).is_ok());
     Ok(readable.map(|field| field.name().clone()).collect())
 }
 
@@ -459,40 +459,6 @@ impl<S: ChunkReader + 'static> File<'_, S> {
         };
         let of = |field: &FieldRef| Some((field.name().clone(), meaning(field)?));
         schema.fields().iter().filter_map(of).collect()
-    }
-
-    fn append(
-        &self,
-        batch: &RecordBatch,
-        (kinds, names, chosen): (&[Kind], &[String], &[usize]),
-        before: usize,
-        rows: &mut Rows,
-    ) -> Result<()> {
-        let texts: Option<Vec<Render>> =
-            batch.columns().iter().zip(kinds).map(|(array, kind)| render(kind, array.as_ref())).collect();
-        let Some(texts) = texts.filter(|texts| texts.len() == kinds.len()) else {
-            return Err(self.damaged(None));
-        };
-        let nulls: Vec<_> = batch.columns().iter().map(|array| array.logical_nulls()).collect();
-        let (mut text, mut ends) = (Vec::new(), Vec::new());
-        for i in 0..batch.num_rows() {
-            text.clear();
-            ends.clear();
-            for (c, (render, nulls)) in texts.iter().zip(&nulls).enumerate() {
-                let start = text.len();
-                let null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(i));
-                if !null && !render(i, &mut text) {
-                    let (what, next) =
-                        ("the value is not valid for the column's type (text must be UTF-8)", "Correct it");
-                    return Err(Error::input(self.name, what, next)
-                        .at(Place::Row((before + rows.len()) as u64 + 1))
-                        .at_column(shorten(&names[chosen[c]])));
-                }
-                ends.push((!null).then_some(start..text.len()));
-            }
-            rows.push(ends.iter().map(|range| range.clone().map(|range| &text[range])));
-        }
-        Ok(())
     }
 
     /// Runs a step of the decoder, which may panic on a damaged file.

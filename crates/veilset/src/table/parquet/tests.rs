@@ -1,5 +1,6 @@
 //! Parquet: types, codecs, row groups, damage.
 
+use super::super::tests::texts;
 use super::super::*;
 use crate::item::{Items, decode_key};
 use ::parquet::arrow::ArrowWriter;
@@ -56,12 +57,6 @@ fn parquet(columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
 
 fn read(bytes: &[u8], options: &ReadOptions, columns: Option<&[String]>) -> Result<Table> {
     Table::from_reader("a.parquet", bytes, options, columns)
-}
-
-fn texts(table: &Table) -> Vec<Vec<Option<String>>> {
-    let text = |c: Option<&[u8]>| c.map(|c| String::from_utf8(c.to_vec()).unwrap());
-    let row = |r| table.all_cells().at(r).cells().map(text).collect();
-    (0..table.rows()).map(row).collect()
 }
 
 fn written(table: &Table, format: Format) -> Vec<u8> {
@@ -248,7 +243,7 @@ fn timestamps_of_96_bits_are_exact_or_an_error() {
         let table = read(&bytes, &UTF8, None).unwrap();
         let got: Vec<_> = texts(&table).into_iter().map(|row| row[1].clone().unwrap()).collect();
         assert_eq!(got, expected);
-        assert_eq!(table.columns[1].kind.data_type(), Some(&DataType::Timestamp(unit, None)));
+        assert_eq!(table.columns[1].field.data_type(), &DataType::Timestamp(unit, None));
         // In a result, and where only this column is read.
         let again = read(&written(&table, Format::Parquet), &UTF8, Some(&names(&["at"]))).unwrap();
         assert_eq!(
@@ -345,17 +340,14 @@ fn the_same_keys_in_csv_and_parquet_are_the_same_items() {
 #[test]
 fn dates_agree_with_counting_days() {
     let mut days = -800_000i64;
-    let mut text = Vec::new();
     let array = Date32Array::from((-800_000..800_000).collect::<Vec<i32>>());
-    let kind = Kind::Typed(Arc::new(Field::new("d", DataType::Date32, true)));
-    let render = super::super::types::render(&kind, &array).unwrap();
+    let texts = super::super::types::texts(&Field::new("d", DataType::Date32, true), &array);
     // Where counting must start to arrive at 1970-01-01.
     let (mut year, mut month, mut day) = (-221i64, 9, 4);
     while days < 800_000 {
-        text.clear();
-        assert!(render((days + 800_000) as usize, &mut text));
+        let text = texts.cell((days + 800_000) as usize).unwrap();
         let shown = if (0..=9999).contains(&year) { format!("{year:04}") } else { format!("{year:+05}") };
-        assert_eq!(String::from_utf8_lossy(&text), format!("{shown}-{month:02}-{day:02}"), "{days}");
+        assert_eq!(String::from_utf8_lossy(text), format!("{shown}-{month:02}-{day:02}"), "{days}");
         assert_eq!(days == 0, (year, month, day) == (1970, 1, 1));
         let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
         let last = [31, 28 + i64::from(leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1];

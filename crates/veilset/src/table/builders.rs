@@ -1,0 +1,206 @@
+//! Columns of text that grow while a file is read, cell by cell.
+
+use super::Encoding;
+use super::batches::{Batches, batch_of};
+use crate::error::{Error, Result};
+use arrow_array::{ArrayRef, BinaryArray, StringArray, new_null_array};
+use arrow_buffer::{NullBufferBuilder, OffsetBuffer};
+use arrow_schema::{FieldRef, Schema};
+use std::sync::Arc;
+
+/// The most bytes of a row: 1 GiB, so that the offsets of a batch fit 31 bits.
+pub(super) const LONGEST_ROW: usize = 1 << 30;
+/// The most rows of a batch; few in tests, so that what is small has several.
+const ROWS: usize = if cfg!(test) { 7 } else { 1 << 16 };
+/// A batch ends before it has so many rows if it has this many, and
+const FEW: usize = 1 << 10;
+/// this many bytes: 16 MiB.
+const LARGE: usize = 16 << 20;
+
+/// Text columns, of which the last rows are not in a batch yet.
+pub(super) struct Builders {
+    encoding: Encoding,
+    columns: Vec<TextColumn>,
+    /// The rows that are not in a batch, and about as many bytes as they take.
+    rows: usize,
+    bytes: usize,
+    /// The batches: their rows, and the columns that there were.
+    done: Vec<(usize, Vec<ArrayRef>)>,
+    /// The rows of all batches.
+    before: usize,
+}
+
+impl Builders {
+    pub(super) fn new(encoding: Encoding, columns: usize) -> Builders {
+        let mut builders =
+            Builders { encoding, columns: Vec::new(), rows: 0, bytes: 0, done: Vec::new(), before: 0 };
+        (0..columns).for_each(|_| builders.add_column());
+        builders
+    }
+
+    /// Adds a column, in which earlier rows have no value.
+    pub(super) fn add_column(&mut self) {
+        self.columns.push(TextColumn::with_capacity(0, 0));
+    }
+
+    /// The number of rows that have ended.
+    pub(super) fn rows(&self) -> usize {
+        self.before + self.rows
+    }
+
+    /// Gives this row a cell in a column in which it has none yet. The cells of a row have at most [`LONGEST_ROW`] bytes, and in
+    /// text they are UTF-8.
+    pub(super) fn push(&mut self, column: usize, cell: &[u8]) {
+        let column = &mut self.columns[column];
+        column.pad(self.rows);
+        column.bytes.extend_from_slice(cell);
+        column.offsets.push(column.bytes.len() as i32);
+        self.bytes += cell.len();
+    }
+
+    /// Ends a row. It has no value in the columns in which it got no cell.
+    pub(super) fn end_row(&mut self) -> Result<()> {
+        self.rows += 1;
+        let bytes = self.bytes + self.rows * self.columns.len() * size_of::<i32>();
+        let large = self.rows >= FEW && bytes >= LARGE || self.bytes >= LONGEST_ROW;
+        if large || self.rows == ROWS { self.end_batch() } else { Ok(()) }
+    }
+
+    fn end_batch(&mut self) -> Result<()> {
+        let rows = std::mem::take(&mut self.rows);
+        self.bytes = 0;
+        let end = |column: &mut TextColumn| {
+            column.pad(rows);
+            // The next batch is probably about as large.
+            let next = TextColumn::with_capacity(rows, column.bytes.len() + column.bytes.len() / 8);
+            std::mem::replace(column, next).finish(self.encoding)
+        };
+        let arrays = self.columns.iter_mut().map(end).collect::<Result<_>>()?;
+        self.done.push((rows, arrays));
+        self.before += rows;
+        Ok(())
+    }
+
+    /// All rows, with columns of these fields.
+    pub(super) fn finish(mut self, fields: impl IntoIterator<Item = FieldRef>) -> Result<Batches> {
+        if self.rows > 0 {
+            self.end_batch()?;
+        }
+        let fields: Vec<FieldRef> = fields.into_iter().collect();
+        let schema = Arc::new(Schema::new(fields.clone()));
+        let mut batches = Batches::new(schema.clone());
+        for (rows, mut arrays) in self.done {
+            let late = fields.iter().skip(arrays.len());
+            arrays.extend(late.map(|field| new_null_array(field.data_type(), rows)));
+            batches.push(batch_of(schema.clone(), arrays, rows)?);
+        }
+        Ok(batches)
+    }
+}
+
+/// The rows of a text column that are not in a batch.
+struct TextColumn {
+    bytes: Vec<u8>,
+    offsets: Vec<i32>,
+    /// Of the rows up to the last one without a value.
+    nulls: NullBufferBuilder,
+}
+
+impl TextColumn {
+    fn with_capacity(rows: usize, bytes: usize) -> TextColumn {
+        let mut offsets = Vec::with_capacity(rows + 1);
+        offsets.push(0);
+        TextColumn { bytes: Vec::with_capacity(bytes), offsets, nulls: NullBufferBuilder::new(0) }
+    }
+
+    /// Goes on to this row. Those in between have no value.
+    #[inline]
+    fn pad(&mut self, row: usize) {
+        let rows = self.offsets.len() - 1;
+        if row > rows {
+            self.nulls.append_n_non_nulls(rows - self.nulls.len());
+            self.nulls.append_n_nulls(row - rows);
+            self.offsets.resize(row + 1, self.bytes.len() as i32);
+        }
+    }
+
+    fn finish(mut self, encoding: Encoding) -> Result<ArrayRef> {
+        self.nulls.append_n_non_nulls(self.offsets.len() - 1 - self.nulls.len());
+        self.bytes.shrink_to_fit();
+        self.offsets.shrink_to_fit();
+        let (offsets, bytes) = (OffsetBuffer::new(self.offsets.into()), self.bytes.into());
+        match encoding {
+            Encoding::Bytes => {
+                BinaryArray::try_new(offsets, bytes, self.nulls.finish()).map(|all| Arc::new(all) as ArrayRef)
+            }
+            Encoding::Utf8 => {
+                StringArray::try_new(offsets, bytes, self.nulls.finish()).map(|all| Arc::new(all) as ArrayRef)
+            }
+        }
+        .map_err(|e| Error::bug(format!("cells that were read are no column: {e}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Column, Format, ReadOptions, Table};
+    use super::*;
+
+    fn table(builders: Builders, columns: usize, options: &ReadOptions) -> Table {
+        let names = (0..columns).map(|at| format!("c{at}"));
+        let columns: Vec<_> = names.map(|name| Column::of_text(name.as_bytes(), options.encoding)).collect();
+        let batches = builders.finish(columns.iter().map(|column| column.field.clone())).unwrap();
+        Table::of("a.csv", Format::Csv, options, columns, batches)
+    }
+
+    #[test]
+    fn rows_come_back_over_batches_at_every_length_and_columns_that_come_late_have_no_value_before() {
+        let lengths = [0, 1, 12, 13, 127, 128, 16383, 16384, LARGE / 4, 0, 5];
+        let cell = |row: usize, column: usize| {
+            let there = column < 3 || row >= 30;
+            (there && !(row + column).is_multiple_of(4))
+                .then(|| vec![(row * 3 + column) as u8; lengths[(row + 5 * column) % lengths.len()]])
+        };
+        let mut builders = Builders::new(Encoding::Bytes, 3);
+        for row in 0..60 {
+            if row == 30 {
+                builders.add_column();
+            }
+            // In any order.
+            for column in [2, 0, 3, 1] {
+                if let Some(cell) = cell(row, column) {
+                    builders.push(column, &cell);
+                }
+            }
+            builders.end_row().unwrap();
+            assert_eq!(builders.rows(), row + 1);
+        }
+        let table = table(builders, 4, &ReadOptions { encoding: Encoding::Bytes, ..ReadOptions::default() });
+        assert_eq!((table.rows(), table.batches.batches().len()), (60, 60_usize.div_ceil(ROWS)));
+        let same = |row: usize, cells: &[Option<&[u8]>]| {
+            assert!((0..4).all(|column| cells[column] == cell(row, column).as_deref()), "row {row}");
+            Ok(())
+        };
+        table.each_row(0..60, &[0, 1, 2, 3], same).unwrap();
+        let backwards = |i: usize, cells: &[Option<&[u8]>]| {
+            assert!(cells[0] == cell(59 - i, 3).as_deref() && cells[1] == cell(59 - i, 0).as_deref());
+            Ok(())
+        };
+        table.each_row((0..60).rev(), &[3, 0], backwards).unwrap();
+    }
+
+    #[test]
+    fn a_table_of_no_columns_has_rows() {
+        let mut builders = Builders::new(Encoding::Utf8, 0);
+        (0..2 * ROWS + 1).for_each(|_| builders.end_row().unwrap());
+        let table = table(builders, 0, &ReadOptions::default());
+        let mut rows = 0;
+        let count = |row: usize, cells: &[Option<&[u8]>]| {
+            assert_eq!((row, cells.len()), (rows, 0));
+            rows += 1;
+            Ok(())
+        };
+        table.each_row(0..table.rows(), &[], count).unwrap();
+        assert_eq!(rows, 2 * ROWS + 1);
+    }
+}
