@@ -8,6 +8,7 @@ use super::super::{
 use super::Batches;
 use crate::error::{Error, Place, Result};
 use crate::item::Items;
+use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int32Type};
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
@@ -393,5 +394,31 @@ fn columns_that_cannot_be_taken_row_by_row_are_refused_when_they_are_read() {
             (Err(error), Some(words)) => assert!(error.to_string().contains(words), "{error}"),
             (outcome, _) => panic!("{outcome:?}"),
         }
+    }
+}
+
+/// Numbers in a dictionary have no text here, so they cannot be written anew.
+#[test]
+fn values_of_a_dictionary_are_written_as_they_are_or_not_at_all() {
+    let numbers = |values: Vec<i64>| {
+        Arc::new(DictionaryArray::new(Int8Array::from(vec![0, 1]), Arc::new(Int64Array::from(values))))
+    };
+    let batches = [numbers(vec![5, 6]), numbers(vec![7, 8])].map(|array| {
+        let field = Field::new("d", array.data_type().clone(), true);
+        RecordBatch::try_new(Schema::new(vec![field]).into(), vec![array]).unwrap()
+    });
+    let table = table((batches[0].schema(), batches.to_vec()), &CSV, None).unwrap();
+    assert!(table.check_arrow_file().is_err());
+    let (mut memory, mut file) = (Batches::default(), Vec::new());
+    write_rows(&table, &[0, 3], None, &mut memory).unwrap();
+    let array = arrays(&memory).remove(0);
+    let array = array.as_dictionary::<Int8Type>().downcast_dict::<Int64Array>().unwrap();
+    assert_eq!(array.into_iter().collect::<Vec<_>>(), [Some(5), Some(8)]);
+    if write_rows(&table, &[0, 3], None, (Format::Arrow, &mut file)).is_ok() {
+        let options = ReadOptions { format: Some(Format::Arrow), ..CSV };
+        let again = Table::from_reader("f", &file[..], &options, None).unwrap();
+        let array = again.batches.batches()[0].column(0).clone();
+        let array = array.as_dictionary::<Int8Type>().downcast_dict::<Int64Array>().unwrap();
+        assert_eq!(array.into_iter().collect::<Vec<_>>(), [Some(5), Some(8)]);
     }
 }
