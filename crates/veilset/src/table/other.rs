@@ -244,7 +244,8 @@ pub(super) fn check_utf8(name: &str, head: &[u8], encoding: Encoding) -> Result<
         _ if zeros(2, &[1]) || zeros(2, &[0]) => UTF16,
         _ if head.len() >= 16
             && head.iter().all(|&byte| is_ebcdic(byte))
-            && head.iter().any(|byte| *byte > 0x80) =>
+            // The last letter may be cut off.
+            && std::str::from_utf8(head).is_err_and(|e| e.error_len().is_some()) =>
         {
             (
                 "the file looks like EBCDIC, not UTF-8",

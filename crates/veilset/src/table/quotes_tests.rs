@@ -164,6 +164,14 @@ proptest! {
     }
 }
 
+/// All bytes of these letters are letters in EBCDIC too.
+#[test]
+fn text_in_utf8_is_not_taken_for_another_encoding() {
+    let text = "é\\é\\aaéé\\éa".repeat(3);
+    let options = ReadOptions { headerless: true, delimiter: Some(b','), ..CSV };
+    assert_eq!(content(&from(&text, &options).unwrap()).0[1..], [[text]]);
+}
+
 /// What the public collections of CSV files have, by what a file of each kind must come to: its cells or a refusal.
 #[test]
 fn files_like_those_of_the_public_collections_are_read_or_refused() {
