@@ -181,9 +181,8 @@ impl Handshake {
         let parties = self.parties(request, &theirs)?;
         // A placeholder until the sizes are known.
         let session_id = SessionId::of([0; 32]);
-        let theirs_too = choice.into();
-        let mut proposal =
-            Proposal { session_id, hello, choice, theirs: theirs_too, why: None, ours, parties };
+        let common = choice.into();
+        let mut proposal = Proposal { session_id, hello, choice, theirs: common, why: None, ours, parties };
         // Sizes, and whether everybody was told the same.
         let sized = self.sized(request, &mut proposal, (&said, &theirs));
         // A log must list every party that may know our size.

@@ -64,12 +64,12 @@ impl Spec {
                 false
             }
         });
-        match (kept, wrong) {
-            (None, Some(why)) => Err(why),
-            (kept, _) => {
-                self.candidates = kept.unwrap_or_else(|| self.candidates.clone());
+        match kept {
+            Some(kept) => {
+                self.candidates = kept;
                 Ok(())
             }
+            None => wrong.map_or(Ok(()), Err),
         }
     }
 

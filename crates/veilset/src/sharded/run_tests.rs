@@ -261,23 +261,28 @@ fn both_sides_draw_the_same_key_and_neither_decides_it() {
     assert_eq!(error.fault(), Some(Fault::Misbehaved));
 }
 
-#[test]
-fn items_of_another_shard_and_more_than_were_announced_are_refused() {
-    let (y, _) = overlapping(6, 0, 0.0);
-    let request = request((&UNION, &CWPRF), Role::Receiver, &y, false);
+/// A shard of a set of 6, all of whose items are in shard 1, in a run with a set of 5.
+fn loaded(request: &Request<'_>, set: &ItemSet, shard: u32, dummies: &Prng) -> Loaded {
     let proposal = crate::testing::proposal(request.hello(false), 6, crate::testing::peer(5, false));
-    let cut = stored(&y).cut(Threads::global(), SHARDS, |_, of| of.fill(1)).unwrap();
-    let key = Key::of([3; 32]);
+    let cut = stored(set).cut(Threads::global(), SHARDS, |_, of| of.fill(1)).unwrap();
     let shards = Shards {
-        request: &request,
+        request,
         proposal: &proposal,
         results: &InMemory::default(),
         wrong: &Mutex::default(),
         source: &cut,
-        key: &key,
+        key: &Key::of([3; 32]),
         numbers: &[],
     };
-    let shard = Loaded::new(&shards, 1, &Prng::from_seed(&[1; 32])).unwrap();
+    Loaded::new(&shards, shard, dummies).unwrap()
+}
+
+#[test]
+fn items_of_another_shard_and_more_than_were_announced_are_refused() {
+    let (y, _) = overlapping(6, 0, 0.0);
+    let key = Key::of([3; 32]);
+    let request = request((&UNION, &CWPRF), Role::Receiver, &y, false);
+    let shard = loaded(&request, &y, 1, &Prng::from_seed(&[1; 32]));
     let of = |shard: u32| -> Vec<String> {
         let all = (0..40).map(|i| format!("item {i}"));
         let of = |item: &String| {
@@ -322,21 +327,9 @@ fn the_shards_of_a_job_share_its_error() {
 fn the_dummies_of_shards_are_others_in_each() {
     let (y, _) = overlapping(6, 0, 0.0);
     let request = request((&INTERSECT, &VOLE), Role::Receiver, &y, false);
-    let proposal = crate::testing::proposal(request.hello(false), 6, crate::testing::peer(5, false));
-    let cut = stored(&y).cut(Threads::global(), SHARDS, |_, of| of.fill(1)).unwrap();
-    let key = Key::of([3; 32]);
-    let shards = Shards {
-        request: &request,
-        proposal: &proposal,
-        results: &InMemory::default(),
-        wrong: &Mutex::default(),
-        source: &cut,
-        key: &key,
-        numbers: &[],
-    };
     let dummies = |seed: u8| {
         let rng = Prng::from_seed(&[seed; 32]);
-        [0, 2].map(|shard| Loaded::new(&shards, shard, &rng).unwrap().set.own().to_vec())
+        [0, 2].map(|shard| loaded(&request, &y, shard, &rng).set.own().to_vec())
     };
     let all: std::collections::HashSet<_> = [1, 2].iter().flat_map(|&seed| dummies(seed)).flatten().collect();
     assert_eq!(all.len(), 4 * bound(6, SHARDS));

@@ -54,12 +54,12 @@ impl Batches {
         }
     }
 
-    /// The same without rows.
+    /// No batches, of the same schema.
     pub(super) fn without_rows(&self) -> Batches {
         Batches { schema: self.schema.clone(), ..Batches::default() }
     }
 
-    /// Adds the rows of others.
+    /// Appends the rows of `further`, which has the same schema.
     pub(super) fn append(&mut self, further: Batches) {
         further.batches.into_iter().for_each(|batch| self.push(batch));
     }
@@ -78,8 +78,8 @@ impl Batches {
         (batch, row - self.starts[batch])
     }
 
-    /// Calls `each` with the values in these rows, which exist, at most `most` at a time: how many rows came before, how many
-    /// they are, and an array for each of these columns.
+    /// Calls `each` with the values in these rows, which must exist, at most `most` rows at a time. It gets the number of rows
+    /// before, the number of these rows, and an array for each of the columns.
     pub(super) fn take(
         &self,
         rows: impl IntoIterator<Item = usize>,
@@ -117,11 +117,12 @@ impl Batches {
         }
     }
 
-    /// A column's values in these places, at least one. `None` if these are several, and too many bytes for one array.
+    /// The values of a column in these places, at least one. `None` if there are several, and they have too many bytes for one
+    /// array.
     fn values(&self, places: &[(usize, usize)], column: usize) -> Option<ArrayRef> {
         let (&(batch, row), n) = (places.first()?, places.len());
         let values = self.batches[batch].column(column);
-        // What is in one piece is not copied, unless other values are inside.
+        // Consecutive rows of a batch are not copied, unless the values contain other values.
         let plain = inner(values.data_type()).is_empty() && !has_dictionary(values.data_type());
         if plain && places.iter().copied().eq((row..row + n).map(|row| (batch, row))) {
             return Some(values.slice(row, n));
@@ -135,7 +136,7 @@ impl Batches {
     }
 }
 
-/// A batch of these columns.
+/// Makes a batch of these columns.
 pub(super) fn batch_of(schema: SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(schema, columns, &options)
@@ -256,7 +257,7 @@ impl Table {
     }
 }
 
-/// The same values without those that stand beside them in memory.
+/// The same values, without other values in their buffers.
 pub(super) fn compact(array: &ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Utf8View => Arc::new(array.as_string_view().gc()),

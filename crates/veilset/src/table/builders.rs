@@ -8,25 +8,25 @@ use arrow_buffer::{NullBufferBuilder, OffsetBuffer};
 use arrow_schema::{FieldRef, Schema};
 use std::sync::Arc;
 
-/// The most bytes of a row: 1 GiB, so that the offsets of a batch fit 31 bits.
+/// The maximum number of bytes of a row: 1 GiB, so that the offsets in a batch fit in 31 bits.
 pub(super) const LONGEST_ROW: usize = 1 << 30;
-/// The most rows of a batch; few in tests, so that what is small has several.
+/// The maximum number of rows of a batch; small in tests, so that small tables have several batches.
 const ROWS: usize = if cfg!(test) { 7 } else { 1 << 16 };
-/// A batch ends before it has so many rows if it has this many, and
+/// The minimum number of rows of a batch that ends because it is [`LARGE`].
 const FEW: usize = 1 << 10;
-/// this many bytes: 16 MiB.
+/// The number of bytes at which a batch of at least [`FEW`] rows ends: 16 MiB.
 const LARGE: usize = 16 << 20;
 
-/// Text columns, of which the last rows are not in a batch yet.
+/// Text columns that grow row by row. The last rows are not in a batch yet.
 pub(super) struct Builders {
     encoding: Encoding,
     columns: Vec<TextColumn>,
-    /// The rows that are not in a batch, and about as many bytes as they take.
+    /// The number of rows that are not in a batch yet, and the bytes of their cells.
     rows: usize,
     bytes: usize,
-    /// The batches: their rows, and the columns that there were.
+    /// The finished batches: the number of rows, and the columns that existed then.
     done: Vec<(usize, Vec<ArrayRef>)>,
-    /// The rows of all batches.
+    /// The number of rows in finished batches.
     before: usize,
 }
 
@@ -38,7 +38,7 @@ impl Builders {
         builders
     }
 
-    /// Adds a column, in which earlier rows have no value.
+    /// Adds a column. Earlier rows have no value in it.
     pub(super) fn add_column(&mut self) {
         self.columns.push(TextColumn::with_capacity(0, 0));
     }
@@ -48,8 +48,8 @@ impl Builders {
         self.before + self.rows
     }
 
-    /// Gives this row a cell in a column in which it has none yet. The cells of a row have at most [`LONGEST_ROW`] bytes, and in
-    /// text they are UTF-8.
+    /// Sets the current row's cell in a column, where it must not have one yet. The cells of a row must have fewer than
+    /// [`LONGEST_ROW`] bytes, and be UTF-8 in columns of text.
     pub(super) fn push(&mut self, column: usize, cell: &[u8]) {
         let column = &mut self.columns[column];
         column.pad(self.rows);
@@ -58,7 +58,7 @@ impl Builders {
         self.bytes += cell.len();
     }
 
-    /// Ends a row. It has no value in the columns in which it got no cell.
+    /// Ends the current row. It has no value in columns where no cell was set.
     pub(super) fn end_row(&mut self) -> Result<()> {
         self.rows += 1;
         let bytes = self.bytes + self.rows * self.columns.len() * size_of::<i32>();
@@ -81,7 +81,7 @@ impl Builders {
         Ok(())
     }
 
-    /// All rows, with columns of these fields.
+    /// Returns all rows, with these fields for the columns.
     pub(super) fn finish(mut self, fields: impl IntoIterator<Item = FieldRef>) -> Result<Batches> {
         if self.rows > 0 {
             self.end_batch()?;
@@ -98,11 +98,11 @@ impl Builders {
     }
 }
 
-/// The rows of a text column that are not in a batch.
+/// The rows of a column that are not in a batch yet.
 struct TextColumn {
     bytes: Vec<u8>,
     offsets: Vec<i32>,
-    /// Of the rows up to the last one without a value.
+    /// Whether each row has a value, up to the last one that has none.
     nulls: NullBufferBuilder,
 }
 
@@ -113,7 +113,7 @@ impl TextColumn {
         TextColumn { bytes: Vec::with_capacity(bytes), offsets, nulls: NullBufferBuilder::new(0) }
     }
 
-    /// Goes on to this row. Those in between have no value.
+    /// Fills the column up to this row with rows that have no value.
     #[inline]
     fn pad(&mut self, row: usize) {
         let rows = self.offsets.len() - 1;

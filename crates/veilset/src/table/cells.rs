@@ -1,4 +1,4 @@
-//! The cells of a table as text: of keys, of payloads, of values and of results that are text.
+//! The cells of a table as text, for keys, payloads, values and results that are text.
 
 use super::Table;
 use super::types::{Texts, texts};
@@ -6,19 +6,19 @@ use crate::error::Result;
 use arrow_array::ArrayRef;
 use arrow_schema::FieldRef;
 
-/// The most rows whose cells are text at a time, ...
+/// The maximum number of rows whose cells are text at a time.
 const MOST_ROWS: usize = 1 << 12;
-/// ... and the most cells, if a row has less.
+/// The maximum number of cells that are text at a time, unless one row has more.
 const MOST_CELLS: usize = 1 << 20;
 
-/// How many rows of so many columns are text at a time.
+/// Returns the number of rows of this many columns that are text at a time.
 pub(super) fn rows_at_a_time(columns: usize) -> usize {
     (MOST_CELLS / columns.max(1)).clamp(1, MOST_ROWS)
 }
 
 impl Table {
-    /// Calls `each` for each of these rows, which exist: with its place among them, and its cells in these columns, which are
-    /// bytes, or `None` where there is no value.
+    /// Calls `each` for each of these rows, which must exist. It gets the row's place in the list, and its cells in these
+    /// columns: bytes, or `None` where there is no value.
     pub(super) fn each_row(
         &self,
         rows: impl IntoIterator<Item = usize>,
@@ -32,7 +32,7 @@ impl Table {
     }
 }
 
-/// Calls `each` for each of so many rows of these columns, with its cells.
+/// Calls `each` for each row of these columns, with the row's number and its cells.
 pub(super) fn each_row<'c>(
     columns: impl Iterator<Item = (&'c FieldRef, &'c ArrayRef)>,
     rows: usize,

@@ -137,20 +137,20 @@ struct Records<'a, R> {
     used: usize,
     /// Where each field of the current record ends.
     fields: Vec<usize>,
-    /// Whether it is plain, as nearly all are: it is ASCII without a NUL.
+    /// Whether the current record is ASCII without a NUL, as nearly all are.
     plain: bool,
 }
 
-/// The bytes of a file.
+/// A buffered file.
 struct Input<'a, R> {
     name: &'a str,
     reader: BufReader<R>,
-    /// Whether those in the buffer are ASCII without a NUL.
+    /// Whether the bytes in the buffer are ASCII without a NUL.
     plain: bool,
 }
 
 impl<R: Read> Input<'_, R> {
-    /// The bytes in the buffer; none at the end of the file.
+    /// Returns the bytes in the buffer, which is filled if it is empty; none at the end of the file.
     fn fill(&mut self) -> Result<&[u8]> {
         while self.reader.buffer().is_empty() {
             match self.reader.fill_buf() {

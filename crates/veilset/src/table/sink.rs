@@ -1,4 +1,4 @@
-//! Where the rows of a result go: CSV, a list, Parquet, an Arrow file, or Arrow batches in memory.
+//! The destinations of a result's rows: CSV, a list, Parquet, an Arrow file, or Arrow batches in memory.
 
 use super::batches::{Batches, batch_of, compact};
 use super::cells::{each_row, rows_at_a_time};
@@ -15,12 +15,12 @@ use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Rows of columns of values that are written at a time.
+/// The maximum number of rows that are written at a time to Parquet and Arrow.
 const BATCH_ROWS: usize = 1 << 12;
 
-/// A result while it is written, batch by batch.
+/// Writes a result batch by batch.
 pub(super) struct Sink<'a> {
-    /// The columns of its batches.
+    /// The schema of the result.
     pub(super) schema: SchemaRef,
     to: Container<'a>,
 }
@@ -33,13 +33,13 @@ enum Container<'a> {
     },
     List(&'a mut (dyn Write + Send)),
     Parquet(parquet::Writer<'a>),
-    /// Not compressed.
+    /// An Arrow file, not compressed.
     ArrowFile(Box<FileWriter<&'a mut (dyn Write + Send)>>),
     Memory(&'a mut Batches),
 }
 
 impl<'a> Sink<'a> {
-    /// `header` tells whether CSV gets one.
+    /// Starts a result of these columns. `header` states whether CSV gets a header.
     pub(super) fn start(
         mut columns: Vec<OutColumn>,
         table: &Table,
@@ -99,7 +99,7 @@ impl<'a> Sink<'a> {
         Ok(Sink { schema, to })
     }
 
-    /// The most rows of a batch that is written.
+    /// The maximum number of rows for [`Sink::write`].
     pub(super) fn most_rows(&self) -> usize {
         match &self.to {
             Container::Csv { .. } | Container::List(_) => rows_at_a_time(self.schema.fields().len()),

@@ -11,7 +11,7 @@ use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 use std::sync::Arc;
 
-/// The field of a column of this field whose values are written anew: they refer to no dictionary.
+/// The field for a column whose values are written anew, and hence refer to no dictionary.
 pub(super) fn anew(field: &FieldRef) -> FieldRef {
     let data_type = match field.data_type() {
         DataType::Dictionary(_, values) if is_text(values) => values.as_ref().clone(),
@@ -126,12 +126,12 @@ pub(super) fn values<'a>(
                 TimeUnit::Nanosecond => numbers!(TimestampNanosecondType, parse),
             }
         }
-        // Of other types there are no keys.
+        // Keys have none of the other types.
         _ => cells.flatten().next().is_none().then(|| new_null_array(data_type, n))?,
     })
 }
 
-/// What the cells are, if each is something.
+/// Parses all cells. `None` if one cannot be parsed.
 fn parsed<'a, T>(
     cells: impl Iterator<Item = Option<&'a [u8]>>,
     parse: impl Fn(&'a str) -> Option<T>,

@@ -49,7 +49,7 @@ pub struct Input<'a> {
     pub values: &'a [i128],
 }
 
-/// What each side decides for itself. The peer is not told, except for the speeds.
+/// What each side decides for itself. Of this, the peer is told only the speeds.
 #[derive(Debug, Clone)]
 pub struct Local {
     /// How the receiver picks one of the candidates that both allow, and how fast our side is; `None` for the first of them.

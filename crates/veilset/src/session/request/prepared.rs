@@ -84,8 +84,11 @@ impl<'a> Request<'a> {
         let wrong = |what: String, next: &str| Err(Error::input(path, what, next));
         let Some(candidates) = self.spec.candidates.kept(|choice| choice.group == head.cipher) else {
             let group = self.spec.candidates.first.group;
-            let what = format!("it is encrypted by {}, but this run names {group}", head.cipher);
-            return wrong(what, concat!("Omit ", setting!(cipher), " and ", setting!(group)));
+            let what = format!("it is encrypted by {}, but this run allows only {group}", head.cipher);
+            return wrong(
+                what,
+                concat!("Omit ", setting!(cipher), ", ", setting!(group), " and ", setting!(assume)),
+            );
         };
         if head.normalisation != normalisation || head.key_columns != key_columns {
             let what = format!(
