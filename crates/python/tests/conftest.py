@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 import socket
 import subprocess
 import sys
@@ -66,10 +67,15 @@ class Pair:
 
 
 def free_address() -> str:
-    """Returns an address on which nobody listens."""
+    """Returns an address on which nobody listens, and on which no other test will.
+
+    On Linux the whole network 127 leads to the machine itself, so each call draws its own address there.
+    """
+    host = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
     with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{s.getsockname()[1]}"
+        s.bind((host if sys.platform == "linux" else "127.0.0.1", 0))
+        host, port = s.getsockname()
+        return f"{host}:{port}"
 
 
 def process(script: str, **values: Any) -> subprocess.Popen[str]:

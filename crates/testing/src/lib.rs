@@ -14,6 +14,8 @@ pub mod program;
 
 use std::collections::BTreeMap;
 use std::env;
+use std::hash::{BuildHasher, RandomState};
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -46,6 +48,19 @@ pub fn seed() -> &'static str {
         })
     });
     &SEED_TEXT
+}
+
+/// Returns an address of this machine on which nobody listens, and on which no other test will. On Linux the whole network 127
+/// leads to the machine itself, so each call draws its own address there; elsewhere only the port is drawn.
+///
+/// # Panics
+/// If no port is free.
+pub fn free_address() -> String {
+    let [.., a, b, c] = RandomState::new().hash_one(0).to_le_bytes();
+    // Neither the network's own address nor 127.0.0.1, of which the system gives ports to connections.
+    let drawn = Ipv4Addr::new(127, a | 1, b, c.clamp(1, 254));
+    let address = if cfg!(target_os = "linux") { drawn } else { Ipv4Addr::LOCALHOST };
+    TcpListener::bind((address, 0)).unwrap().local_addr().unwrap().to_string()
 }
 
 /// A generator for the draws of a test. Not for secrets.

@@ -22,12 +22,12 @@ use regex_lite::{Captures, Regex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use veilset_testing::free_address;
 
 /// Patterns for output that differs from run to run, and their replacement on both sides of a comparison.
 const PATTERNS: [(&str, &str); 6] = [
@@ -37,13 +37,13 @@ const PATTERNS: [(&str, &str); 6] = [
     // Session ids, digests, identifiers and shares.
     (r"\b[0-9a-f]{16,}\b", "HEX"),
     (r"veilset \d+\.\d+\.\d+", "veilset VERSION"),
-    // The ports of connecting parties.
+    // The addresses of connecting parties.
     (REAL, "127.0.0.1:#"),
 ];
 
 const FINGERPRINT: &str = r"\b([0-9a-z]{5}-){7}[0-9a-z]{5}\b";
 const ADDRESS: &str = r"\b([a-z0-9-]+)\.example:(\d+)\b|\b0\.0\.0\.0:(\d+)\b";
-const REAL: &str = r"127\.0\.0\.1:\d+\b";
+const REAL: &str = r"127(\.\d+){3}:\d+\b";
 
 /// Pages whose blocks of these languages are run by other tests.
 const ELSEWHERE: [(&str, &[&str]); 2] = [
@@ -168,14 +168,14 @@ struct World {
     /// The real fingerprint for each one in the text, and the reverse map.
     fingerprints: BTreeMap<String, String>,
     printed: BTreeMap<String, String>,
-    /// The real port for each party's port in the text.
-    ports: BTreeMap<(String, String), u16>,
+    /// The real address for each party's port in the text.
+    addresses: BTreeMap<(String, String), String>,
 }
 
 impl World {
     fn new() -> World {
         let folder = tempfile::tempdir().unwrap();
-        World { folder, fingerprints: BTreeMap::new(), printed: BTreeMap::new(), ports: BTreeMap::new() }
+        World { folder, fingerprints: BTreeMap::new(), printed: BTreeMap::new(), addresses: BTreeMap::new() }
     }
 
     fn home(&self, of: &str) -> PathBuf {
@@ -191,9 +191,7 @@ impl World {
                 (Some(who), Some(port), _) => (who.as_str(), port.as_str()),
                 (.., port) => (of, port.unwrap().as_str()),
             };
-            let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            let port = self.ports.entry((who.into(), port.into())).or_insert_with(free);
-            format!("127.0.0.1:{port}")
+            self.addresses.entry((who.into(), port.into())).or_insert_with(free_address).clone()
         });
         let real = |found: &Captures<'_>| {
             self.fingerprints.get(&found[0]).cloned().unwrap_or_else(|| found[0].into())
@@ -205,8 +203,7 @@ impl World {
     fn shown(&self, of: &str, printed: &str) -> String {
         let printed = printed.replace(self.home(of).to_str().unwrap(), "~");
         let printed = Regex::new(REAL).unwrap().replace_all(&printed, |found: &Captures<'_>| {
-            let port: u16 = found[0].rsplit_once(':').unwrap().1.parse().unwrap();
-            match self.ports.iter().find(|(_, real)| **real == port) {
+            match self.addresses.iter().find(|(_, real)| **real == found[0]) {
                 Some(((who, port), _)) if who == of => format!("0.0.0.0:{port}"),
                 Some(((who, port), _)) => format!("{who}.example:{port}"),
                 None => found[0].into(),

@@ -1,11 +1,10 @@
 //! Runs that go wrong between two parties: both end with the right code and leave nothing behind.
 
 use crate::common::{RECEIVER, Running, SENDER, Words, World, both, connect, csv, limited, listen};
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use veilset_testing::Draw;
+use veilset_testing::{Draw, free_address};
 
 /// Enough rows that a run is not over before it is disturbed.
 const MANY: u32 = 60_000;
@@ -28,7 +27,7 @@ fn in_flight(world: &World, more: Words) -> [Running; 2] {
 fn nobody_there_is_an_error_within_the_time_out() {
     let world = World::new();
     let file = world.write("f.csv", csv(0..3));
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let free = free_address();
     let start = Instant::now();
     let short = ["--connect-timeout", "1"];
     let (listening, address) = listen(world.party(RECEIVER, "union", &file, &short));
@@ -170,7 +169,7 @@ fn waiting_for_the_peer_can_be_interrupted() {
     let before = world.names();
     let output = ["--output", "out.csv"];
     let (listening, _) = listen(world.party(RECEIVER, "union", &file, &output));
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let nobody = free_address();
     let mut connecting = connect(world.party(RECEIVER, "union", &file, &output), &nobody);
     connecting.until("cannot be reached yet");
     for party in [listening, connecting] {

@@ -3,12 +3,12 @@
 use crate::common::{Ended, Running, Words, World, csv, run, signal, veilset};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::net::TcpListener;
+use std::net::SocketAddrV4;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use veilset_testing::free_address;
 
 /// The parties of a list, the leader first.
 pub const NAMES: [&str; 3] = ["north", "south", "east"];
@@ -26,19 +26,6 @@ pub struct Several {
     pub addresses: [String; 2],
 }
 
-/// Returns a free address of this machine, outside the range from which the system chooses ports.
-fn free() -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 12_000 + (std::process::id() % 900) as u16 * 20;
-    loop {
-        let port = first + NEXT.fetch_add(1, Ordering::Relaxed);
-        let address = format!("127.0.0.1:{port}");
-        if TcpListener::bind(&address).is_ok() {
-            return address;
-        }
-    }
-}
-
 impl Several {
     pub fn new() -> Several {
         let world = World::new();
@@ -54,7 +41,7 @@ impl Several {
             std::fs::rename(world.path(file), world.path(&format!("{name}.pem"))).unwrap();
         }
         let fingerprints = made.map(|(fingerprint, _)| fingerprint);
-        let several = Several { world, fingerprints, addresses: [free(), free()] };
+        let several = Several { world, fingerprints, addresses: [free_address(), free_address()] };
         several.world.write("parties.toml", several.list());
         several
     }
@@ -238,7 +225,13 @@ fn parties_that_ask_for_different_things_name_who_differs() {
     let world = &several.world;
     let file = world.write("f.csv", "id,cost\n1,2\n");
     let files = [file.as_path(); 3];
-    world.write("other.toml", several.list().replace("127.0.0.1", "localhost"));
+    world.write(
+        "other.toml",
+        several
+            .addresses
+            .iter()
+            .fold(several.list(), |list, address| list.replace(address, &in_three_parts(address))),
+    );
     let before = world.names();
     let output: Words = &["--output", "out.csv", "--report", "report.json"];
     // (options of the last party, the difference)
@@ -375,4 +368,11 @@ fn a_demo_of_several_parties_shows_what_the_leader_learns() {
         assert_eq!(text.contains("West"), parties == "4", "{text}");
     }
     run(veilset().args(["demo", "--parties", "9"])).bad(2, &["--parties", "2..=8"]);
+}
+
+/// The same address in other words: the last two numbers as one, as resolvers read them.
+fn in_three_parts(address: &str) -> String {
+    let address: SocketAddrV4 = address.parse().unwrap();
+    let [a, b, c, d] = address.ip().octets();
+    format!("{a}.{b}.{}:{}", u16::from_be_bytes([c, d]), address.port())
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
+use veilset_testing::free_address;
 
 /// The outcome of one attempt at each of these addresses, as if one host had them all, within this number of seconds.
 fn tried(addresses: &[SocketAddr], security: &Protection, within: u64) -> Result<(bool, Vec<String>)> {
@@ -21,7 +22,7 @@ fn every_address_of_a_host_has_its_share_of_the_time() {
     let security = tls(&ours, &theirs);
     // A silent address, an unused one, and a stranger's.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = free_address().parse().unwrap();
     let silent = silent.local_addr().map(|at| (silent, at)).unwrap();
     let serve = |by: &std::sync::Arc<super::super::Identity>| {
         let listener = Listener::bind("127.0.0.1:0").unwrap();

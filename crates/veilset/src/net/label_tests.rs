@@ -1,9 +1,10 @@
 use super::*;
-use crate::net::tests::{connect, failed, identity, listen, port_that_is_free, seconds, start, talk, tls};
+use crate::net::tests::{connect, failed, identity, listen, seconds, start, talk, tls};
 use crate::net::{Connection, Endpoint, Protection};
 use std::io::Read;
 use std::net::TcpListener;
 use std::thread::JoinHandle;
+use veilset_testing::free_address;
 
 #[test]
 fn labels_are_names_of_lanes() {
@@ -82,7 +83,7 @@ fn to(address: &str, label: Option<Label>) -> Endpoint {
 #[test]
 fn who_asks_for_another_label_is_turned_away_and_the_right_one_is_let_in() {
     let (a, b, other) = (identity(), identity(), identity());
-    let address = port_that_is_free();
+    let address = free_address();
     let served = Endpoint::Listen { address: address.clone(), label: label(0) };
     let (here, told) = start(served, tls(&a, &b), seconds(60));
     told.wait_for("listening on", 1);

@@ -1,11 +1,11 @@
 use super::*;
 use crate::channel::Timeouts;
-use crate::net::tests::{failed, identity, listen, port_that_is_free, seconds, start, talk, tls};
+use crate::net::tests::{failed, identity, listen, seconds, start, talk, tls};
 use crate::net::{Connection, Endpoint, Protection, establish};
 use std::net::{Shutdown, TcpListener};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use veilset_testing::Draw;
+use veilset_testing::{Draw, free_address};
 
 /// The peer's address for the proxy. No other resolver knows this name.
 const PEER: &str = "peer.invalid:7000";
@@ -197,7 +197,7 @@ fn a_proxy_that_is_not_there_is_named() {
     let (a, b) = (identity(), identity());
     let short = Timeouts { connect: Duration::from_millis(300), ..seconds(0) };
     for (address, words) in [
-        (port_that_is_free(), "cannot be reached (127.0.0.1:"),
+        (free_address(), "cannot be reached (127."),
         ("no-such-proxy.invalid:3128".into(), "cannot find the address of no-such-proxy.invalid"),
     ] {
         let e = failed(start(through(&address), tls(&b, &a), short).0.join().unwrap());

@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use veilset_testing::Draw;
+use veilset_testing::{Draw, free_address};
 
 const NUMBERS: Message<u64> = Message::new(100, "numbers");
 
@@ -99,10 +99,6 @@ pub(super) fn talk(a: Connection, b: Connection) {
     let e = b.channel.rx.recv(NUMBERS, 1).unwrap_err();
     assert!(e.to_string().contains("closed the connection"), "{e}");
     assert_eq!(a.wire.sent(), b.wire.received());
-}
-
-pub(super) fn port_that_is_free() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
 #[test]
@@ -263,7 +259,7 @@ fn a_scan_does_not_flood_the_terminal() {
 #[test]
 fn either_side_may_start_first() {
     let (a, b) = (identity(), identity());
-    let address = port_that_is_free();
+    let address = free_address();
     let (there, notices) = start(Endpoint::connect(address.clone()), tls(&b, &a), seconds(20));
     notices.wait_for("cannot be reached yet", 1);
     let (here, told) = start(Endpoint::listen(address.clone()), tls(&a, &b), seconds(20));
@@ -275,8 +271,8 @@ fn either_side_may_start_first() {
 #[test]
 fn a_listener_that_goes_away_in_the_handshake_is_tried_again() {
     let (a, b) = (identity(), identity());
-    let leaving = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = leaving.local_addr().unwrap().to_string();
+    let address = free_address();
+    let leaving = TcpListener::bind(&address).unwrap();
     let (there, notices) = start(Endpoint::connect(address.clone()), tls(&b, &a), seconds(20));
     drop(leaving.accept().unwrap());
     notices.wait_for("cannot be reached yet", 1);
@@ -428,9 +424,9 @@ fn who_waits_long_is_told_once_what_may_be_the_matter() {
     let notice = |n: &str| told.0.lock().unwrap().push(n.to_owned());
     let watch = connect::Watch::new(short, &|| false, &notice);
     watch.hint.set(Some(std::time::Instant::now()));
-    let nobody = port_that_is_free();
+    let nobody = free_address();
     failed(call::connect(call::Way::direct(&nobody), &tls(&a, &b), &watch));
-    assert_eq!(told.count("has not been reached at 127.0.0.1:"), 1);
+    assert_eq!(told.count("has not been reached at 127."), 1);
     assert_eq!(told.count("ask the other party what it printed"), 1);
     // A party that waits a shorter time gets no hint.
     let (run, notices) = start(Endpoint::connect(nobody), tls(&a, &b), short);
@@ -442,7 +438,7 @@ fn who_waits_long_is_told_once_what_may_be_the_matter() {
 fn nobody_there_is_an_error_after_the_time_out() {
     let (a, b) = (identity(), identity());
     let short = Timeouts { connect: Duration::from_millis(300), ..seconds(0) };
-    let address = port_that_is_free();
+    let address = free_address();
     for security in [tls(&a, &b), Protection::InsecurePlaintext] {
         let listening = failed(listen(security.clone(), short).run.join().unwrap());
         let connecting = failed(connect(&address, &security, short));
@@ -470,7 +466,7 @@ fn nobody_there_is_an_error_after_the_time_out() {
 fn waiting_can_be_cancelled() {
     let (a, b) = (identity(), identity());
     for security in [tls(&a, &b), Protection::InsecurePlaintext] {
-        for endpoint in [Endpoint::listen("127.0.0.1:0"), Endpoint::connect(port_that_is_free())] {
+        for endpoint in [Endpoint::listen("127.0.0.1:0"), Endpoint::connect(free_address())] {
             let looked = std::cell::Cell::new(0);
             let cancelled = || {
                 looked.set(looked.get() + 1);

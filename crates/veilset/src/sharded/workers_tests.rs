@@ -12,9 +12,8 @@ use crate::sharded::engine::Workers;
 use crate::sharded::set::Set;
 use crate::testing::overlapping;
 use std::collections::BTreeSet;
-use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use veilset_testing::Draw;
+use veilset_testing::{Draw, free_address};
 
 const SHARDS: u32 = 6;
 const QUICK: Timeouts = Timeouts { connect: Duration::from_secs(5), idle: Duration::from_secs(5) };
@@ -23,9 +22,7 @@ const SHORT: Timeouts = Timeouts { connect: Duration::from_millis(1500), ..QUICK
 
 /// How the workers of one side reach those of the other, by lane.
 fn places(lanes: usize) -> [Vec<Endpoint>; 2] {
-    // They are free: nobody else binds them before the workers do.
-    let free: Vec<TcpListener> = (0..lanes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    let addresses: Vec<String> = free.iter().map(|l| l.local_addr().unwrap().to_string()).collect();
+    let addresses: Vec<String> = (0..lanes).map(|_| free_address()).collect();
     [
         addresses.iter().cloned().map(Endpoint::listen).collect(),
         addresses.into_iter().map(Endpoint::connect).collect(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use veilset::error::{Fault, Place, Reason};
 use veilset::outcome::Sharing;
 use veilset::{Authenticated, Error, Identity, Keys, Options, Outcome, Peer, Result, Role, Stop};
-use veilset_testing::Draw;
+use veilset_testing::{Draw, free_address};
 
 /// Runs both parties, and returns the receiver's outcome and the sender's.
 fn both_of<R: Send, S>(
@@ -398,10 +398,6 @@ fn a_small_set_is_refused_unless_it_is_allowed() {
     // The receiver of a count learns something about the sender's rows, but not vice versa.
     assert_eq!(run(&few, [Options::new(), small()]).0.unwrap().result, Some(9));
     assert_eq!(run(&many, [Options::new(), Options::new()]).0.unwrap().result, Some(9));
-}
-
-fn free_address() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
 /// Over TLS, with identities, a log on both sides, and notices for the user.
