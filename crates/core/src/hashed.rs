@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 /// A hashed set, padded on request (KRTW19 2.5).
 ///
 /// Dummies have hashes but are not items, so they have a separate domain. [`crate::operations::Operation::dummies`]
-/// gives the kind that an operation takes; [`crate::protocols::run`] and [`crate::protocols::run_multiparty`], the only
+/// gives the kind that an operation takes; [`crate::protocols::run_among`] and [`crate::protocols::run`], the only
 /// entries to operations, refuse a set that is padded with the other kind.
 pub struct HashedSet<'a> {
     items: Cow<'a, Items>,

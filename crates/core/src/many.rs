@@ -1,6 +1,7 @@
-//! The environment of one party in a run of several: a channel to each other party.
+//! The environment of one party in a run: a channel to each other party.
 //!
-//! Parties are numbered from 0, in the same way for all. Number 0 is the leader, P_1 of the papers; number i is P_(i+1).
+//! Parties are numbered from 0, in the same way for all. Of two, the receiver is number 0. Of several, number 0 is the leader,
+//! P_1 of the papers; number i is P_(i+1).
 //!
 //! A party interacts with all others at once, on a thread for each ([`Many::each`]). Such a thread waits for its channel, and
 //! computes on the threads of the run. Each has its own generator, so its messages do not depend on which thread is faster.
@@ -11,16 +12,15 @@ use crate::channel::{Channel, Mesh, Rx, Tx};
 use crate::context::Context;
 use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
-use crate::params::LAMBDA;
 use crate::rng::Prng;
 use crate::threads::Threads;
 use std::num::NonZeroU8;
 
-/// One party's view of a run of several.
+/// One party's view of a run.
 pub struct Many<'a> {
     /// The number of this party.
     pub me: usize,
-    /// The channels to the other parties, each at its [`seat`].
+    /// The channels to the other parties: of several, each at its [`seat`].
     pub mesh: &'a mut Mesh,
     /// The session with each other party, by number: it is in the domain of every hash of the two parties. At our own number
     /// it is the session of the run.
@@ -29,6 +29,8 @@ pub struct Many<'a> {
     pub session: SessionId,
     /// The source of all secrets.
     pub rng: &'a mut Prng,
+    /// The exponent of the statistical error ([`Context::exponent`]).
+    pub exponent: u32,
     /// The threads for all parallel computation.
     pub threads: &'a Threads,
 }
@@ -49,6 +51,19 @@ impl Many<'_> {
     pub fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let me = self.me;
         (0..self.parties()).filter(move |&party| party != me)
+    }
+
+    /// Runs the step of a protocol of two with the first other party.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] in a run of one, and the errors of [`Mesh::with`].
+    pub fn with_peer<T>(&mut self, step: impl FnOnce(&mut Context) -> Result<T>) -> Result<T> {
+        let peer = self.others().next().and_then(|party| self.pairs.get(party).copied());
+        let (Some(session), Some(seat)) = (peer, self.mesh.seats().next()) else {
+            return Err(Error::Bug("a run of one".into()));
+        };
+        let Many { mesh, rng, threads, exponent, .. } = self;
+        mesh.with(seat, |ch| step(&mut Context { ch, session, rng, exponent: *exponent, threads }))
     }
 
     /// Runs a step with one other party.
@@ -93,7 +108,8 @@ impl Many<'_> {
         inputs: Vec<(usize, I)>,
         step: impl Fn(usize, I, &mut Context) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
-        let (rng, threads, pairs) = (self.rng.split(), self.threads, &self.pairs);
+        let (rng, threads, exponent) = (self.rng.split(), self.threads, self.exponent);
+        let pairs = &self.pairs;
         let inputs = inputs.into_iter().map(|(party, input)| {
             let session = pairs.get(party).copied();
             let session = session.ok_or_else(|| Error::bug(format!("a step with {}", seat(party))))?;
@@ -101,7 +117,7 @@ impl Many<'_> {
         });
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
         self.mesh.each_with(inputs, |_, (party, input, session, mut rng), ch| {
-            step(party, input, &mut Context { ch, session, rng: &mut rng, exponent: LAMBDA, threads })
+            step(party, input, &mut Context { ch, session, rng: &mut rng, exponent, threads })
         })
     }
 }

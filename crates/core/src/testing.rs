@@ -365,7 +365,7 @@ pub fn run_meshes<T: Send>(
         });
         let (pairs, threads) = (pairs.collect(), Threads::global());
         let rng = &mut Prng::from_seed(&[run, me as u8].repeat(16).try_into().unwrap());
-        let result = step(&mut Many { me, mesh: &mut mesh, pairs, session, rng, threads });
+        let result = step(&mut Many { me, mesh: &mut mesh, pairs, session, rng, exponent: LAMBDA, threads });
         mesh.finish(result)
     };
     let results = std::thread::scope(|s| {

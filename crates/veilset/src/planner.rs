@@ -12,7 +12,7 @@
 use crate::channel::Network;
 use crate::course::Course;
 use crate::error::{Error, Result};
-use crate::operations::cost::{Cost, Deal};
+use crate::operations::cost::{Cost, Deal, PartyCost};
 use crate::operations::{Announced, Operation, Role, Terms, multiparty};
 use crate::params::shards;
 use crate::protocols::{self, Assumption, Choice};
@@ -147,18 +147,21 @@ impl Prediction {
         let parties = cost.parties.len();
         let rounds = cost.rounds + AROUND;
         let computing = cost.parties.iter().map(|party| speeds.seconds(&party.work));
-        let moving =
-            (0..parties).map(|i| cost.sent(i).max(cost.received(i)) as f64 * TLS * 8.0 / link.bandwidth);
+        let moving = cost
+            .parties
+            .iter()
+            .map(|party| party.sent.max(party.received) as f64 * TLS * 8.0 / link.bandwidth);
         let most = |all: &mut dyn Iterator<Item = f64>| all.fold(0.0, f64::max);
         let seconds = START + most(&mut computing.chain(moving)) + waiting(rounds, setting);
-        let held = |i: usize| cost.parties[i].memory.on(speeds.threads) + cost.in_flight(i);
+        let held = |party: &PartyCost| party.memory.on(speeds.threads) + party.in_flight;
+        let (leader, others) = (&cost.parties[0], &cost.parties[1..]);
         let whole = |bytes: u64| (bytes as f64 * TLS) as u64;
-        let moved: u64 = (0..parties).map(|i| whole(cost.sent(i))).sum();
+        let moved: u64 = cost.parties.iter().map(|party| whole(party.sent)).sum();
         Prediction {
             seconds,
-            traffic: Traffic { to_sender: whole(cost.sent(0)), to_receiver: whole(cost.received(0)) },
+            traffic: Traffic { to_sender: whole(leader.sent), to_receiver: whole(leader.received) },
             rounds,
-            memory: [held(0), (1..parties).map(held).max().unwrap_or(0)],
+            memory: [held(leader), others.iter().map(held).max().unwrap_or(0)],
             dollars: parties as f64 * seconds / 3600.0 * prices.hour + moved as f64 / 1e9 * prices.gigabyte,
         }
     }

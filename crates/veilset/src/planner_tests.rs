@@ -288,9 +288,9 @@ fn several_parties_are_as_fast_as_the_slowest() {
     assert!(five.seconds > three.seconds && five.dollars > three.dollars);
     let work = cost.parties.iter().map(|party| Speeds::built_in(1).seconds(&party.work)).fold(0.0, f64::max);
     assert!(three.seconds > work);
-    assert!(three.traffic.to_receiver as f64 > cost.received(0) as f64);
+    assert!(three.traffic.to_receiver as f64 > cost.parties[0].received as f64);
     // With a thousandth of the bandwidth, the link alone decides.
     let (slow, _) = predict(3, &at(Network { bandwidth: 1e7, ..LAN }));
-    let busiest = (0..3).map(|i| cost.sent(i).max(cost.received(i))).max().unwrap();
+    let busiest = cost.parties.iter().map(|party| party.sent.max(party.received)).max().unwrap();
     assert!(slow.seconds > busiest as f64 * 8.0 / 1e7);
 }

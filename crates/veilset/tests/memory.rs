@@ -99,7 +99,7 @@ fn stated_of_several(protocol: &Protocol, terms: &Terms, sizes: &[usize]) -> [us
     let cost = protocol.multiparty_cost(terms, sizes).unwrap();
     let parties = cost.parties.iter().map(|party| party.memory.on(THREADS)).sum::<u64>();
     // Each channel is shared by two parties.
-    let channels = (0..sizes.len()).map(|party| cost.in_flight(party)).sum::<u64>() / 2;
+    let channels = cost.parties.iter().map(|party| party.in_flight).sum::<u64>() / 2;
     [parties as usize, channels as usize]
 }
 
@@ -133,8 +133,10 @@ fn measured_of_several(
         };
         let (rng, threads) = (&mut hazmat::seeded(&[me as u8; 32]), &threads[me]);
         let pairs = vec![session; sizes.len()];
-        let many = &mut Many { me, mesh: &mut mesh, pairs, session, rng, threads };
-        let sealed = protocols::run_multiparty(protocol, &task, many, sizes).unwrap();
+        let exponent = LAMBDA;
+        let many = &mut Many { me, mesh: &mut mesh, pairs, session, rng, exponent, threads };
+        let sizes: Vec<_> = sizes.iter().map(|&size| Announced { size, padded: false }).collect();
+        let sealed = protocols::run_among(protocol, &task, many, &sizes).unwrap();
         let confirmed = mesh.each(|_, channel| confirm(channel, &session)).unwrap();
         sealed.open(confirmed.into_iter().next().unwrap()).unwrap()
     };

@@ -1,4 +1,4 @@
-//! The channels of one party of a mesh to all others, which end together.
+//! The channels of one party of a run to all others, which end together: one channel in a run of two, a mesh in a larger run.
 //!
 //! When a step with one party fails, [`Mesh`] gives up on all others: it sends each the kind of the reason, and the
 //! number of the party at fault. So all parties stop soon, and name the same one.
@@ -33,17 +33,24 @@ impl Mesh {
     /// The maximum number of parties.
     pub const MOST: usize = 32;
 
-    /// Wraps the channels of the party at seat `ours`, ordered by seat, as `veilset::net::assemble` returns them.
+    /// Wraps the channels of the party at seat `ours`, ordered by seat, as `veilset::net::assemble` returns them; or, if `ours`
+    /// is [`Seat::PEER`], the channel to the other party of a run of two.
     ///
     /// # Errors
-    /// [`Error::Bug`] if the channels are not ordered by seat, or do not belong to a mesh.
+    /// [`Error::Bug`] if the channels are not ordered by seat, or do not belong to a run.
     pub fn new(ours: Seat, links: Vec<(Seat, Channel)>) -> Result<Mesh> {
         let seats: Vec<_> = links.iter().map(|(seat, _)| *seat).collect();
         let numbered = seats.iter().chain([&ours]).all(|seat| seat.number().is_some());
-        match numbered && seats.is_sorted_by(|a, b| a < b) && !seats.contains(&ours) {
+        let of_list = numbered && seats.is_sorted_by(|a, b| a < b) && !seats.contains(&ours);
+        match of_list || ours == Seat::PEER && seats == [Seat::PEER] {
             true => Ok(Mesh { ours, links }),
-            false => Err(Error::Bug("channels that are not those of one party of a mesh".into())),
+            false => Err(Error::Bug("channels that are not those of one party of a run".into())),
         }
+    }
+
+    /// Wraps the channel to the other party of a run of two.
+    pub fn of_two(channel: Channel) -> Mesh {
+        Mesh { ours: Seat::PEER, links: vec![(Seat::PEER, channel)] }
     }
 
     /// Returns the meshes of all parties within this process, unprotected, for tests and benchmarks. They use
@@ -79,6 +86,14 @@ impl Mesh {
     /// [`Error::Cancelled`].
     pub fn canceller(&self) -> Canceller {
         self.links.iter().map(|(_, channel)| channel.canceller()).collect()
+    }
+
+    /// Returns the channel of a run of two; `None` among several.
+    pub fn only(&mut self) -> Option<&mut Channel> {
+        match &mut self.links[..] {
+            [(_, channel)] => Some(channel),
+            _ => None,
+        }
     }
 
     /// Runs a step with one other party. If it fails, the run fails, and all others are notified.
@@ -117,7 +132,7 @@ impl Mesh {
         })
     }
 
-    /// Runs a step with each other party at once, each on its own thread. Returns the results, ordered by seat. If one
+    /// Runs a step with each other party at once, each on its own thread, or on this one in a run of two. Returns the results, ordered by seat. If one
     /// fails, the run fails: all others are notified, and their steps end.
     ///
     /// # Errors
@@ -151,6 +166,13 @@ impl Mesh {
         step: &(dyn Fn(Seat, I, &mut Channel) -> Result<T> + Sync),
     ) -> Result<Vec<T>> {
         let (mut order, mut waiting) = (Vec::new(), BTreeMap::new());
+        let inputs = match (self.links.len(), <[_; 1]>::try_from(inputs)) {
+            (1, Ok([(seat, input)])) => {
+                return self.with(seat, |channel| step(seat, input, channel)).map(|result| vec![result]);
+            }
+            (_, Ok(one)) => one.into(),
+            (_, Err(inputs)) => inputs,
+        };
         for (seat, input) in inputs {
             let at = self.place(seat)?;
             order.push(at);
@@ -428,15 +450,17 @@ impl Cause {
 }
 
 /// Closes the channels, all at once, after sending the cause, if any.
-pub fn leave(channels: Vec<Channel>, cause: Option<&Cause>) {
+pub fn leave(mut channels: Vec<Channel>, cause: Option<&Cause>) {
     if let Some(cause) = cause {
         cause.tell(&channels);
     }
+    let last = channels.pop();
     thread::scope(|scope| {
         for channel in channels {
             // Without a thread the connection ends at once.
             let _ = thread::Builder::new().spawn_scoped(scope, move || channel.close());
         }
+        last.into_iter().for_each(Channel::close);
     });
 }
 

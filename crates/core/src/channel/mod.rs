@@ -362,9 +362,10 @@ impl Ends {
         }
     }
 
-    /// Gives up because of this error, which is the fault of this party of a mesh.
+    /// Gives up because of this error, which in a mesh is the fault of this party.
     fn give_up_for(&self, error: &Error, culprit: Option<NonZeroU8>) {
-        self.stop(&End::GaveUp, Reason::in_mesh(error), culprit);
+        let reason = if self.peer.is_some() { Reason::in_mesh(error) } else { Reason::of(error) };
+        self.stop(&End::GaveUp, reason, culprit);
     }
 }
 
@@ -389,7 +390,7 @@ impl FromIterator<Canceller> for Canceller {
     }
 }
 
-/// Gives up on a channel of a mesh while another thread uses it.
+/// Gives up on a channel while another thread uses it.
 #[derive(Clone)]
 pub struct Stopper(Ends);
 

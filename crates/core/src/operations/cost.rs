@@ -32,6 +32,19 @@ impl Deal {
     }
 }
 
+/// The parameters of a run of two or several parties that its cost depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct Among<'a> {
+    /// The operation that is computed.
+    pub operation: &'static Operation,
+    /// The agreed terms.
+    pub terms: Terms,
+    /// The group that the protocol works in.
+    pub group: &'static str,
+    /// The announcements of all parties, in their order: the receiver's first.
+    pub sizes: &'a [Announced],
+}
+
 /// The cost of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cost {
@@ -51,6 +64,17 @@ impl Cost {
         traffic(&self.steps)
     }
 
+    /// The cost for the party in this role.
+    pub fn of(&self, role: Role) -> PartyCost {
+        let Traffic { to_sender, to_receiver } = self.traffic();
+        let [sent, received] = match role {
+            Role::Receiver => [to_sender, to_receiver],
+            Role::Sender => [to_receiver, to_sender],
+        };
+        let (work, memory) = (self.work(role), self.memory(role));
+        PartyCost { sent, received, rounds: self.rounds, work, memory, in_flight: self.in_flight() }
+    }
+
     /// The work of a party in the whole run.
     pub fn work(&self, role: Role) -> Work {
         self.steps.iter().map(|step| step.work[role as usize]).sum()
@@ -68,13 +92,21 @@ impl Cost {
     }
 }
 
-/// The cost of a run of several parties for one of them.
+/// The cost of a run for one of its parties, of two or of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartyCost {
+    /// The bytes that the party sends to all others.
+    pub sent: u64,
+    /// The bytes that the party receives from all others.
+    pub received: u64,
+    /// The most messages on a chain in which each waits for the one before ([`Cost::rounds`]).
+    pub rounds: usize,
     /// The work of the party.
     pub work: Work,
-    /// The memory of the party.
+    /// The memory of the party, without its hashed set and the bytes in flight.
     pub memory: Memory,
+    /// The most bytes in flight that the party's channels hold, in both directions together.
+    pub in_flight: u64,
 }
 
 /// The most bytes that a party holds, in addition to its hashed set and to the channel's bytes in flight

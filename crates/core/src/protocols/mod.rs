@@ -4,7 +4,7 @@
 //! An entry states the operations, assumptions and cost of a protocol, and how to run it. All other code consults the entry
 //! and never asks which protocol it is. To add a protocol, add a file here and a line to [`ALL`].
 //!
-//! All protocols run through [`run`] or [`run_multiparty`], which check that the parts of a task belong together. The roles
+//! All protocols run through [`run_among`], or [`run`] over one channel, which check that the parts of a task belong together. The roles
 //! themselves are not public: with the wrong dummies in a set, they would silently give wrong results.
 //!
 //! All protocols return the same errors: [`Error::Peer`] if a message is not the expected one or the peer gave up,
@@ -40,7 +40,7 @@ use crate::error::{Error, Result};
 use crate::group::{self, InGroup};
 use crate::hashed::Dummies;
 use crate::many::Many;
-use crate::operations::cost::{Cost, Deal, Memory, held_for_tags, tags_and_rows};
+use crate::operations::cost::{Among, Cost, Deal, Memory, PartyCost, held_for_tags, tags_and_rows};
 use crate::operations::multiparty::MultipartyCost;
 use crate::operations::{Announced, Learned, Operation, Role, Sealed, Task, Terms, UNION, intersect};
 use crate::oprf::Oprf;
@@ -316,6 +316,26 @@ impl Protocol {
         Ok(cost)
     }
 
+    /// The cost for the party with this number, given the announcements of all parties, in their order.
+    ///
+    /// # Errors
+    /// The errors of [`Protocol::cost`]; [`Error::Bug`] for other parties than the protocol is for.
+    pub fn party_cost(&self, me: usize, deal: &Among) -> Result<PartyCost> {
+        let Among { operation, terms, group, sizes } = *deal;
+        let of = match (&self.runs, sizes) {
+            (Runs::Two { .. }, &[receiver, sender]) => {
+                let cost = self.cost(&Deal { operation, terms, group, receiver, sender })?;
+                Role::ALL.get(me).map(|role| cost.of(*role))
+            }
+            (Runs::Two { .. }, _) => None,
+            (Runs::Multiparty { .. }, _) => {
+                let bounds: Vec<_> = sizes.iter().map(|set| set.size).collect();
+                self.multiparty_cost(&terms, &bounds)?.parties.get(me).copied()
+            }
+        };
+        of.ok_or_else(|| self.not_of(sizes.len()))
+    }
+
     /// The cost of a run of several parties, given the bounds on their sets.
     ///
     /// # Errors
@@ -460,19 +480,27 @@ pub fn run<'a>(
     }
 }
 
-/// Runs one of several parties. `bounds` limit the sets of all parties, in their order. The set of the task has at most as
-/// many items and random dummies as its bound.
+/// Runs one of two or several parties. `sizes` are the announcements of all, in their order. Among several, the set of the task
+/// has at most as many items and random dummies as its own.
 ///
 /// # Errors
-/// In addition to the errors of all protocols, [`Error::Usage`] for bounds larger than [`MAX_SET`], and for a group that is
-/// not the protocol's. [`Error::Bug`] for a task whose parts do not belong together.
-pub fn run_multiparty<'a>(
+/// The errors of [`run`]. Among several, in addition to the errors of all protocols, [`Error::Usage`] for sizes larger than
+/// [`MAX_SET`], and for a group that is not the protocol's; [`Error::Bug`] for a task whose parts do not belong together.
+pub fn run_among<'a>(
     protocol: &'static Protocol,
     task: &Task<'a>,
     many: &mut Many,
-    bounds: &[usize],
+    sizes: &[Announced],
 ) -> Result<Sealed<'a, Learned>> {
-    let Runs::Multiparty { run, .. } = &protocol.runs else { return Err(protocol.not_of(bounds.len())) };
+    let run = match (&protocol.runs, sizes) {
+        (Runs::Multiparty { run, .. }, _) => run,
+        (Runs::Two { .. }, [receiver, sender]) => {
+            let peer = if task.role == Role::Receiver { *sender } else { *receiver };
+            return many.with_peer(|cx| self::run(protocol, task, cx, peer));
+        }
+        (Runs::Two { .. }, _) => return Err(protocol.not_of(sizes.len())),
+    };
+    let bounds: &[usize] = &sizes.iter().map(|set| set.size).collect::<Vec<_>>();
     let Task { operation, role, group, set, terms, .. } = *task;
     if let Some(largest) = bounds.iter().find(|bound| **bound > MAX_SET) {
         return Err(Error::usage(format!("a set of {largest} items: {MAX_SET} is the most")));

@@ -304,8 +304,8 @@ fn a_run_of_several_is_judged_logged_and_remembered_with_all_of_them() {
     let warn = |text: &str| warned.borrow_mut().push(text.into());
     let several = |sizes: &[(u8, usize)]| -> Parties {
         let names = ["", "", "south", "west"];
-        let mut all = sizes.iter().map(|&(n, size)| party(n, names[usize::from(n)], size));
-        Parties::new(all.next().unwrap(), all.collect())
+        let all = sizes.iter().map(|&(n, size)| party(n, names[usize::from(n)], size));
+        Parties::of(all).unwrap()
     };
     let run = |parties: Parties, end: &Error| {
         let who: Vec<_> = parties.iter().map(|party| (party.seat, party.fingerprint)).collect();

@@ -202,7 +202,7 @@ fn a_run_of_several_is_allowed_if_it_is_allowed_with_each() {
         peer: [("south".to_string(), of_south)].into(),
         ..Rules::default()
     };
-    let with = |north, south| Parties::new(party(2, "north", north), vec![party(3, "south", south)]);
+    let with = |north, south| Parties::of([party(2, "north", north), party(3, "south", south)]).unwrap();
     let both = with(9, 6);
     let policy = for_several(rules.clone(), &both);
     assert!(policy.is_for(&both) && policy.is_for(&with(5, 5)));
@@ -228,9 +228,9 @@ fn a_run_of_several_is_allowed_if_it_is_allowed_with_each() {
     }
     // The strictest rule counts, wherever the party is in the list.
     assert_eq!(policy.repeats(), Repeats::Refuse);
-    let turned = Parties::new(party(2, "south", 6), vec![party(3, "north", 9)]);
+    let turned = Parties::of([party(2, "south", 6), party(3, "north", 9)]).unwrap();
     assert_eq!(for_several(rules.clone(), &turned).repeats(), Repeats::Refuse);
-    let others = Parties::new(party(2, "north", 6), vec![party(3, "x", 9), party(4, "y", 9)]);
+    let others = Parties::of([party(2, "north", 6), party(3, "x", 9), party(4, "y", 9)]).unwrap();
     assert_eq!(for_several(rules.clone(), &others).repeats(), Repeats::Allow);
     // One party that is not listed is enough for a refusal.
     let listed = Rules { peers: Some(vec!["south".into()]), ..Rules::default() };
@@ -240,7 +240,7 @@ fn a_run_of_several_is_allowed_if_it_is_allowed_with_each() {
         "{said}"
     );
     // Rules for fewer, more or other parties are rules for a different run, and rules for no parties allow nothing.
-    let three = Parties::new(party(2, "north", 9), vec![party(3, "south", 6), party(4, "x", 9)]);
+    let three = Parties::of([party(2, "north", 9), party(3, "south", 6), party(4, "x", 9)]).unwrap();
     for other in [&turned, &others, &three, &Parties::from(party(2, "north", 9))] {
         assert!(!policy.is_for(other) && !for_several(rules.clone(), other).is_for(&both));
     }
@@ -307,7 +307,7 @@ fn what_a_protocol_rests_on_must_be_allowed() {
     assert!(vole(&ddh).unwrap_err().to_string().contains("intersect by vole rests on lpn"));
     // Identifiers assume everything that their union does, and the assumptions of their construction.
     assert!(ddh.permits_choice(&ID, Choice::of(&CWPRF)).is_err());
-    let parties = Parties::new(party(2, "north", 9), vec![party(3, "south", 9)]);
+    let parties = Parties::of([party(2, "north", 9), party(3, "south", 9)]).unwrap();
     let south = Rules { assumptions: Some(vec![Assumption::Ddh]), ..Rules::default() };
     let rules = Rules { peer: [("south".to_string(), south)].into(), ..Rules::default() };
     let several = for_several(rules, &parties);

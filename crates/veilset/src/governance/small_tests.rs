@@ -106,7 +106,7 @@ fn a_small_set_of_the_leader_is_refused_by_all_others() {
             })
             .collect();
         let (first, rest) = others.split_first().unwrap();
-        let parties = Parties::new(first.clone(), rest.to_vec());
+        let parties = Parties::of([first.clone()].into_iter().chain(rest.iter().cloned())).unwrap();
         let proposal = testing::proposal(request.hello(false), 1, parties);
         let policy = Policy::none();
         let said = Gate::new(&request, Setup::new(&policy, &|_| ())).unwrap().approve(&proposal);

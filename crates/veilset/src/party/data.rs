@@ -428,7 +428,7 @@ impl<'a> Data<'a> {
 
     /// Malformed rows came from the peer; among several parties nobody can say from whom.
     fn seat(&self, outcome: &RunOutcome) -> Seat {
-        if self.party.spec.parties.is_some() { Seat::SOMEBODY } else { outcome.parties.peer().seat }
+        outcome.parties.seat()
     }
 
     /// Writes the list of all identifiers, if there is one: the same on both sides.

@@ -1,35 +1,19 @@
-//! The agreement of both sides before anything about the data is sent, and the confirmation at the end.
-//!
-//! ```text
-//! both  preamble        "veilset" 0, version of the protocol
-//! both  hello           what each was asked to do, the protocols it allows, and a nonce
-//! both  size            number of items
-//! R->S  choice          which of the protocols that both allow; not sent if there is only one (`choosing.rs`)
-//! both  go              our side allows the run at these sizes
-//!       ...             the protocol
-//! both  confirmation    a value that only this session has
-//! ```
-//!
-//! Each side sends its message before it reads the peer's, so that both see every difference. After the hellos both
-//! sides know the common candidates: the receiver's candidates that the sender has too, in the receiver's order.
+//! What the parties say to each other before anything about the data is sent: each message, and what may differ in them.
+//! `handshake.rs` has their order.
 
 use super::Spec;
-use super::choosing::first;
-use crate::artefact::filter::{FilterFacts, Head, owner};
-use crate::channel::{Channel, Message, PROTOCOL_VERSION, versions};
+use crate::artefact::filter::FilterFacts;
+use crate::channel::{Channel, Message, PROTOCOL_VERSION};
 use crate::error::{Difference, Error, Fault, Result, Seat, shown};
 use crate::hash::SessionId;
-use crate::net::{Connection, Fingerprint};
 use crate::operations::{Role, Terms};
 use crate::params::MAX_SET;
-use crate::params::filter::{Agreed, Contents};
 use crate::planner::Choices;
 use crate::protocols::Choice;
 use crate::rng::Prng;
 use crate::speed::Speeds;
-use crate::spelling::{FILTER, INSECURE_PLAINTEXT, command, setting};
+use crate::spelling::{command, setting};
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, Instant};
 
 const HELLO: Message<[u8]> = Message::new(2, "hello: JSON");
 const SIZE: Message<u64> = Message::new(3, "size of the set");
@@ -47,8 +31,6 @@ const SHARDS: &str = "shards";
 /// The value of a number that does not apply.
 const NONE: &str = "0";
 
-/// A hint for failures on a connection without TLS.
-const BOTH_PLAIN: &str = concat!("Were both sides run with ", setting!(insecure_plaintext), "?");
 /// Maximum length of a hello in bytes. Ours has about 1200, plus the names of the columns that are sent.
 const MAX_HELLO: usize = 1 << 14;
 
@@ -166,169 +148,24 @@ impl Hello {
     }
 }
 
-/// The result of an agreement.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Agreement {
-    /// The session's id, which enters every hash. Both sides have the same, and no two sessions share one.
-    pub session_id: SessionId,
-    /// How the operation is computed.
-    pub choice: Choice,
-    /// Number of items in the peer's set, at most [`MAX_SET`].
-    pub their_size: usize,
-    /// Whether the peer's set is padded, so that some items may be dummies.
-    pub they_pad: bool,
-    /// In share: whether values are shared and not items, as the sender said.
-    pub shared_values: bool,
+/// What another party says of itself and of the run.
+pub(super) struct Told {
+    /// Its hello as it came.
+    pub(super) said: Vec<u8>,
+    /// The same, as it reads.
+    pub(super) hello: WireHello,
+    pub(super) candidates: Choices,
+    pub(super) speeds: Option<Speeds>,
+    pub(super) filter: Option<FilterFacts>,
 }
 
-/// Agrees with the peer on everything in `hello`, exchanges the sizes of the sets, and chooses one of the candidates.
-///
-/// Fails with [`Error::Disagreement`] on both sides if they were asked to do different things or allow no common
-/// protocol. Nothing about the data has been sent then.
-pub fn agree(
-    connection: &mut Connection,
-    hello: &Hello,
-    our_size: usize,
-    rng: &mut Prng,
-) -> Result<Agreement> {
-    let met = meet(connection, hello, our_size, rng)?;
-    let their_size = exchange_sizes(&mut connection.channel, our_size)?;
-    let choice = first(&mut connection.channel, hello.spec.role, &met)?;
-    let (session_id, they_pad) = (met.session_id(choice), met.they_pad);
-    Ok(Agreement { session_id, choice, their_size, they_pad, shared_values: met.shared_values })
-}
-
-/// What is known after the hellos.
-pub(super) struct Met {
-    /// The common candidates, in the receiver's order of preference.
-    pub common: Choices,
-    /// The peer's candidates.
-    pub theirs: Choices,
-    /// Whether the peer pads its set.
-    pub they_pad: bool,
-    /// In share: whether values are shared, as the sender decided.
-    pub shared_values: bool,
-    /// The receiver's filter, if it was made in advance.
-    pub filter: Option<(FilterFacts, Agreed)>,
-    /// How fast the receiver and the sender compute, as they say.
-    pub speeds: [Option<Speeds>; 2],
-    /// From our first message to the answer to it.
-    pub round_trip: Duration,
-    /// Everything that the session id binds, except the choice.
-    transcript: blake3::Hasher,
-}
-
-impl Met {
-    /// The session's id if this choice is made.
-    pub(super) fn session_id(&self, choice: Choice) -> SessionId {
-        let mut hasher = self.transcript.clone();
-        part(&mut hasher, choice.protocol.name.as_bytes());
-        part(&mut hasher, choice.group.as_bytes());
-        SessionId::of(*hasher.finalize().as_bytes())
-    }
-}
-
-/// Agrees on everything in `hello`. `our_size` is only checked, not sent.
-pub(super) fn meet(
-    connection: &mut Connection,
-    hello: &Hello,
-    our_size: usize,
-    rng: &mut Prng,
-) -> Result<Met> {
-    if our_size > MAX_SET {
-        return Err(Error::usage(format!(
-            "our set of {our_size} items is more than this version supports ({MAX_SET}). Split it"
-        )));
-    }
-    let ours = WireHello::new(hello, rng.bytes());
-    let our_bytes = ours.to_bytes()?;
-    let channel = &mut connection.channel;
-    let start = Instant::now();
-
-    // 1. Versions: two different ones understand nothing else of each other.
-    // Without TLS these are the first bytes that show which protocol the peer speaks.
-    versions(channel).map_err(|e| if connection.peer.is_none() { e.and(BOTH_PLAIN) } else { e })?;
-
-    // 2. Hellos.
-    // Theirs answers our version, which it waited for.
-    let (their_bytes, theirs) = hellos(channel, &our_bytes)?;
-    let round_trip = start.elapsed();
-    let their_candidates = theirs.candidates()?;
-    let speeds = match (hello.spec.role, hello.speeds, theirs.speeds()?) {
-        (Role::Receiver, ours, theirs) => [ours, theirs],
-        (Role::Sender, ours, theirs) => [theirs, ours],
-    };
-    let (receiver, sender) = match hello.spec.role {
-        Role::Receiver => (&hello.spec.candidates, &their_candidates),
-        Role::Sender => (&their_candidates, &hello.spec.candidates),
-    };
-    let common = receiver.kept(|choice| sender.contains(*choice));
-    let differences =
-        differences(hello, &theirs, &their_candidates, common.is_none(), hello.spec.role.other())?;
-    let Some(common) = common.filter(|_| differences.is_empty()) else {
-        return Err(Error::Disagreement(differences));
-    };
-
-    // 3. The session id. The roles are opposite, so both sides put the receiver first.
-    let us = Side { hello: &our_bytes, fingerprint: connection.our };
-    let peer = Side { hello: &their_bytes, fingerprint: connection.peer };
-    let transcript = match hello.spec.role {
-        Role::Receiver => transcript(&us, &peer, &connection.exporter),
-        Role::Sender => transcript(&peer, &us, &connection.exporter),
-    };
-    if theirs.shared_values && !(hello.spec.operation.uses.shares && hello.spec.role == Role::Receiver) {
-        return Err(Error::misbehaves(
-            "its hello has values to be shared, which only the sender of share has",
-        ));
-    }
-    let shared_values = hello.spec.terms.shared_values || theirs.shared_values;
-    let filter = filter(connection, hello, &theirs, receiver)?;
-    let they_pad = theirs.padded;
-    let theirs = their_candidates;
-    Ok(Met { common, theirs, they_pad, shared_values, filter, speeds, round_trip, transcript })
-}
-
-/// The receiver's filter, if it was made in advance. Its candidates are then those that can use it.
-fn filter(
-    connection: &Connection,
-    hello: &Hello,
-    theirs: &WireHello,
-    candidates: &Choices,
-) -> Result<Option<(FilterFacts, Agreed)>> {
-    let theirs = theirs.filter()?;
-    let (receiver, sender, fingerprint) = match hello.spec.role {
-        Role::Receiver => (&hello.filter, &theirs, connection.our),
-        Role::Sender => (&theirs, &hello.filter, connection.peer),
-    };
-    // A filter of the sender alone is a difference, and was refused.
-    let Some(facts) = receiver else { return Ok(None) };
-    let Choice { protocol, group } = candidates.first;
-    let offer = protocol.offer(hello.spec.operation).filter(|_| candidates.others.is_empty());
-    let uses = offer.is_some_and(|offer| offer.filters);
-    let filter = facts.filter().map_err(|what| Error::misbehaves(format!("its hello has {what}")))?;
-    match fingerprint {
-        Some(fingerprint) if uses => {
-            let keys = (&*hello.normalisation, hello.key_columns);
-            let purpose = Head::of_facts((fingerprint, group), keys, facts).purpose();
-            let contents = Some(Contents { purpose, digest: facts.digest });
-            let owner = Some(owner(&fingerprint));
-            Ok(Some((facts.clone(), Agreed { filter, owner, contents, held: sender.is_some() })))
-        }
-        None if uses => Err(Error::usage(format!(
-            "a filter that was made in advance is bound to the identity of its owner, and this run has no TLS. Omit \
-             {FILTER}, or {INSECURE_PLAINTEXT}"
-        ))),
-        _ => Err(Error::misbehaves("its hello has a filter and a protocol that uses none")),
-    }
-}
-
-/// Exchanges the hellos. Returns the other one as it came, and as it reads.
-pub(super) fn hellos(channel: &mut Channel, ours: &[u8]) -> Result<(Vec<u8>, WireHello)> {
+/// Exchanges the hellos.
+pub(super) fn hellos(channel: &mut Channel, ours: &[u8]) -> Result<Told> {
     channel.tx.send_bytes(HELLO, ours)?;
-    let bytes = channel.rx.recv_bounded(HELLO, MAX_HELLO)?;
-    let theirs = WireHello::from_bytes(&bytes)?;
-    Ok((bytes, theirs))
+    let said = channel.rx.recv_bounded(HELLO, MAX_HELLO)?;
+    let hello = WireHello::from_bytes(&said)?;
+    let (candidates, speeds, filter) = (hello.candidates()?, hello.speeds()?, hello.filter()?);
+    Ok(Told { said, hello, candidates, speeds, filter })
 }
 
 /// Sends our size, the first fact about our data, and returns the peer's.
@@ -391,7 +228,7 @@ pub(super) struct WireHello {
     role: String,
     pub(super) padded: bool,
     /// In share, of the sender: whether it shares values and not items.
-    shared_values: bool,
+    pub(super) shared_values: bool,
     /// Pairs of a protocol's and a group's name.
     candidates: Vec<(String, String)>,
     /// Keys and values.
@@ -435,7 +272,7 @@ impl WireHello {
 
     /// Its candidates: at least one, each a known protocol over one of its groups, without repetition. So their number
     /// is bounded.
-    pub(super) fn candidates(&self) -> Result<Choices> {
+    fn candidates(&self) -> Result<Choices> {
         let mut all = Vec::new();
         for (protocol, group) in &self.candidates {
             let choice = Choice::named(protocol, group).map_err(|_| {
@@ -488,17 +325,13 @@ impl WireHello {
     }
 }
 
-/// The terms in which the two hellos differ but must not. `role` is the one that the other party must have.
-pub(super) fn differences(
-    ours: &Hello,
-    theirs: &WireHello,
-    their_candidates: &Choices,
-    nothing_common: bool,
-    role: Role,
-) -> Result<Vec<Difference>> {
-    let who = Seat::PEER;
+/// The terms in which our hello and that of the party at this seat differ but must not.
+pub(super) fn differences(ours: &Hello, theirs: &Told, who: Seat) -> Result<Vec<Difference>> {
+    let Told { hello: theirs, candidates: their_candidates, filter, .. } = theirs;
+    let nothing_common = !ours.spec.candidates.iter().any(|choice| their_candidates.contains(choice));
+    let role = ours.spec.role_of(who);
     let mut differences = Vec::new();
-    // In a run of several the role follows from the list.
+    // The role follows from the list, if there is one.
     if theirs.role != role.name() && ours.spec.parties.is_none() {
         differences.push(Difference::new(
             who,
@@ -544,16 +377,15 @@ pub(super) fn differences(
         let (ours, theirs) = (list(&ours.spec.candidates), list(their_candidates));
         differences.push(Difference::new(who, "protocol", what, ours, theirs));
     }
-    let filter = theirs.filter()?;
-    if ours.spec.parties.is_some() && filter.is_some() {
+    if ours.spec.several() && filter.is_some() {
         return Err(Error::misbehaves("its hello has a filter, in a run of several parties"));
     }
     let (receiver, sender) =
-        if ours.spec.role == Role::Receiver { (&ours.filter, &filter) } else { (&filter, &ours.filter) };
+        if ours.spec.role == Role::Receiver { (&ours.filter, filter) } else { (filter, &ours.filter) };
     if sender.is_some() && sender != receiver && differences.is_empty() {
         let words =
             |facts: &Option<FilterFacts>| facts.as_ref().map_or("none".into(), FilterFacts::to_string);
-        let (ours, theirs) = (words(&ours.filter), words(&filter));
+        let (ours, theirs) = (words(&ours.filter), words(filter));
         let what = concat!("the receiver's filter (", setting!(filter), ")");
         differences.push(Difference::new(who, "filter", what, ours, theirs));
     }
@@ -572,25 +404,6 @@ fn listed(names: &[String]) -> String {
         [] => "none".into(),
         names => names.iter().map(|n| format!("{n:?}")).collect::<Vec<_>>().join(", "),
     }
-}
-
-struct Side<'a> {
-    /// The bytes exactly as sent.
-    hello: &'a [u8],
-    fingerprint: Option<Fingerprint>,
-}
-
-/// BLAKE3 over everything that identifies this session, before the choice. Each part is prefixed with its length, so
-/// that no two different sessions give the same input.
-fn transcript(receiver: &Side<'_>, sender: &Side<'_>, exporter: &[u8; 32]) -> blake3::Hasher {
-    let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id");
-    part(&mut hasher, &PROTOCOL_VERSION.to_le_bytes());
-    for party in [receiver, sender] {
-        part(&mut hasher, party.hello);
-        part(&mut hasher, party.fingerprint.as_ref().map_or(&[], |f| &f.as_bytes()[..]));
-    }
-    part(&mut hasher, exporter);
-    hasher
 }
 
 pub(super) fn part(hasher: &mut blake3::Hasher, bytes: &[u8]) {

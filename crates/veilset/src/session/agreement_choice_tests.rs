@@ -51,29 +51,6 @@ fn nothing_in_common_ends_the_run_before_any_size() {
 }
 
 #[test]
-fn the_id_binds_the_choice() {
-    let met = |choice| {
-        let [a, b] = connections();
-        let protocols: [&'static Protocol; 2] = [&CWPRF, &DH_PSI];
-        let hellos = [among(Role::Receiver, &protocols), among(Role::Sender, &protocols)];
-        thread::scope(|scope| {
-            let ends = [a, b].into_iter().zip(&hellos).map(|(mut end, hello)| {
-                let rng = &mut Prng::from_seed(&[1; 32]);
-                let rng = std::mem::replace(rng, Prng::from_seed(&[2; 32]));
-                scope.spawn(move || meet(&mut end, hello, 3, &mut { rng }).unwrap().session_id(choice))
-            });
-            let ends: Vec<_> = ends.collect();
-            ends.into_iter().map(|end| end.join().unwrap()).collect::<Vec<_>>()
-        })
-    };
-    // Both protocols in the same group.
-    let (dh, psi) = (met(Choice::of(&CWPRF)), met(Choice::of(&DH_PSI)));
-    assert!(dh[0] == dh[1] && psi[0] == psi[1] && dh[0] != psi[0]);
-    let other_group = met(Choice { protocol: &CWPRF, group: "another" });
-    assert!(other_group[0] != dh[0]);
-}
-
-#[test]
 fn a_choice_that_was_not_offered_is_refused() {
     let common = [Choice::of(&CWPRF), Choice::of(&VOLE)];
     for (index, good) in [(0, true), (1, true), (2, false), (u64::MAX, false)] {

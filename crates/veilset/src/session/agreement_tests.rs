@@ -1,11 +1,16 @@
+use super::super::handshake::Handshake;
 use super::*;
+use crate::artefact::filter::owner;
 use crate::channel::{PREAMBLE, preamble};
 use crate::channel::{Recording, WireCount};
 use crate::error::Fault;
 use crate::net::tests::{connect, identity, listen, seconds, tls};
+use crate::net::{Connection, Fingerprint};
+use crate::operations::Announced;
 use crate::operations::sum::Modulus;
 use crate::operations::{COUNT, INTERSECT, SHARE, SUM, UNION};
 use crate::protocols::{CM20, CWPRF, DC17, DH_PSI, Protocol, SIGMA_DH, VOLE};
+use crate::session::Proposal;
 use crate::testing::{self, Shared, split_frames, with_frames};
 use std::thread;
 
@@ -32,37 +37,46 @@ fn connections() -> [Connection; 2] {
     [end(a, "a", "b"), end(b, "b", "a")]
 }
 
+/// Agrees with the peer over this connection, without asking anybody.
+fn agree(
+    connection: Connection,
+    hello: &Hello,
+    size: usize,
+    rng: &mut Prng,
+) -> Result<(Handshake, Proposal)> {
+    let mut handshake = Handshake::new(connection.into(), &testing::hello(&UNION, Role::Receiver).spec)?;
+    let ours = Announced { size, padded: hello.padded };
+    let (met, mut proposal) = handshake.meet(hello.clone(), ours, rng)?;
+    handshake.sized(&met, &mut proposal, &|_| Ok(()), None)?;
+    Ok((handshake, proposal))
+}
+
 /// Runs both sides to the end, each on its connection.
-fn both(
-    ours: &Hello,
-    theirs: &Hello,
-    seeds: [u8; 2],
-    connections: [Connection; 2],
-) -> [Result<Agreement>; 2] {
-    let [mut a, mut b] = connections;
+fn both(ours: &Hello, theirs: &Hello, seeds: [u8; 2], connections: [Connection; 2]) -> [Result<Proposal>; 2] {
+    let [a, b] = connections;
     thread::scope(|scope| {
-        let a = scope.spawn(|| agree(&mut a, ours, 3, &mut Prng::from_seed(&[seeds[0]; 32])));
-        let b = agree(&mut b, theirs, 5, &mut Prng::from_seed(&[seeds[1]; 32]));
-        [a.join().unwrap(), b]
+        let a = scope.spawn(|| agree(a, ours, 3, &mut Prng::from_seed(&[seeds[0]; 32])));
+        let b = agree(b, theirs, 5, &mut Prng::from_seed(&[seeds[1]; 32]));
+        [a.join().unwrap(), b].map(|agreed| agreed.map(|(_, proposal)| proposal))
     })
 }
 
 fn agreed(seeds: [u8; 2], connections: [Connection; 2]) -> SessionId {
     let [a, b] = both(&hello(Role::Receiver), &hello(Role::Sender), seeds, connections).map(Result::unwrap);
-    assert_eq!((a.their_size, b.their_size), (5, 3));
+    assert_eq!([&a, &b].map(|proposal| proposal.parties.peer().announced.size), [5, 3]);
     assert_eq!(a.session_id, b.session_id);
     a.session_id
 }
 
 /// The error of `agree` against a peer that sends these frames and then closes its sending half.
 fn against(script: Vec<(Message<[u8]>, Vec<u8>)>) -> Error {
-    let [mut us, forger] = connections();
+    let [us, forger] = connections();
     let Channel { mut tx, rx, .. } = forger.channel;
     for (message, bytes) in script {
         tx.send_bytes(message, &bytes).unwrap();
     }
     drop(tx);
-    let e = agree(&mut us, &hello(Role::Receiver), 3, &mut Prng::from_seed(&[1; 32])).unwrap_err();
+    let e = agree(us, &hello(Role::Receiver), 3, &mut Prng::from_seed(&[1; 32])).err().unwrap();
     drop(rx); // what we send can always be sent, so that only its lies are at fault
     e
 }
@@ -119,7 +133,7 @@ fn only_the_sender_of_share_says_what_is_shared() {
     for said in [false, true] {
         let [ours, theirs] = hellos(&SHARE, [false, said]);
         for agreement in both(&ours, &theirs, [1, 2], connections()) {
-            assert_eq!(agreement.unwrap().shared_values, said);
+            assert_eq!(agreement.unwrap().hello.spec.terms.shared_values, said);
         }
     }
     // The receiver, and the sender of another operation.
@@ -448,10 +462,9 @@ fn sizes_beyond_the_limit_are_refused_on_either_side() {
         assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e:?}");
         assert!(e.to_string().contains(&format!("its set of {n} items is more than this version")), "{e}");
     }
-    let [mut us, mut peer] = connections();
-    let e = agree(&mut us, &hello(Role::Receiver), MAX_SET + 1, &mut Prng::from_seed(&[1; 32])).unwrap_err();
+    let [us, mut peer] = connections();
+    let e = agree(us, &hello(Role::Receiver), MAX_SET + 1, &mut Prng::from_seed(&[1; 32])).err().unwrap();
     assert!(matches!(e, Error::Usage(_)), "{e:?}");
-    drop(us);
     assert!(peer.channel.rx.recv_bytes(PREAMBLE, 10).is_err(), "nothing was sent");
 }
 
@@ -485,19 +498,14 @@ fn an_introduction_gives_both_sides_one_id_and_every_pair_of_nonces_another() {
 
 /// Runs the agreement on both sides.
 fn agree_both(connections: [Connection; 2], hellos: [Hello; 2]) -> [Result<(SessionId, usize)>; 2] {
-    let mut parties = connections.into_iter().zip(hellos).enumerate().map(|(i, (mut connection, hello))| {
+    let mut parties = connections.into_iter().zip(hellos).enumerate().map(|(i, (connection, hello))| {
         thread::spawn(move || {
             let mut rng = Prng::from_os()?;
-            let result = agree(&mut connection, &hello, i + 1, &mut rng).and_then(|agreement| {
-                crate::operations::confirm(&mut connection.channel, &agreement.session_id)?;
-                Ok((agreement.session_id, agreement.their_size))
-            });
-            // The first side to notice leaves immediately.
-            if let Err(e) = &result {
-                connection.channel.abort(e);
-            }
-            connection.channel.close();
-            result
+            let (handshake, proposal) = agree(connection, &hello, i + 1, &mut rng)?;
+            let Handshake { mut mesh, .. } = handshake;
+            let confirmed = mesh.each(|_, channel| crate::operations::confirm(channel, &proposal.session_id));
+            mesh.finish(confirmed)?;
+            Ok((proposal.session_id, proposal.parties.peer().announced.size))
         })
     });
     let [a, b] = [parties.next().unwrap(), parties.next().unwrap()];
@@ -551,14 +559,16 @@ fn a_filter_that_cannot_be_is_the_peers_fault() {
         ours.spec.candidates = testing::choices(&candidates);
         let mut theirs = Hello { filter: Some(facts), ..ours.clone() };
         theirs.spec.role = Role::Receiver;
-        let [mut us, peer] = connections();
+        let [us, peer] = connections();
         let Channel { mut tx, rx, .. } = peer.channel;
         tx.send_bytes(PREAMBLE, &preamble(PROTOCOL_VERSION)).unwrap();
         tx.send_bytes(HELLO, &WireHello::new(&theirs, [9; 32]).to_bytes().unwrap()).unwrap();
         drop(tx);
-        let met = meet(&mut us, &ours, 5, &mut Prng::from_seed(&[1; 32]));
+        let mut handshake = Handshake::new(us.into(), &ours.spec)?;
+        let ours = (ours, Announced { size: 5, padded: false });
+        let met = handshake.meet(ours.0, ours.1, &mut Prng::from_seed(&[1; 32]));
         drop(rx);
-        met.map(|met| met.filter)
+        met.map(|(_, Proposal { hello, .. })| hello.filter.zip(hello.spec.terms.filter))
     };
     let most = crate::membership::encrypted_filter::MOST_ITEMS;
     for (protocols, facts) in [

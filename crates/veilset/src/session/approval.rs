@@ -1,11 +1,10 @@
 //! The point where our side decides whether to allow a run. By then both sides have agreed on the terms and know the
 //! sizes; nothing else about the data has been sent.
 
-use super::party::number;
 use super::{Hello, Parties, Spec, Term};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
-use crate::operations::cost::Deal;
+use crate::operations::cost::{Among, Deal, PartyCost};
 use crate::operations::{Announced, Role};
 use crate::planner::Choices;
 use crate::protocols::{Choice, Protocol};
@@ -40,11 +39,7 @@ impl Proposal {
 
     /// The protocol, and what its cost depends on, in a run of two, or in each of the shards of a job.
     pub fn deal(&self) -> (&'static Protocol, Deal) {
-        let part = |whole: Announced| match self.hello.spec.terms.shards {
-            0 => whole,
-            shards => Announced { size: bound(whole.size, shards), padded: true },
-        };
-        let (ours, theirs) = (part(self.ours), part(self.parties.peer().announced));
+        let [ours, theirs] = [self.ours, self.parties.peer().announced].map(|whole| self.part(whole));
         let (receiver, sender) = match self.hello.spec.role {
             Role::Receiver => (ours, theirs),
             Role::Sender => (theirs, ours),
@@ -54,16 +49,27 @@ impl Proposal {
         (protocol, Deal { operation, terms, group, receiver, sender })
     }
 
-    /// Our number in a run of several, from 0.
-    pub(super) fn me(&self) -> usize {
-        self.hello.spec.parties.as_ref().map_or(0, |me| number(me.own().seat()))
+    /// The announcements of all parties, by number.
+    pub(super) fn sizes(&self) -> Vec<Announced> {
+        let mut all: Vec<_> = self.parties.iter().map(|party| party.announced).collect();
+        all.insert(self.hello.spec.number().min(all.len()), self.ours);
+        all
     }
 
-    /// The bounds on the sets of all parties of a run of several, in their order.
-    pub(super) fn bounds(&self) -> Vec<usize> {
-        let mut all: Vec<_> = self.parties.iter().map(|party| party.announced.size).collect();
-        all.insert(self.me().min(all.len()), self.ours.size);
-        all
+    /// The cost of the run for our side, or that of each of its shards.
+    pub(super) fn cost(&self) -> Result<PartyCost> {
+        let Spec { operation, terms, .. } = self.hello.spec;
+        let Choice { protocol, group } = self.choice;
+        let sizes: Vec<_> = self.sizes().into_iter().map(|whole| self.part(whole)).collect();
+        protocol.party_cost(self.hello.spec.number(), &Among { operation, terms, group, sizes: &sizes })
+    }
+
+    /// The announcement of a set in each of the shards, or that of the whole.
+    fn part(&self, whole: Announced) -> Announced {
+        match self.hello.spec.terms.shards {
+            0 => whole,
+            shards => Announced { size: bound(whole.size, shards), padded: true },
+        }
     }
 
     /// All terms that both sides agreed on, with the chosen protocol and group inserted after the operation and the

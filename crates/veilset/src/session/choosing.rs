@@ -23,7 +23,7 @@
 //! Speeds and the times of these messages say nothing about the data.
 
 use super::Proposal;
-use super::agreement::Met;
+use super::handshake::Met;
 use crate::channel::{Channel, Message, Network, frames};
 use crate::error::{Error, Result};
 use crate::operations::Role;
@@ -68,49 +68,31 @@ pub(super) struct Picked {
     pub(super) why: Option<String>,
 }
 
-/// Settles on the first of the common candidates.
-pub(super) fn first(channel: &mut Channel, role: Role, met: &Met) -> Result<Choice> {
-    let planned = met.speeds[0].is_some();
-    match role {
-        _ if met.common.others.is_empty() => Ok(met.common.first),
-        Role::Receiver => {
-            if planned {
-                channel.tx.send(PROBE, &[0])?;
-            }
-            channel.tx.send(CHOICE, &[0])?;
-            Ok(met.common.first)
-        }
-        Role::Sender => {
-            if planned {
-                answer(channel)?;
-            }
-            receive(channel, &met.common)
-        }
-    }
-}
-
-/// Settles on one of the common candidates.
+/// Settles on one of the common candidates, of which there are two or more.
 pub(super) fn choose(
     channel: &mut Channel,
     proposal: &Proposal,
     met: &Met,
     planning: Option<&Planning>,
 ) -> Result<Picked> {
-    let role = proposal.hello.spec.role;
     let [receiver, sender] = met.speeds;
-    let several = !met.common.others.is_empty();
-    let (Some(planning), Some(ours), Role::Receiver, true) = (planning, receiver, role, several) else {
-        let choice = first(channel, role, met)?;
-        let why = match (several, receiver) {
-            (false, _) => None,
-            (true, Some(_)) => Some("the receiver's planner chose it".into()),
-            (true, None) => Some("the first that both parties allow, in the receiver's order".into()),
-        };
-        return Ok(Picked { choice, why });
+    let by_order = "the first that both parties allow, in the receiver's order";
+    let picked = match (proposal.hello.spec.role, receiver, planning) {
+        (Role::Sender, planned, _) => {
+            if planned.is_some() {
+                answer(channel)?;
+            }
+            let choice = receive(channel, &met.common)?;
+            let why = if planned.is_some() { "the receiver's planner chose it" } else { by_order };
+            return Ok(Picked { choice, why: Some(why.into()) });
+        }
+        (Role::Receiver, Some(ours), Some(planning)) => {
+            let told = sender.unwrap_or(Speeds::built_in(1));
+            let plan = Plan { proposal, common: &met.common, ours, told, prefer: planning.prefer };
+            plan.pick(channel, met.round_trip.min(FARTHEST))?
+        }
+        (Role::Receiver, ..) => Picked { choice: met.common.first, why: Some(by_order.into()) },
     };
-    let told = sender.unwrap_or(Speeds::built_in(1));
-    let plan = Plan { proposal, common: &met.common, ours, told, prefer: planning.prefer };
-    let picked = plan.pick(channel, met.round_trip.min(FARTHEST))?;
     let index = met.common.iter().position(|one| one == picked.choice);
     let index = index.ok_or_else(|| Error::Bug("a choice that is not on the list".into()))?;
     channel.tx.send(CHOICE, &[index as u64])?;

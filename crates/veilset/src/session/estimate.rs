@@ -1,13 +1,12 @@
 //! What a run will cost, and what each side will learn. Bytes, rounds, memory and work come from the protocol's entry;
 //! time comes from the speeds of this machine ([`crate::speed`]).
 
-use super::words::{When, of_several};
-use super::{Proposal, Spec};
-use crate::error::{Error, Result};
+use super::Proposal;
+use super::words::Learning;
+use crate::error::Result;
 use crate::group;
-use crate::operations::{Role, View};
+use crate::operations::cost::PartyCost;
 use crate::speed::Speeds;
-use crate::work::Traffic;
 use std::time::Duration;
 
 /// TLS adds 22 bytes to each record of 16 KiB.
@@ -38,45 +37,21 @@ impl Estimate {
     /// # Errors
     /// As those of the protocol, for sets that are too large for it.
     pub fn of(proposal: &Proposal, prepared: bool, speeds: &Speeds) -> Result<Estimate> {
-        let role = proposal.hello.spec.role;
-        if proposal.hello.spec.terms.several {
-            return Estimate::of_several(proposal, speeds);
-        }
-        let (protocol, deal) = proposal.deal();
-        let cost = protocol.cost(&deal)?;
+        let PartyCost { sent, received, rounds, work, memory, in_flight } = proposal.cost()?;
         let runs = proposal.hello.spec.terms.shards.max(1);
         // The points under the first key; not those of dummies that the receiver of a union inserts.
         let ready = if prepared { proposal.ours.size } else { 0 };
         let multiplication = group::facts(proposal.choice.group).map(|facts| facts.multiplication);
-        let work = cost.work(role);
         let work = multiplication.map_or(work, |primitive| work.without(primitive, ready));
-        let Traffic { to_sender, to_receiver } = cost.traffic();
-        let [sent, received] = match role {
-            Role::Receiver => [to_sender, to_receiver],
-            Role::Sender => [to_receiver, to_sender],
-        };
+        // Of links with TLS.
+        let around = AROUND * proposal.parties.count() as u64;
+        let whole = |bytes: u64| bytes + bytes * RECORD.0 / RECORD.1 + around;
         Ok(Estimate {
             sent: whole(u64::from(runs) * sent),
             received: whole(u64::from(runs) * received),
-            rounds: runs as usize * cost.rounds,
-            memory: cost.memory(role).on(speeds.threads) + cost.in_flight(),
+            rounds: runs as usize * rounds,
+            memory: memory.on(speeds.threads) + in_flight,
             work: runs * Duration::from_secs_f64(speeds.seconds(&work)),
-        })
-    }
-
-    fn of_several(proposal: &Proposal, speeds: &Speeds) -> Result<Estimate> {
-        let me = proposal.me();
-        let protocol = proposal.choice.protocol;
-        let cost = protocol.multiparty_cost(&proposal.hello.spec.terms, &proposal.bounds())?;
-        let none = || Error::bug(format!("no cost for party {} by {protocol}", me + 1));
-        let ours = cost.parties.get(me).ok_or_else(none)?;
-        let around = AROUND * (proposal.parties.count() as u64 - 1);
-        Ok(Estimate {
-            sent: whole(cost.sent(me)) + around,
-            received: whole(cost.received(me)) + around,
-            rounds: cost.rounds,
-            memory: ours.memory.on(speeds.threads) + cost.in_flight(me),
-            work: Duration::from_secs_f64(speeds.seconds(&ours.work)),
         })
     }
 
@@ -86,37 +61,10 @@ impl Estimate {
     }
 }
 
-/// Bytes of a link with TLS and all around.
-fn whole(bytes: u64) -> u64 {
-    bytes + bytes * RECORD.0 / RECORD.1 + AROUND
-}
-
 /// What this party and the others would learn, in sentences.
 pub fn would_learn(proposal: &Proposal) -> Vec<String> {
-    let Proposal { hello, ours, .. } = proposal;
-    let Spec { operation, role, terms, .. } = hello.spec;
-    if terms.several {
-        return of_several(When::Before, (operation, &terms), (role, *ours), &proposal.parties, None);
-    }
-    let theirs = proposal.parties.peer().announced;
-    let columns = hello.spec.sent_columns.join(", ");
-    let learns = |role, other, other_pads| {
-        let columns = if role == Role::Receiver { columns.as_str() } else { "" };
-        let view = View { other, several: false, other_pads: Some(other_pads), columns, numbers: None };
-        view.say(&(operation.learns)(role, &terms))
-    };
-    vec![
-        format!(
-            "This party would learn that the peer's set has {} items, and {}.",
-            theirs.words(),
-            learns(role, "the peer", theirs.padded)
-        ),
-        format!(
-            "The peer would learn that this party's set has {} items, and {}.",
-            ours.words(),
-            learns(role.other(), "this party", ours.padded)
-        ),
-    ]
+    let learning = Learning { spec: &proposal.hello.spec, ours: proposal.ours, parties: &proposal.parties };
+    learning.sentences("would learn", [None; 2])
 }
 
 #[cfg(test)]
@@ -125,7 +73,7 @@ mod tests {
     use crate::channel::{Channel, HEADER, Recording};
     use crate::item::{ItemSet, Items};
     use crate::net::Connection;
-    use crate::operations::{COUNT, INTERSECT, UNION};
+    use crate::operations::{COUNT, INTERSECT, Role, UNION};
     use crate::protocols::Choice;
     use crate::rng::Prng;
     use crate::session::run::{Request, run};

@@ -1,24 +1,24 @@
-//! The session: agreement between two connected parties, and one party's side of a run.
+//! The session: the agreement of two or several connected parties, and one party's side of a run.
 //!
-//! [`agree`] makes sure that both parties were asked for the same computation, [`run`] computes it, and [`confirm`]
-//! makes sure that both completed it. [`report`] states what each party learned, and [`estimate`] what a run would cost
+//! `handshake.rs` makes sure that all parties were asked for the same computation, [`run`] computes it, and [`confirm`]
+//! makes sure that all completed it. [`report`] states what each party learned, and [`estimate`] what a run would cost
 //! and reveal.
 
 mod agreement;
 mod approval;
 mod choosing;
 pub mod estimate;
+mod handshake;
 mod party;
 pub mod report;
 mod request;
 pub mod run;
-mod several;
 mod spec;
 pub(crate) mod stages;
 mod words;
 
 pub use crate::operations::confirm;
-pub use agreement::{Agreement, Hello, Term, agree, introduce};
+pub use agreement::{Hello, Term, introduce};
 pub use approval::{Approval, Proposal};
 pub use choosing::Planning;
 pub use party::{Parties, Party};

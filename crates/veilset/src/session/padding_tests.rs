@@ -5,7 +5,8 @@ use super::*;
 use crate::channel::{Channel, Recording};
 use crate::item::{ItemSet, Items};
 use crate::operations::share::Beside;
-use crate::operations::{self, INTERSECT, Operation, Rows, SUM, Terms};
+use crate::operations::{self, INTERSECT, Operation, Role, Rows, SUM, Terms};
+use crate::protocols::Protocol;
 use crate::testing::is_krtw19;
 use crate::testing::{SEEDS, Shared, split_frames};
 use veilset_testing::Draw;
@@ -142,7 +143,10 @@ fn random_dummies_are_others_in_each_run() {
     let (y, _) = keys(3, 0, 0);
     let request = Request::new(&INTERSECT, Role::Receiver, &y).with(|r| r.input.pad_to = Some(30));
     let rng = &mut Prng::from_seed(&SEEDS[0]);
-    let runs = [(); 2].map(|()| request.prepare(rng).unwrap().set.whole().unwrap().own()[3..].to_vec());
+    let runs = [(); 2].map(|()| match request.prepare(rng).unwrap().ours {
+        Ours::Whole(set, _) => set.own()[3..].to_vec(),
+        Ours::Sharded(..) => panic!("not in one piece"),
+    });
     let dummies: std::collections::HashSet<_> = runs.iter().flatten().collect();
     assert_eq!(dummies.len(), 2 * 27);
 }

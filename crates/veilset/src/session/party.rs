@@ -31,19 +31,20 @@ pub struct Parties {
 }
 
 impl Parties {
-    /// These parties, in this order.
-    pub(crate) fn new(first: Party, rest: Vec<Party>) -> Parties {
-        Parties { first, rest }
+    /// These parties, in this order; `None` if there are none.
+    pub(crate) fn of(parties: impl IntoIterator<Item = Party>) -> Option<Parties> {
+        let mut parties = parties.into_iter();
+        Some(Parties { first: parties.next()?, rest: parties.collect() })
+    }
+
+    /// The seat of the party that sent what our result consists of; of several, it is unknown which did.
+    pub(crate) fn seat(&self) -> Seat {
+        if self.rest.is_empty() { self.first.seat } else { Seat::SOMEBODY }
     }
 
     /// The other party in a run of two; in a larger run, the one with the lowest seat.
     pub fn peer(&self) -> &Party {
         &self.first
-    }
-
-    /// The same, mutable, to record what it announces.
-    pub(super) fn peer_mut(&mut self) -> &mut Party {
-        &mut self.first
     }
 
     /// All of them.

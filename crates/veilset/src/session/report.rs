@@ -1,14 +1,14 @@
 //! The report of a run, for people and as JSON with stable names.
 
 use super::run::{Request, RunOutcome};
-use super::words::{When, of_several};
+use super::words::Learning;
 use super::{Parties, Party, Spec, Term};
 use crate::channel::{MessageBytes, StageTime};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::net::Fingerprint;
 use crate::operations::share::Beside;
-use crate::operations::{self, Fact, Learned, Role, Shape, View};
+use crate::operations::{self, Fact, Learned, Role, Shape};
 use crate::params::LAMBDA;
 use crate::spelling::{plain, setting};
 use crate::table::Duplicates;
@@ -468,20 +468,10 @@ fn all_bytes(outcome: &RunOutcome) -> Vec<MessageBytes> {
 /// The result, in numbers.
 fn numbers(request: &Request, outcome: &RunOutcome) -> Result<Numbers> {
     let none = Numbers::default();
-    if request.spec.parties.is_some() {
-        return Ok(match &outcome.learned {
-            Learned::Matching(m) => Numbers { matches: Some(m.positions.len()), ..none },
-            Learned::Matches(n) => Numbers { matches: Some(*n as usize), ..none },
-            Learned::New(new) => {
-                Numbers { union_size: Some(request.input.set.len() + new.items.len()), ..none }
-            }
-            _ => none,
-        });
-    }
     let peer = outcome.parties.peer().announced;
     let (ours, theirs) = (request.input.set.len(), peer.size);
-    // Numbers derived from the size of the peer's set are unknown if it is padded.
-    let known = |n: usize| (!peer.padded).then_some(n);
+    // Numbers derived from the size of the peer's set are unknown if it is padded, or one of several.
+    let known = |n: usize| (!peer.padded && outcome.parties.count() == 1).then_some(n);
     Ok(match &outcome.learned {
         Learned::Nothing => none,
         Learned::Matching(m) => Numbers { matches: Some(m.positions.len()), ..none },
@@ -531,18 +521,14 @@ fn summary(request: &Request, outcome: &RunOutcome, result: &Numbers) -> String 
     let s = |n: usize| if n == 1 { "" } else { "s" };
     let ours = request.input.set.len();
     let matches = result.matches.unwrap_or(0);
-    let several = request.spec.parties.is_some();
+    let several = outcome.parties.count() > 1;
     match (&outcome.learned, result.union_size, &result.sum) {
         (Learned::Nothing, ..) if several => "Done: the leader has the result".into(),
         (Learned::Nothing, ..) => "Done: the receiver has the result".into(),
         (Learned::New(_) | Learned::Union(_), size, _) => {
             let size = size.unwrap_or(ours);
             let new = size.saturating_sub(ours);
-            let others = match (several, outcome.parties.count()) {
-                (false, _) => "only the peer has",
-                (true, 1) => "only the other party has",
-                (true, _) => "only others have",
-            };
+            let others = if several { "only others have" } else { "only the peer has" };
             format!("New: {new} item{} that {others}; the union has {size}", s(new))
         }
         (Learned::Shares(shares), ..) => {
@@ -598,22 +584,7 @@ fn hint(request: &Request, outcome: &RunOutcome, result: &Numbers) -> Option<&'s
 
 /// What each party learned, in sentences.
 fn sentences(request: &Request, outcome: &RunOutcome, result: &Numbers) -> Vec<String> {
-    let terms = request.spec.agreed_terms();
-    let announced = request.input.announced();
-    let peer = outcome.parties.peer().announced;
-    let columns = request.spec.sent_columns.join(", ");
-    if request.spec.parties.is_some() {
-        let new = result.union_size.map(|size| size.saturating_sub(request.input.set.len()));
-        let numbers = operations::Numbers { matches: result.matches, new, ..Default::default() };
-        let (computed, us) = ((request.spec.operation, &terms), (request.spec.role, announced));
-        return of_several(When::Done, computed, us, &outcome.parties, Some(numbers));
-    }
-    let learned = |role, other, other_pads, numbers| {
-        let columns = if role == Role::Receiver { columns.as_str() } else { "" };
-        let view =
-            View { other, several: false, other_pads: Some(other_pads), columns, numbers: Some(numbers) };
-        view.say(&(request.spec.operation.learns)(role, &terms))
-    };
+    let spec = &Spec { terms: request.spec.agreed_terms(), ..request.spec.clone() };
     let ours = operations::Numbers {
         matches: result.matches,
         new: result.union_size.map(|size| size.saturating_sub(request.input.set.len())),
@@ -621,20 +592,10 @@ fn sentences(request: &Request, outcome: &RunOutcome, result: &Numbers) -> Vec<S
         below_minimum: result.below_minimum,
     };
     // The number of matches is the same for both.
-    let below_minimum = result.matches.map(|matches| (matches as u64) < terms.min_count);
+    let below_minimum = result.matches.map(|matches| (matches as u64) < spec.terms.min_count);
     let theirs = operations::Numbers { matches: result.matches, below_minimum, ..Default::default() };
-    vec![
-        format!(
-            "This party learned that the peer's set has {} items, and {}.",
-            peer.words(),
-            learned(request.spec.role, "the peer", peer.padded, ours)
-        ),
-        format!(
-            "The peer learned that this party's set has {} items, and {}.",
-            announced.words(),
-            learned(request.spec.role.other(), "this party", announced.padded, theirs)
-        ),
-    ]
+    let learning = Learning { spec, ours: request.input.announced(), parties: &outcome.parties };
+    learning.sentences("learned", [Some(ours), Some(theirs)])
 }
 
 /// A session's id as written in logs and reports: 64 hexadecimal digits, the same on both sides.

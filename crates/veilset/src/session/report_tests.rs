@@ -276,8 +276,8 @@ fn the_json_of_a_run_of_two_is_the_same_in_every_version() {
     }
   ],
   "learned": [
-    "This party learned that the peer's set has at most 5 items, and which of its own items the peer has too (1), with the columns city.",
-    "The peer learned that this party's set has at most 9 items, and nothing else."
+    "This party learned that the peer has at most 5 items, and which of its own items the peer has too (1), with the columns city.",
+    "The peer learned that this party has at most 9 items, and nothing else."
   ],
   "notes": [
     "Of the sender's rows that repeat a key, only the first is sent. Only the sender learns how many it has."
@@ -307,7 +307,7 @@ fn the_json_of_a_run_of_two_is_the_same_in_every_version() {
 
 #[test]
 fn the_report_of_a_run_of_several_has_a_list_of_the_parties() {
-    let (json, text) = report_with(Parties::new(party(2, "south", 5), vec![party(4, "west", 6)]));
+    let (json, text) = report_with(Parties::of([party(2, "south", 5), party(4, "west", 6)]).unwrap());
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let entry = |number: u8, name: &str, items: usize| {
         let fingerprint = Fingerprint::of_public_key(name.as_bytes()).to_string();
@@ -351,7 +351,7 @@ fn what_is_lost_is_said_with_numbers_of_our_own_rows() {
         });
         let parties: Parties = match several {
             false => peer(5, false).into(),
-            true => Parties::new(party(2, "south", 5), vec![party(3, "west", 6)]),
+            true => Parties::of([party(2, "south", 5), party(3, "west", 6)]).unwrap(),
         };
         let mut report = Report::new(&request, &outcome(Learned::Nothing, parties), 0.5).unwrap();
         report.leave_out(LeftOut { duplicates, skipped }, treated);

@@ -2,30 +2,34 @@
 
 pub use super::request::{Prepared, Request};
 
-use super::Term;
-use super::agreement::{exchange_sizes, go, meet, predict};
-use super::choosing::choose;
-use super::request::Ours;
-use super::stages::{AGREEING, CONFIRMING, OPENING, SETUP};
-use super::{Approval, Hello, Parties, Party, Proposal, confirm, several};
-use crate::artefact::filter::FilterFacts;
-use crate::channel::{Account, MessageBytes, Network, StageTime};
-use crate::context::Context;
+use super::agreement::predict;
+use super::estimate::Estimate;
+use super::handshake::Handshake;
+use super::request::{Attachment, CutSet, Ours};
+use super::stages::{COMPUTING, CONFIRMING, OPENING, SETUP};
+use super::{Approval, Parties, Proposal, Term, confirm};
+use crate::channel::{Account, Mesh, MessageBytes, Network, StageTime, WireCount};
 use crate::course::Course;
 use crate::error::{Error, Reason, Result};
 use crate::hash::SessionId;
-use crate::net::{Connected, Connection, Fingerprint};
-use crate::operations::{Announced, Confirmed, Learned, Role, Sealed, Task};
-use crate::params::{MAX_SET, SMALL_SET};
+use crate::hashed::HashedSet;
+use crate::many::Many;
+use crate::net::{Connected, Fingerprint};
+use crate::operations::{Announced, Confirmed, Learned, Sealed, Task};
+use crate::params::SMALL_SET;
 use crate::planner::{self, Prices, Setting};
-use crate::protocols::{self, Choice, Protocol};
+use crate::protocols::{self, Choice};
 use crate::rng::Prng;
-use crate::sharded::run::{self as shards, Begun, InMemory, Keep, ShardedRun};
+use crate::sharded::run::{self as shards, Begun, InMemory, ShardedRun};
 use crate::sharded::workers;
 use crate::speed::Speeds;
-use crate::spelling::{ALLOW_SMALL, CAPACITY, FILTER, FOR, MAX_PEER_ITEMS, PAD_TO};
+use crate::spelling::ALLOW_SMALL;
 use std::sync::Mutex;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+
+/// Among several, we wait for a party that is alive this many times as long as the run is predicted to take. It may itself be
+/// waiting for others, which may be slower than we are.
+const PATIENCE: u32 = 20;
 
 /// The outcome of a run.
 #[derive(Debug)]
@@ -80,11 +84,7 @@ pub fn run_if(
     rng: &mut Prng,
 ) -> Result<RunOutcome> {
     let few = prepared.request().announces_few();
-    let ran = match connected.into() {
-        Connected::Peer(connection) => run_of_two(*connection, prepared, approval, rng),
-        Connected::Parties(connections) => several::run_if(connections, prepared, approval, rng),
-    };
-    ran.map_err(|error| explained(error, few))
+    our_side(connected.into(), prepared, approval, rng).map_err(|error| explained(error, few))
 }
 
 /// The error, with what may be the cause on our side if another party refuses the run: that we have announced so `few`.
@@ -99,77 +99,58 @@ fn explained(error: Error, few: Option<Announced>) -> Error {
     }
 }
 
-fn run_of_two(
-    mut connection: Connection,
-    prepared: Prepared,
+fn our_side(
+    connected: Connected,
+    mut prepared: Prepared,
     approval: &mut dyn Approval,
     rng: &mut Prng,
 ) -> Result<RunOutcome> {
-    let began = SystemTime::now();
-    let (wire, account, our) =
-        (connection.wire.clone(), connection.channel.account().clone(), connection.our);
-    account.begin(AGREEING);
-    let hello = prepared.hello(false);
-    let Prepared { request, mut set, half, filter, keep } = prepared;
-    let in_memory = InMemory::default();
-    let keep = keep.unwrap_or(&in_memory);
-    let prepared = half.is_some() || filter.is_some() && request.spec.role == Role::Receiver;
-    let owner = filter.as_ref().map(|filter| filter.head.owner);
-    let proposed = approved(&mut connection, (&request, hello), (owner, keep.begun()), approval, rng)
-        .and_then(|proposal| {
-            approval.begins(&proposal)?;
-            // No message of the protocol has been sent yet, and none is sent unless this succeeds.
-            if let (Some(half), Ours::Whole(set)) = (half, &mut set) {
-                set.take_over(half.spend(&|| connection.channel.alive(), &mut |text| approval.warn(text))?);
-            }
-            Ok(proposal)
-        });
-    let proposal = match proposed {
-        Ok(proposal) => proposal,
-        Err(error) => return finish(connection, Err(error)),
-    };
-    let stages = proposal.choice.protocol.stages(proposal.hello.spec.operation, &proposal.hello.spec.terms);
-    let runs = match proposal.hello.spec.terms.shards as usize {
-        0 => 1,
-        all => all
-            .saturating_sub(keep.begun().map_or(0, |begun| begun.kept.iter().filter(|kept| **kept).count())),
-    };
-    // Workers have connections of their own.
-    let course =
-        if let Ours::Remote(_) = set { Course::default() } else { expected(&proposal, &request, runs) };
-    connection.channel.begins(stages * runs, &course);
-    account.begin(SETUP);
-    let theirs = proposal.parties.peer().announced;
-    if let (Role::Receiver, Ours::Whole(set)) = (request.spec.role, &mut set) {
-        set.insert_listed(proposal.choice.protocol.inserted(request.spec.operation, theirs));
-    }
-    let seat = proposal.parties.peer().seat;
-    let wrong = Mutex::default();
-    let job = ShardedRun { request: &request, proposal: &proposal, keep, wrong: &wrong };
-    let computed = match &set {
-        Ours::Disk(set) => job.run(set, connection, rng),
-        Ours::Remote(set) => workers::run(&job, set, connection, rng),
-        Ours::Whole(set) => {
-            let task = request.task(&proposal, set, filter.as_ref());
-            let mut cx = Context {
-                ch: &mut connection.channel,
-                session: proposal.session_id,
-                rng,
-                exponent: task.terms.exponent(),
-                threads: &request.local.threads,
+    let (began, in_advance) = (SystemTime::now(), prepared.in_advance());
+    let mut handshake = Handshake::new(connected, &prepared.request().spec)?;
+    let agreed = handshake.approved(&prepared, false, approval, rng).and_then(|proposal| {
+        approval.begins(&proposal)?;
+        prepared.begin(&proposal, &mut handshake.mesh, approval)?;
+        Ok(proposal)
+    });
+    let Handshake { mut mesh, ends, our, pairs, clock, .. } = handshake;
+    let proposal =
+        match agreed.and_then(|proposal| expect(&mut mesh, &proposal, &prepared).map(|()| proposal)) {
+            Ok(proposal) => proposal,
+            Err(error) => return mesh.finish(Err(error)),
+        };
+    let (Prepared { request, ours }, seat) = (prepared, proposal.parties.seat());
+    clock.begin(if request.spec.several() { COMPUTING } else { SETUP });
+    let (wrong, in_memory) = (Mutex::default(), InMemory::default());
+    let learned = match &ours {
+        Ours::Whole(set, attachment) => {
+            let whole =
+                Whole { request: &request, proposal: &proposal, set, attachment: attachment.as_ref() };
+            let computed = whole.run(&mut mesh, pairs, &clock, rng);
+            let (sealed, confirmed) = mesh.finish(computed)?;
+            clock.begin(OPENING);
+            sealed.open(confirmed)
+        }
+        Ours::Sharded(set, keep) => {
+            let keep = keep.unwrap_or(&in_memory);
+            let job = ShardedRun { request: &request, proposal: &proposal, keep, wrong: &wrong };
+            let computed = match set {
+                CutSet::Disk(set) => job.run(set, mesh, rng),
+                CutSet::Remote(set) => workers::run(&job, set, mesh, rng),
             };
-            let computed = compute(proposal.choice.protocol, &task, &mut cx, theirs);
-            finish(connection, computed)
+            // What is wrong with a result matters more than how the run broke off after that.
+            let (sealed, confirmed) =
+                computed.map_err(|error| shards::locked(&wrong).take().unwrap_or(error))?;
+            clock.begin(OPENING);
+            sealed.open(confirmed)
         }
     };
-    // What is wrong with a result matters more than how the job broke off after that.
-    let (sealed, confirmed) = computed.map_err(|error| shards::locked(&wrong).take().unwrap_or(error))?;
-    account.begin(OPENING);
-    let learned = sealed.open(confirmed).map_err(|e| e.by(seat))?;
+    let learned = learned.map_err(|e| e.by(seat))?;
     let (session_id, terms) = (proposal.name(), proposal.terms());
     let Proposal { choice, why, parties, .. } = proposal;
-    let bytes = (wire.sent(), wire.received());
-    let (messages, stages) = (Account::messages([&account]), account.stages());
+    let wires = ends.iter().map(|end| &end.wire);
+    let bytes = (wires.clone().map(WireCount::sent).sum(), wires.map(WireCount::received).sum());
+    let (messages, stages) = (Account::messages(ends.iter().map(|end| &end.account)), clock.stages());
+    let prepared = in_advance;
     Ok(RunOutcome {
         learned,
         session_id,
@@ -186,27 +167,75 @@ fn run_of_two(
     })
 }
 
-/// The expected course of this many runs of the proposal, with our speeds on both sides and no link. [`crate::course::Left`] corrects
-/// it while they go on.
-fn expected(proposal: &Proposal, request: &Request, runs: usize) -> Course {
+/// Prepares our channels for the run: that of two tells its observer what is to come, and each of several waits as long as the
+/// run may take.
+fn expect(mesh: &mut Mesh, proposal: &Proposal, prepared: &Prepared) -> Result<()> {
+    let local = &prepared.request().local;
+    let speeds = || Speeds::built_in(local.threads.count());
+    let Some(channel) = mesh.only() else {
+        let work = Estimate::of(proposal, false, &speeds())?.work;
+        mesh.be_patient(work.saturating_mul(PATIENCE).min(Duration::from_secs(7 * 24 * 3600)));
+        return Ok(());
+    };
     let (protocol, deal) = proposal.deal();
-    let local = &request.local;
-    let speeds = local.planning.map_or_else(|| Speeds::built_in(local.threads.count()), |by| by.speeds);
-    let setting =
-        Setting { speeds: [speeds; 2], link: Network::NONE, prices: Prices::default(), shared: None };
-    let one = protocol.cost(&deal).map(|cost| planner::course(&cost, &setting));
-    one.map_or_else(|_| Course::default(), |one| one.repeated(runs))
+    let kept = |begun: &Begun| begun.kept.iter().filter(|kept| **kept).count();
+    let runs = match deal.terms.shards as usize {
+        0 => 1,
+        all => all.saturating_sub(prepared.begun().map_or(0, kept)),
+    };
+    // Workers have connections of their own.
+    let course = match (&prepared.ours, protocol.cost(&deal)) {
+        (Ours::Sharded(CutSet::Remote(_), _), _) | (_, Err(_)) => Course::default(),
+        (_, Ok(cost)) => {
+            // With our speeds on both sides and no link: what is left is corrected while the run goes on.
+            let speeds = [local.planning.map_or_else(speeds, |by| by.speeds); 2];
+            let setting = Setting { speeds, link: Network::NONE, prices: Prices::default(), shared: None };
+            planner::course(&cost, &setting).repeated(runs)
+        }
+    };
+    channel.begins(protocol.stages(deal.operation, &deal.terms) * runs, &course);
+    Ok(())
 }
 
-fn compute<'a>(
-    protocol: &'static Protocol,
-    task: &Task<'a>,
-    cx: &mut Context,
-    theirs: Announced,
-) -> Result<(Sealed<'a, Learned>, Confirmed)> {
-    let sealed = protocols::run(protocol, task, cx, theirs)?;
-    cx.ch.account().begin(CONFIRMING);
-    Ok((sealed, confirm(cx.ch, &cx.session)?))
+/// A run in one piece that all parties have allowed.
+struct Whole<'a> {
+    request: &'a Request<'a>,
+    proposal: &'a Proposal,
+    set: &'a HashedSet<'a>,
+    attachment: Option<&'a Attachment>,
+}
+
+impl<'a> Whole<'a> {
+    /// Computes the result, and confirms the end with all other parties. `pairs` are the sessions with them, by number.
+    fn run(
+        &self,
+        mesh: &mut Mesh,
+        pairs: Vec<SessionId>,
+        clock: &Account,
+        rng: &mut Prng,
+    ) -> Result<(Sealed<'a, Learned>, Confirmed)> {
+        let Whole { request, proposal, set, attachment } = *self;
+        let (me, terms) = (proposal.hello.spec.number(), proposal.hello.spec.terms);
+        let others = (0..).zip(&pairs).filter(|(number, _)| *number != me).map(|(_, session)| *session);
+        let sessions: Vec<_> = mesh.seats().zip(others).collect();
+        let task = Task {
+            operation: request.spec.operation,
+            role: request.spec.role,
+            group: proposal.choice.group,
+            set,
+            values: request.input.values,
+            payloads: request.input.payloads,
+            terms,
+            filter: attachment.and_then(Attachment::filter),
+        };
+        let (session, exponent, threads) = (proposal.session_id, terms.exponent(), &request.local.threads);
+        let mut many = Many { me, mesh, pairs, session, rng, exponent, threads };
+        let sealed = protocols::run_among(proposal.choice.protocol, &task, &mut many, &proposal.sizes())?;
+        clock.begin(CONFIRMING);
+        let confirmed = mesh.each_with(sessions, |_, session, channel| confirm(channel, &session))?;
+        let confirmed = confirmed.into_iter().next();
+        Ok((sealed, confirmed.ok_or_else(|| Error::Bug("a run without other parties".into()))?))
+    }
 }
 
 /// The outcome of a check.
@@ -232,151 +261,13 @@ pub fn check(
     rng: &mut Prng,
 ) -> Result<Checked> {
     let request = prepared.request();
-    let checked = match connected.into() {
-        Connected::Peer(connection) => check_of_two(*connection, prepared, approval, milliseconds, rng),
-        Connected::Parties(connections) => several::check(connections, request, approval, milliseconds, rng),
-    };
-    checked.map_err(|error| explained(error, request.announces_few()))
-}
-
-fn check_of_two(
-    mut connection: Connection,
-    prepared: &Prepared,
-    approval: &mut dyn Approval,
-    milliseconds: &dyn Fn(&Proposal) -> Result<u64>,
-    rng: &mut Prng,
-) -> Result<Checked> {
-    let request = prepared.request();
-    let hello = prepared.hello(true);
-    let owner = prepared.filter.as_ref().map(|filter| filter.head.owner);
-    let begun = prepared.keep.and_then(Keep::begun);
-    let checked =
-        approved(&mut connection, (request, hello), (owner, begun), approval, rng).and_then(|proposal| {
-            let theirs = predict(&mut connection.channel, milliseconds(&proposal)?)?;
-            Ok(Checked { proposal, their_milliseconds: vec![theirs] })
-        });
-    finish(connection, checked)
-}
-
-/// Closes the connection, after telling the peer if something went wrong.
-pub(crate) fn finish<T>(mut connection: Connection, result: Result<T>) -> Result<T> {
-    let result = result.map_err(|error| {
-        let error = connection.channel.explain(error).by(connection.seat);
-        connection.channel.abort(&error);
-        error
+    let mut handshake = Handshake::new(connected.into(), &request.spec)?;
+    let checked = handshake.approved(prepared, true, approval, rng).and_then(|proposal| {
+        let ours = milliseconds(&proposal)?;
+        let their_milliseconds = handshake.mesh.each(|_, channel| predict(channel, ours))?;
+        Ok(Checked { proposal, their_milliseconds })
     });
-    connection.channel.close();
-    result
-}
-
-/// Agrees on the run, and returns when both sides allow it. `owner` is that of the filter that we have, if we have one, and
-/// `begun` the job that is resumed.
-fn approved(
-    connection: &mut Connection,
-    (request, hello): (&Request, Hello),
-    (owner, begun): (Option<Fingerprint>, Option<&Begun>),
-    approval: &mut dyn Approval,
-    rng: &mut Prng,
-) -> Result<Proposal> {
-    request.check()?;
-    if request.spec.parties.is_some() {
-        return Err(Error::Bug("a run of several parties over one connection".into()));
-    }
-    let ours = request.input.announced();
-    let met = meet(connection, &hello, ours.size, rng)?;
-    let peer = Party {
-        seat: connection.seat,
-        fingerprint: connection.peer,
-        name: connection.peer_name.clone(),
-        announced: Announced { size: 0, padded: met.they_pad },
-    };
-    // A placeholder until the receiver has chosen; there is at least one.
-    let choice = met.common.first;
-    let (facts, agreed) = met.filter.clone().unzip();
-    let mut hello = Hello { filter: facts, ..hello };
-    hello.spec.terms.shared_values = met.shared_values;
-    hello.spec.terms.filter = agreed.or(hello.spec.terms.filter);
-    match (owner, request.spec.role) {
-        (Some(owner), Role::Receiver) if connection.our != Some(owner) => {
-            return Err(Error::usage(format!("{FILTER} was made under another identity than this run has")));
-        }
-        // It showed the digest of the filter that we have, which is of somebody else.
-        (Some(owner), Role::Sender) if connection.peer != Some(owner) => {
-            return Err(Error::misbehaves("its filter is of another identity than its own"));
-        }
-        _ => {}
-    }
-    let session_id = met.session_id(choice);
-    let (why, parties) = (None, peer.into());
-    let theirs = met.theirs.clone();
-    let mut proposal = Proposal { session_id, hello, choice, theirs, why, ours, parties };
-    let channel = &mut connection.channel;
-    let sized = exchange_sizes(channel, ours.size).and_then(|their_size| {
-        let peer = proposal.parties.peer_mut();
-        peer.announced.size = their_size;
-        // What comes to us, and what we look up, follows from the capacity.
-        let capacity = met.filter.as_ref().filter(|(_, agreed)| !agreed.held).map(|(facts, _)| facts.capacity);
-        if let Some(capacity) = capacity.filter(|n| request.spec.role == Role::Sender && *n > request.local.max_peer_items) {
-            return Err(Error::refused(format!(
-                "the peer's filter is for {capacity} items, but {MAX_PEER_ITEMS} is {}. Raise it if you want to spend the \
-                 time",
-                request.local.max_peer_items
-            )));
-        }
-        if their_size > request.local.max_peer_items {
-            return Err(too_large(peer, request));
-        }
-        begun.map_or(Ok(()), |begun| begun.check(peer))?;
-        shards::check_peer(peer, request)?;
-        let picked = choose(channel, &proposal, &met, request.local.planning.as_ref())?;
-        (proposal.choice, proposal.why) = (picked.choice, picked.why);
-        proposal.session_id = met.session_id(proposal.choice);
-        within_limits(&proposal)
-    });
-    // A log must list every peer that may know our size.
-    if let Err(error) = sized {
-        approval.refused(&proposal, &error);
-        return Err(error);
-    }
-    approval.approve(&proposal)?;
-    go(&mut connection.channel)?;
-    Ok(proposal)
-}
-
-/// This party's set is larger than we accept.
-pub(super) fn too_large(party: &Party, request: &Request) -> Error {
-    Error::refused(format!(
-        "{}'s set has {} items, but {MAX_PEER_ITEMS} is {}. Raise it if you want to spend the time and \
-         memory",
-        party.seat, party.announced.size, request.local.max_peer_items
-    ))
-}
-
-/// Refuses sets that are larger than this version or the protocol supports, counting the dummies that the protocol inserts.
-fn within_limits(proposal: &Proposal) -> Result<()> {
-    let (protocol, deal) = proposal.deal();
-    let (n_receiver, n_sender) = protocol.sizes(&deal);
-    if n_receiver.max(n_sender) > MAX_SET {
-        return Err(Error::refused(format!(
-            "with dummies the sets have {n_receiver} and {n_sender} items, more than this version supports \
-             ({MAX_SET}). Agree on smaller values for {PAD_TO}"
-        )));
-    }
-    protocol.check_sizes(deal.operation, [n_receiver, n_sender]).map_err(Error::refused)?;
-    let Some(FilterFacts { capacity, queries, .. }) = proposal.hello.filter else { return Ok(()) };
-    if n_receiver > capacity {
-        return Err(Error::refused(format!(
-            "the receiver has {n_receiver} items, and its filter is for {capacity}. Use a filter that was made with a \
-             larger {CAPACITY}"
-        )));
-    }
-    if n_sender > queries {
-        return Err(Error::refused(format!(
-            "the sender has {n_sender} items, and the receiver's filter is for {queries}. Use a filter that was made with \
-             a larger {FOR}"
-        )));
-    }
-    Ok(())
+    handshake.mesh.finish(checked).map_err(|error| explained(error, request.announces_few()))
 }
 
 #[cfg(test)]

@@ -1,13 +1,21 @@
 use super::*;
+use crate::artefact::filter::FilterFacts;
 use crate::channel::{Channel, Recording, WireCount};
+use crate::context::Context;
 use crate::error::{Fault, Seat};
 use crate::hashed::HashedSet;
 use crate::item::{ItemSet, Items, encode_key};
-use crate::operations::{COUNT, INTERSECT, Operation, SUM, Terms, UNION};
+use crate::net::Connection;
+use crate::operations::{COUNT, INTERSECT, Operation, Role, SUM, Terms, UNION};
+use crate::params::MAX_SET;
+use crate::protocols::Protocol;
 use crate::protocols::{self, CM20, CWPRF, DH_PSI, SIGMA_AHE, SIGMA_DH, VOLE};
-use crate::session::{Input, Spec};
+use crate::session::agreement::exchange_sizes;
+use crate::session::handshake::within_limits;
+use crate::session::stages::AGREEING;
+use crate::session::{Hello, Party};
+
 use crate::testing::{Garble, SEEDS, Shared, overlapping, split_frames};
-use std::num::NonZeroU8;
 
 pub(super) const MAX_ROW: usize = 3000;
 
@@ -31,30 +39,20 @@ pub(super) fn connection(channel: Channel) -> Connection {
 }
 
 /// How a run ends, and what the other side says after that.
-fn run_to_the_end(mut connection: Connection, request: &Request, rng: &mut Prng) -> String {
-    let Prepared { request, set, .. } = request.prepare(rng).unwrap();
-    let mut set = set.whole().unwrap();
-    let end = approved(&mut connection, (&request, request.hello(false)), (None, None), &mut (), rng)
-        .and_then(|proposal| {
-            let Request { spec: Spec { operation, role, .. }, input: Input { values, payloads, .. }, .. } =
-                request;
-            let Choice { protocol, group } = request.spec.candidates.first;
-            let theirs = proposal.parties.peer().announced;
-            set.insert_listed(if role == Role::Receiver { protocol.inserted(operation, theirs) } else { 0 });
-            let task = Task {
-                operation,
-                role,
-                group,
-                set: &set,
-                values,
-                payloads,
-                terms: request.spec.agreed_terms(),
-                filter: None,
-            };
-            let mut cx = Context::new(&mut connection.channel, &proposal.session_id, rng);
-            compute(protocol, &task, &mut cx, theirs).map(|_| ())
-        });
-    let last = connection.channel.explain(Error::Network("it left without a word".into()));
+fn run_to_the_end(connection: Connection, request: &Request, rng: &mut Prng) -> String {
+    let mut prepared = request.prepare(rng).unwrap();
+    let mut handshake = Handshake::new(connection.into(), &request.spec).unwrap();
+    let agreed = handshake.approved(&prepared, false, &mut (), rng).and_then(|proposal| {
+        prepared.begin(&proposal, &mut handshake.mesh, &mut ())?;
+        Ok(proposal)
+    });
+    let Handshake { mut mesh, pairs, clock, .. } = handshake;
+    let Ours::Whole(set, _) = &prepared.ours else { panic!("not in one piece") };
+    let end = agreed.and_then(|proposal| {
+        let whole = Whole { request, proposal: &proposal, set, attachment: None };
+        whole.run(&mut mesh, pairs, &clock, rng).map(drop)
+    });
+    let last = mesh.only().unwrap().explain(Error::Network("it left without a word".into()));
     format!("{end:?}, {last}")
 }
 
@@ -240,10 +238,11 @@ fn of_every_run_that_ends_after_our_size_was_sent_somebody_hears() {
         let request = receiver.with(|r| r.local.max_peer_items = max_peer_items);
         std::thread::scope(|s| {
             s.spawn(|| {
-                let mut peer = connection(theirs);
-                meet(&mut peer, &hello, 5, &mut Prng::from_seed(&SEEDS[1])).unwrap();
+                let mut peer = Handshake::new(connection(theirs).into(), &hello.spec).unwrap();
+                let ours = Announced { size: 5, padded: true };
+                peer.meet(hello.clone(), ours, &mut Prng::from_seed(&SEEDS[1])).unwrap();
                 if let Some(size) = size {
-                    let _ = exchange_sizes(&mut peer.channel, size);
+                    let _ = peer.mesh.each(|_, channel| exchange_sizes(channel, size));
                 }
             });
             let rng = &mut Prng::from_seed(&SEEDS[0]);
@@ -446,10 +445,9 @@ fn the_party_of_a_run_is_that_of_its_connection() {
     let (y, x) = overlapping(3, 5, 0.5);
     let receiver = request(&COUNT, Role::Receiver, &y, &[]);
     let sender = request(&COUNT, Role::Sender, &x, &[]).with(|r| r.input.pad_to = Some(9));
-    let seat = Seat::numbered(NonZeroU8::new(3).unwrap());
     let run_against = |approval: &mut (dyn Approval + Send)| {
         let (ours, theirs) = Channel::pair();
-        let ours = Connection { seat, peer_name: Some("south".into()), ..connection(ours) };
+        let ours = Connection { peer_name: Some("south".into()), ..connection(ours) };
         std::thread::scope(|s| {
             s.spawn(|| {
                 let rng = &mut Prng::from_seed(&SEEDS[1]);
@@ -459,10 +457,10 @@ fn the_party_of_a_run_is_that_of_its_connection() {
         })
     };
     let announced = Announced { size: 9, padded: true };
-    let expected = Party { seat, fingerprint: None, name: Some("south".into()), announced };
+    let expected = Party { seat: Seat::PEER, fingerprint: None, name: Some("south".into()), announced };
     assert!(run_against(&mut ()).unwrap().parties.iter().eq([&expected]));
     let error = run_against(&mut Hears::default()).unwrap_err();
-    assert!(error.seat() == Some(seat) && error.to_string().starts_with("party 3: "), "{error}");
+    assert_eq!(error.seat(), Some(Seat::PEER), "{error}");
 }
 
 /// Says no before or after both sides have said yes, and counts how often it was asked.

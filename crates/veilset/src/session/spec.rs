@@ -1,6 +1,7 @@
 //! What a run computes.
 
-use crate::error::Result;
+use super::party::number;
+use crate::error::{Result, Seat};
 use crate::net::Me;
 use crate::operations::{Operation, Role, Rows, Shape, Terms, Uses};
 use crate::planner::Choices;
@@ -23,7 +24,7 @@ pub struct Spec {
     pub value_scale: u32,
     /// The other terms. `payload` and `several` follow from `sent_columns` and `parties`.
     pub terms: Terms,
-    /// The parties of a run of several, and which we are; `None` in a run of two.
+    /// The list of the parties, and which we are; `None` in a run of two without a list.
     pub parties: Option<Me>,
 }
 
@@ -42,13 +43,31 @@ impl Spec {
         }
     }
 
-    /// The same among several parties, by the protocol that is for them. The role follows from the list.
+    /// The same among the parties of a list, by the protocol that is for so many. The role follows from the list.
     #[must_use]
     pub fn among(self, parties: Me) -> Spec {
-        let role = Role::multiparty(parties.leads());
-        let protocol = protocols::multiparty_for(self.operation);
-        let candidates = protocol.map_or(self.candidates, |protocol| Choice::of(protocol).into());
-        Spec { role, candidates, parties: Some(parties), ..self }
+        let spec = Spec { role: Role::multiparty(parties.leads()), parties: Some(parties), ..self };
+        let protocol = protocols::multiparty_for(spec.operation).filter(|_| spec.several());
+        let candidates = protocol.map_or(spec.candidates, |protocol| Choice::of(protocol).into());
+        Spec { candidates, ..spec }
+    }
+
+    /// Whether this is a run of several parties. A list of two is for a run of two.
+    pub fn several(&self) -> bool {
+        self.parties.as_ref().is_some_and(|me| me.others().count() > 1)
+    }
+
+    /// Our number: of two, the receiver is 0; in a list, it is that of our place.
+    pub(super) fn number(&self) -> usize {
+        self.parties.as_ref().map_or(self.role as usize, |me| number(me.own().seat()))
+    }
+
+    /// The role that the party at this seat must have.
+    pub(super) fn role_of(&self, other: Seat) -> Role {
+        match self.parties {
+            None => self.role.other(),
+            Some(_) => Role::multiparty(number(other) == 0),
+        }
     }
 
     /// Allows only those candidates that are `permitted`.
@@ -120,7 +139,7 @@ impl Spec {
             malicious_sender,
             reveal_count,
             shared_values: shares && shared_values && self.role == Role::Sender,
-            several: self.parties.is_some(),
+            several: self.several(),
             bare: false,
             filter: self.terms.filter,
             shards: self.terms.shards,

@@ -1,15 +1,8 @@
-//! What the parties of a run of several learn, in sentences: before the run, and in its report.
+//! What the parties of a run learn, in sentences: before the run, and in its report.
 
-use super::{Parties, Party};
-use crate::operations::{Announced, Numbers, Operation, Role, Terms, View};
+use super::{Parties, Party, Spec};
+use crate::operations::{Announced, Numbers, Role, View};
 use std::fmt;
-
-/// Whether the run is to come or is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum When {
-    Before,
-    Done,
-}
 
 /// A party as messages call it: "party 3 (south)".
 impl fmt::Display for Party {
@@ -21,56 +14,54 @@ impl fmt::Display for Party {
     }
 }
 
-/// What everybody learns in a run of several, of which we have this role and announced `ours`. `numbers` is the outcome, as
-/// far as we know it.
-pub(super) fn of_several(
-    when: When,
-    (operation, terms): (&Operation, &Terms),
-    (role, ours): (Role, Announced),
-    parties: &Parties,
-    numbers: Option<Numbers<'_>>,
-) -> Vec<String> {
-    let learns = match when {
-        When::Before => "would learn",
-        When::Done => "learned",
-    };
-    let facts = |role| (operation.learns)(role, terms);
-    // With one other party, what only others have is what that one has.
-    let several = parties.count() > 1;
-    let view = |other, numbers| View {
-        other,
-        several,
-        other_pads: Some(parties.peer().announced.padded),
-        columns: "",
-        numbers,
-    };
-    let others = if several { "the others" } else { "the other party" };
-    let sizes: Vec<_> =
-        parties.iter().map(|party| format!("{party} has {} items", party.announced.words())).collect();
-    let (announced, ours) = (ours, ours.words());
-    let mut all = vec![format!(
-        "This party {learns} that {}, and {}.",
-        sizes.join(", that "),
-        view(others, numbers).say(&facts(role))
-    )];
-    let all_others = if several { "All others" } else { "The other party" };
-    let leader = parties.peer();
-    all.push(match (role, several) {
-        (Role::Receiver, _) => {
-            format!("{all_others} {learns} that this party has {ours} items, and nothing else of it.")
-        }
-        (Role::Sender, false) => {
-            let their = View { other_pads: Some(announced.padded), ..view("this party", None) };
-            let facts = their.say(&facts(Role::Receiver));
-            format!("The leader, {leader}, {learns} that this party has {ours} items, and {facts}.")
-        }
-        (Role::Sender, true) => {
-            let facts = view(others, None).say(&facts(Role::Receiver));
-            format!(
-                "{all_others} {learns} that this party has {ours} items, and nothing of the result, except the leader, \
-                 {leader}, which {learns} {facts}."
-            )
-        }
-    });
-    all
+/// What all parties of a run learn.
+pub(super) struct Learning<'a> {
+    pub(super) spec: &'a Spec,
+    /// What we announced.
+    pub(super) ours: Announced,
+    pub(super) parties: &'a Parties,
+}
+
+impl Learning<'_> {
+    /// A sentence on what we learn, and one on what the others do. `learn` says whether the run is to come or is done. `numbers`
+    /// are the outcome, as far as we know it: what we learned, and what the peer of a run of two did.
+    pub(super) fn sentences(&self, learn: &str, [ours, theirs]: [Option<Numbers<'_>>; 2]) -> Vec<String> {
+        let Spec { operation, role, terms, .. } = self.spec;
+        let (several, peer) = (self.parties.count() > 1, self.parties.peer());
+        let columns = self.spec.sent_columns.join(", ");
+        let facts = |of: Role, other: &str, other_pads, numbers| {
+            let columns = if of == Role::Receiver { columns.as_str() } else { "" };
+            let view = View { other, several, other_pads: Some(other_pads), columns, numbers };
+            view.say(&(operation.learns)(of, terms))
+        };
+        let others = if several { "the others".into() } else { peer.to_string() };
+        let has = |party: &Party| format!("{party} has {} items", party.announced.words());
+        let sizes: Vec<_> = self.parties.iter().map(has).collect();
+        let we = format!(
+            "This party {learn} that {}, and {}.",
+            sizes.join(", that "),
+            facts(*role, &others, peer.announced.padded, ours)
+        );
+        let size = format!("{learn} that this party has {} items", self.ours.words());
+        let they = match (several, role) {
+            (false, _) => {
+                let facts = facts(role.other(), "this party", self.ours.padded, theirs);
+                format!("{} {size}, and {facts}.", capitalised(&others))
+            }
+            (true, Role::Receiver) => format!("All others {size}, and nothing else of it."),
+            (true, Role::Sender) => {
+                let facts = facts(Role::Receiver, &others, peer.announced.padded, None);
+                format!(
+                    "All others {size}, and nothing of the result, except the leader, {peer}, which {learn} {facts}."
+                )
+            }
+        };
+        vec![we, they]
+    }
+}
+
+/// The sentence with a capital letter at its start.
+fn capitalised(words: &str) -> String {
+    let (first, rest) = words.split_at(words.chars().next().map_or(0, char::len_utf8));
+    first.to_uppercase() + rest
 }

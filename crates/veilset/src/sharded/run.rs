@@ -30,20 +30,20 @@
 //! would see from whether the run goes on which of its rows were read. A union's new items must belong to their shard, and there
 //! cannot be more of them, or more matches, than the peer announced items.
 
-use crate::channel::{Channel, Message};
+use crate::channel::{Channel, Mesh, Message};
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Seat};
 use crate::hash::{Domain, ItemHash, SessionId};
 use crate::hashed::HashedSet;
 use crate::item::Items;
-use crate::net::{Connection, Fingerprint};
+use crate::net::Fingerprint;
 use crate::operations::intersect::Matching;
 use crate::operations::{Announced, Confirmed, Learned, Operation, Role, Sealed, Task};
 pub use crate::params::shards::bound;
 use crate::protocols::{self, Choice, Protocol};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
-use crate::session::run::{Request, finish};
+use crate::session::run::Request;
 use crate::session::stages::{BETWEEN, CONFIRMING, CUTTING, SETUP};
 use crate::session::{Party, Proposal, Spec, confirm};
 use crate::sharded::disk::{DiskSet, Part, Source};
@@ -248,11 +248,11 @@ impl ShardedRun<'_> {
     pub(crate) fn run(
         &self,
         set: &DiskSet,
-        connection: Connection,
+        mesh: Mesh,
         rng: &mut Prng,
     ) -> Result<(Sealed<'_, Learned>, Confirmed)> {
         let number = self.number();
-        let (confirmed, _) = leaving(connection, |open| {
+        let (confirmed, _) = leaving(mesh, |open| {
             let (key, kept) = self.begin(open.channel()?, rng)?;
             open.channel()?.account().begin(CUTTING);
             let cut =
@@ -335,7 +335,7 @@ impl Shards<'_> {
                 let Turn { open, .. } = turn.recv().map_err(|_| failed())?;
                 open.channel()?.account().begin(CONFIRMING);
                 let confirmed = confirm(open.channel()?, &self.proposal.session_id)?;
-                open.close();
+                open.close()?;
                 Ok((confirmed, Instant::now()))
             };
             let left = each();
@@ -361,31 +361,32 @@ impl Shards<'_> {
     }
 }
 
-/// A connection that may be closed before the run returns.
-pub(crate) struct Open(Option<Connection>);
+/// The connection of a run of two, which may be closed before the run returns.
+pub(crate) struct Open(Option<Mesh>);
 
 impl Open {
     /// Its channel.
     pub(crate) fn channel(&mut self) -> Result<&mut Channel> {
-        let connection =
-            self.0.as_mut().ok_or_else(|| Error::Bug("a job whose connection is closed".into()))?;
-        Ok(&mut connection.channel)
+        let channel = self.0.as_mut().and_then(Mesh::only);
+        channel.ok_or_else(|| Error::Bug("a job whose connection is closed".into()))
     }
 
     /// Closes it: the peer does not see what comes after.
-    fn close(&mut self) {
-        if let Some(connection) = self.0.take() {
-            connection.channel.close();
-        }
+    fn close(&mut self) -> Result<()> {
+        self.0.take().map_or(Ok(()), |mesh| mesh.finish(Ok(())))
     }
 }
 
 /// Works over a connection. Closes it, after telling the peer if the work failed, unless the work has closed it.
-pub(crate) fn leaving<T>(connection: Connection, work: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
-    let mut open = Open(Some(connection));
+pub(crate) fn leaving<T>(mesh: Mesh, work: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
+    let mut open = Open(Some(mesh));
     let done = work(&mut open);
     match open.0 {
-        Some(connection) => finish(connection, done),
+        Some(mut mesh) => {
+            let seat = mesh.seats().next().unwrap_or(Seat::PEER);
+            let done = mesh.with(seat, |_| done);
+            mesh.finish(done)
+        }
         None => done,
     }
 }

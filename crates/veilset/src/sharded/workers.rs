@@ -28,15 +28,15 @@
 //! rounds without a new result end the run, which can be resumed. No shard is begun more than 5 times, in one run or several: a
 //! peer that says that it lacks a result which it has may have another set each time.
 
-use crate::channel::{Canceller, Channel, Message, Timeouts};
+use crate::channel::{Canceller, Channel, Mesh, Message, Timeouts};
 use crate::error::{Error, Result, Seat};
 use crate::hash::{Domain, SessionId};
-use crate::net::{Connection, Endpoint, Fingerprint, Identity, Protection, establish};
+use crate::net::{Endpoint, Fingerprint, Identity, Protection, establish};
 use crate::operations::{Announced, Confirmed, Learned, Role, Sealed};
 use crate::protocols::Choice;
 use crate::rng::Prng;
 use crate::secret::Secret;
-use crate::session::run::{Request, finish};
+use crate::session::run::Request;
 use crate::session::stages::{CONFIRMING, WORKERS};
 use crate::session::{Hello, Party, Proposal, confirm};
 use crate::sharded::disk::Source;
@@ -213,7 +213,7 @@ impl Lane<'_> {
         let began = Instant::now();
         let canceller = connection.channel.canceller();
         let (_, left) = stoppable(&canceller, self.cancelled, || {
-            leaving(connection, |open| {
+            leaving(Mesh::of_two(connection.channel), |open| {
                 agree(open.channel()?, ticket, &proposal)?;
                 shards.run(open, &mut Prng::from_os()?)
             })
@@ -317,14 +317,15 @@ impl Results for HandOver<'_> {
 pub(crate) fn run<'s>(
     sharded: &'s ShardedRun<'_>,
     spread: &'s RemoteSet,
-    mut connection: Connection,
+    mut mesh: Mesh,
     rng: &mut Prng,
 ) -> Result<(Sealed<'s, Learned>, Confirmed)> {
-    if connection.peer.is_none() {
-        return Err(Error::usage(format!("workers need TLS. Omit {INSECURE_PLAINTEXT}")));
-    }
-    let confirmed = rounds(sharded, spread, &mut connection.channel, rng);
-    let confirmed = finish(connection, confirmed)?;
+    let peer = sharded.proposal.parties.peer();
+    let confirmed = mesh.with(peer.seat, |channel| match peer.fingerprint {
+        Some(_) => rounds(sharded, spread, channel, rng),
+        None => Err(Error::usage(format!("workers need TLS. Omit {INSECURE_PLAINTEXT}"))),
+    });
+    let confirmed = mesh.finish(confirmed)?;
     let each = |shard: u32, learned: &Learned| {
         spread.workers.result(shard, &learned::to_bytes(Ok(learned.clone()))?)
     };

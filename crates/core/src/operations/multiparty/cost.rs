@@ -29,27 +29,8 @@ pub struct MultipartyCost {
     pub traffic: Vec<Vec<u64>>,
     /// The most messages on a chain in which each waits for the one before. A run may take slightly fewer.
     pub rounds: usize,
-    /// The cost of each party. Its memory excludes its hashed set and [`MultipartyCost::in_flight`].
+    /// The cost of each party.
     pub parties: Vec<PartyCost>,
-}
-
-impl MultipartyCost {
-    /// The bytes that this party sends to all others.
-    pub fn sent(&self, party: usize) -> u64 {
-        self.traffic.get(party).into_iter().flatten().sum()
-    }
-
-    /// The bytes that this party receives from all others.
-    pub fn received(&self, party: usize) -> u64 {
-        self.traffic.iter().filter_map(|to| to.get(party)).sum()
-    }
-
-    /// The most bytes in flight that the channels of this party hold, in both directions together.
-    pub fn in_flight(&self, party: usize) -> u64 {
-        let from = self.traffic.get(party).into_iter().flatten();
-        let to = self.traffic.iter().filter_map(|to| to.get(party));
-        from.chain(to).map(|bytes| (*bytes).min(channel::CAPACITY as u64)).sum()
-    }
 }
 
 /// Bytes of an element of the group in memory.
@@ -294,15 +275,20 @@ impl Sum {
 
     /// Returns the costs. `held` computes the bytes that a party holds from the bytes of its parts.
     fn done(self, rounds: usize, held: impl Fn(usize, &Held) -> usize) -> Result<MultipartyCost> {
+        let Sum { traffic, parties, .. } = self;
         let party = |(party, (tally, parts)): (usize, &(Tally, Held))| {
             let mut work = tally.work;
             // Two multiplications by tables, with the encoding, take as long as one without a table.
             work += Work::of(Primitive::Ristretto255, tally.by_table.div_ceil(2));
             let each_thread = if tally.by_table > 0 { EACH_THREAD as u64 } else { 0 };
-            PartyCost { work, memory: Memory { each_thread, ..Memory::held(held(party, parts)) } }
+            let memory = Memory { each_thread, ..Memory::held(held(party, parts)) };
+            let to = || traffic[party].iter().copied();
+            let from = || traffic.iter().map(|to| to[party]);
+            let in_flight = to().chain(from()).map(|bytes| bytes.min(channel::CAPACITY as u64)).sum();
+            PartyCost { sent: to().sum(), received: from().sum(), rounds, work, memory, in_flight }
         };
-        let parties = self.parties.iter().enumerate().map(party).collect();
-        Ok(MultipartyCost { traffic: self.traffic, rounds, parties })
+        let parties = parties.iter().enumerate().map(party).collect();
+        Ok(MultipartyCost { traffic, rounds, parties })
     }
 }
 

@@ -54,7 +54,7 @@ impl Request<'_> {
             let sizes = if self.spec.role == Role::Receiver { [ours, 0] } else { [0, ours] };
             protocol.check_sizes(operation, sizes).map_err(Error::usage)?;
         }
-        if terms.shards > 0 && self.spec.parties.is_some() {
+        if terms.shards > 0 && self.spec.several() {
             return wrong(format!("jobs in shards are of two parties. Omit {SHARDS}, or {PARTIES}"));
         }
         if terms.both && terms.reveal_count {
@@ -94,7 +94,12 @@ impl Request<'_> {
     fn check_parties(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::usage(what));
         let operation = self.spec.operation;
-        let Some(me) = &self.spec.parties else {
+        if let Some(me) = &self.spec.parties
+            && self.spec.role != Role::multiparty(me.leads())
+        {
+            return Err(Error::bug(format!("the role of {} in {}", self.spec.role, me.own())));
+        }
+        if !self.spec.several() {
             return match self.candidates().iter().find(|choice| choice.protocol.is_multiparty()) {
                 Some(Choice { protocol, .. }) => wrong(format!(
                     "{} is for several parties. Name them with {PARTIES}, or omit {PROTOCOL}",
@@ -102,7 +107,7 @@ impl Request<'_> {
                 )),
                 None => Ok(()),
             };
-        };
+        }
         let Some(protocol) = protocols::multiparty_for(operation) else {
             let those = operations::ALL.into_iter().filter(|o| protocols::multiparty_for(o).is_some());
             let those: Vec<_> = those.map(|o| o.name).collect();
@@ -115,9 +120,6 @@ impl Request<'_> {
             return wrong(format!(
                 "{operation} of several parties is computed by {protocol} only. Omit {PROTOCOL}"
             ));
-        }
-        if self.spec.role != Role::multiparty(me.leads()) {
-            return Err(Error::bug(format!("the role of {} in {}", self.spec.role, me.own())));
         }
         let Terms { both, malicious_sender, reveal_count, .. } = self.spec.terms;
         let not_offered = [

@@ -3,16 +3,15 @@
 mod checks;
 mod prepared;
 
-pub(super) use prepared::Ours;
 pub use prepared::Prepared;
+pub(super) use prepared::{Attachment, CutSet, Ours};
 
-use super::{Hello, Planning, Proposal, Spec};
+use super::{Hello, Planning, Spec};
 use crate::artefact::Basis;
-use crate::artefact::filter;
 use crate::error::{Error, Result};
-use crate::hashed::{Dummies, HashedSet};
+use crate::hashed::Dummies;
 use crate::item::{ItemSet, Items};
-use crate::operations::{Announced, Operation, Role, Task};
+use crate::operations::{Announced, Operation, Role};
 use crate::params::{MAX_SET, SMALL_SET};
 use crate::planner::Choices;
 use crate::protocols::Choice;
@@ -129,9 +128,9 @@ impl<'a> Request<'a> {
             normalisation,
             pad_to,
             // Among several parties no dummy has a row.
-            dummies: match self.spec.parties {
-                None => self.spec.operation.dummies(self.spec.role),
-                Some(_) => Dummies::Random,
+            dummies: match self.spec.several() {
+                false => self.spec.operation.dummies(self.spec.role),
+                true => Dummies::Random,
             },
             group: self.spec.candidates.first.group,
             threads: self.local.threads.clone(),
@@ -160,28 +159,9 @@ impl<'a> Request<'a> {
         all.kept(takes).unwrap_or(all)
     }
 
-    /// What is computed with this set, by what all have agreed on.
-    pub(super) fn task<'s>(
-        &'s self,
-        proposal: &Proposal,
-        set: &'s HashedSet<'s>,
-        filter: Option<&'s filter::Opened>,
-    ) -> Task<'s> {
-        Task {
-            operation: self.spec.operation,
-            role: self.spec.role,
-            group: proposal.choice.group,
-            set,
-            values: self.input.values,
-            payloads: self.input.payloads,
-            terms: proposal.hello.spec.terms,
-            filter: filter.map(|filter| &filter.stored),
-        }
-    }
-
     /// What the other side must have been asked for too. With `check`, both only find out whether a run is possible.
     pub fn hello(&self, check: bool) -> Hello {
-        let planning = self.local.planning.filter(|_| self.spec.parties.is_none());
+        let planning = self.local.planning.filter(|_| !self.spec.several());
         Hello {
             spec: Spec { candidates: self.candidates(), ..self.spec.agreed() },
             check,

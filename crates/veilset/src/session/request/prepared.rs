@@ -1,19 +1,21 @@
 //! A request whose set is padded: the work that depends on our data, done before there is a peer.
 
 use super::{Input, Request};
-use crate::artefact::filter::{self, FilterDraft};
+use crate::artefact::filter::{self, FilterDraft, FilterFacts};
 use crate::artefact::{self, Half, Ledger};
+use crate::channel::Mesh;
 use crate::error::{Error, Result};
 use crate::hashed::HashedSet;
-use crate::net::Identity;
-use crate::operations::Role;
+use crate::membership::encrypted_filter::Stored;
+use crate::net::{Fingerprint, Identity};
+use crate::operations::{Role, Terms};
 use crate::rng::Prng;
-use crate::session::Hello;
+use crate::session::{Approval, Hello, Party, Proposal, Spec};
 use crate::sharded::disk::{DiskSet, Distinct};
 use crate::sharded::engine::RemoteSet;
-use crate::sharded::run::{Begun, Keep};
+use crate::sharded::run::{self as shards, Begun, Keep};
 use crate::sharded::set::Set;
-use crate::spelling::{ENCODING, KEY, NORMALIZE, setting};
+use crate::spelling::{ENCODING, FILTER, KEY, MAX_PEER_ITEMS, NORMALIZE, setting};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,17 +28,17 @@ impl<'a> Request<'a> {
     /// Those of [`Request::check`].
     pub fn prepare(&self, rng: &mut Prng) -> Result<Prepared<'a>> {
         self.check()?;
-        let set = match (self.spec.terms.shards, self.input.set) {
-            (0, _) => Ours::Whole(self.basis()?.hashed(rng)),
-            (_, Set::Disk(stored)) => Ours::Disk(stored.clone()),
-            (_, Set::Remote(spread)) => Ours::Remote(spread),
+        let ours = match (self.spec.terms.shards, self.input.set) {
+            (0, _) => Ours::Whole(self.basis()?.hashed(rng), None),
+            (_, Set::Disk(stored)) => Ours::Sharded(CutSet::Disk(stored.clone()), None),
+            (_, Set::Remote(spread)) => Ours::Sharded(CutSet::Remote(spread), None),
             (_, Set::Memory(set)) => {
                 let folder = std::env::temp_dir();
                 let distinct = Distinct::of(set, self.input.payloads, (&folder, self.spec.form()))?;
-                Ours::Disk(distinct.padded(self.announced(), rng)?.into())
+                Ours::Sharded(CutSet::Disk(distinct.padded(self.announced(), rng)?.into()), None)
             }
         };
-        Ok(Prepared { request: self.clone(), set, half: None, filter: None, keep: None })
+        Ok(Prepared { request: self.clone(), ours })
     }
 
     /// Like [`Request::prepare`], with a half prepared in advance ([`artefact::prepare`]). It is spent once both sides
@@ -48,13 +50,7 @@ impl<'a> Request<'a> {
         self.check()?;
         self.check_prepared()?;
         let (set, half) = artefact::open(half, ledger, identity, &self.basis()?)?;
-        Ok(Prepared {
-            request: self.clone(),
-            set: Ours::Whole(set),
-            half: Some(half),
-            filter: None,
-            keep: None,
-        })
+        Ok(Prepared { request: self.clone(), ours: Ours::Whole(set, Some(Attachment::Half(half))) })
     }
 
     /// Like [`Request::prepare`], with a filter that was made in advance: as the receiver our own, which `identity` opens,
@@ -115,38 +111,47 @@ impl<'a> Request<'a> {
             }
         });
         let set = if request.announced() > self.announced() { request.basis()?.hashed(rng) } else { set };
-        Ok(Prepared { request, set: Ours::Whole(set), half: None, filter: Some(filter), keep: None })
+        Ok(Prepared { request, ours: Ours::Whole(set, Some(Attachment::Filter(filter))) })
     }
 }
 
-/// Our set, hashed and padded.
+/// Our set, hashed and padded, and what goes with it.
 pub(in crate::session) enum Ours<'a> {
     /// For a run in one piece.
-    Whole(HashedSet<'a>),
-    /// For a job in shards.
-    Disk(Arc<DiskSet>),
-    /// For a job in shards that workers run.
-    Remote(&'a RemoteSet),
+    Whole(HashedSet<'a>, Option<Attachment>),
+    /// For a run in shards, and what keeps its results if it is not to lose any.
+    Sharded(CutSet<'a>, Option<&'a dyn Keep>),
 }
 
-impl<'a> Ours<'a> {
-    pub(in crate::session) fn whole(self) -> Result<HashedSet<'a>> {
+/// What was prepared in advance for the protocol.
+pub(in crate::session) enum Attachment {
+    /// Our half of the multiplications.
+    Half(Half),
+    /// The receiver's filter.
+    Filter(filter::Opened),
+}
+
+impl Attachment {
+    /// The filter, as the protocol takes it.
+    pub(in crate::session) fn filter(&self) -> Option<&Stored> {
         match self {
-            Ours::Whole(set) => Ok(set),
-            Ours::Disk(_) | Ours::Remote(_) => {
-                Err(Error::Bug("a set that is to be cut, for a run in one piece".into()))
-            }
+            Attachment::Half(_) => None,
+            Attachment::Filter(filter) => Some(&filter.stored),
         }
     }
+}
+
+/// A set that is cut into shards.
+pub(in crate::session) enum CutSet<'a> {
+    Disk(Arc<DiskSet>),
+    /// By workers.
+    Remote(&'a RemoteSet),
 }
 
 /// A checked request with its set hashed and padded.
 pub struct Prepared<'a> {
     pub(in crate::session) request: Request<'a>,
-    pub(in crate::session) set: Ours<'a>,
-    pub(in crate::session) half: Option<Half>,
-    pub(in crate::session) filter: Option<filter::Opened>,
-    pub(in crate::session) keep: Option<&'a dyn Keep>,
+    pub(in crate::session) ours: Ours<'a>,
 }
 
 impl<'a> Prepared<'a> {
@@ -155,20 +160,114 @@ impl<'a> Prepared<'a> {
         &self.request
     }
 
-    /// The same as a job that loses nothing when it breaks off, and goes on if it began before.
+    /// The same, if it is in shards, as a run that loses nothing when it breaks off, and goes on if it began before.
     #[must_use]
     pub fn keeping(self, keep: &'a dyn Keep) -> Prepared<'a> {
-        let mut request = self.request;
-        if let Some(Begun { choice, .. }) = keep.begun() {
-            (request.spec.candidates, request.local.planning) = ((*choice).into(), None);
+        let Prepared { mut request, ours } = self;
+        let ours = match ours {
+            Ours::Sharded(set, _) => {
+                if let Some(Begun { choice, .. }) = keep.begun() {
+                    (request.spec.candidates, request.local.planning) = ((*choice).into(), None);
+                }
+                Ours::Sharded(set, Some(keep))
+            }
+            whole => whole,
+        };
+        Prepared { request, ours }
+    }
+
+    /// Whether work of the protocol was done in advance on our side.
+    pub(in crate::session) fn in_advance(&self) -> bool {
+        match &self.ours {
+            Ours::Whole(_, Some(Attachment::Half(_))) => true,
+            Ours::Whole(_, Some(Attachment::Filter(_))) => self.request.spec.role == Role::Receiver,
+            _ => false,
         }
-        Prepared { request, keep: Some(keep), ..self }
+    }
+
+    fn filter(&self) -> Option<&filter::Opened> {
+        match &self.ours {
+            Ours::Whole(_, Some(Attachment::Filter(filter))) => Some(filter),
+            _ => None,
+        }
+    }
+
+    /// The run that goes on, if it began before.
+    pub(in crate::session) fn begun(&self) -> Option<&Begun> {
+        match &self.ours {
+            Ours::Sharded(_, Some(keep)) => keep.begun(),
+            _ => None,
+        }
     }
 
     /// What we say to the peer first ([`Request::hello`]).
     pub(in crate::session) fn hello(&self, check: bool) -> Hello {
-        let filter = self.filter.as_ref().map(|filter| filter.facts.clone());
-        let begun = self.keep.and_then(Keep::begun).filter(|_| self.request.spec.terms.shards > 0);
-        Hello { filter, job: begun.map(|begun| begun.session), ..self.request.hello(check) }
+        let filter = self.filter().map(|filter| filter.facts.clone());
+        Hello { filter, job: self.begun().map(|begun| begun.session), ..self.request.hello(check) }
+    }
+
+    /// Refuses a filter that belongs to neither of these two parties as it should.
+    pub(in crate::session) fn check_owner(
+        &self,
+        our: Option<Fingerprint>,
+        peer: Option<Fingerprint>,
+    ) -> Result<()> {
+        match (self.filter().map(|filter| filter.head.owner), self.request.spec.role) {
+            (Some(owner), Role::Receiver) if our != Some(owner) => {
+                Err(Error::usage(format!("{FILTER} was made under another identity than this run has")))
+            }
+            // It showed the digest of the filter that we have, which is of somebody else.
+            (Some(owner), Role::Sender) if peer != Some(owner) => {
+                Err(Error::misbehaves("its filter is of another identity than its own"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses parties with which the run began otherwise, or whose sets are larger than we accept.
+    pub(in crate::session) fn check_parties(&self, proposal: &Proposal) -> Result<()> {
+        let (most, peer) = (self.request.local.max_peer_items, proposal.parties.peer());
+        let Spec { role, terms: Terms { filter, .. }, .. } = &proposal.hello.spec;
+        // What comes to us, and what we look up, follows from the capacity.
+        let comes = proposal.hello.filter.as_ref().filter(|_| filter.is_some_and(|filter| !filter.held));
+        if let Some(FilterFacts { capacity, .. }) = comes
+            && *role == Role::Sender
+            && *capacity > most
+        {
+            return Err(Error::refused(format!(
+                "the peer's filter is for {capacity} items, but {MAX_PEER_ITEMS} is {most}. Raise it if you want to spend the \
+                 time"
+            )));
+        }
+        if let Some(party) = proposal.parties.iter().find(|party| party.announced.size > most) {
+            return Err(Error::refused(format!(
+                "{}'s set has {} items, but {MAX_PEER_ITEMS} is {most}. Raise it if you want to spend the time and memory",
+                party.seat, party.announced.size
+            )));
+        }
+        self.begun().map_or(Ok(()), |begun| begun.check(peer))?;
+        shards::check_peer(peer, &self.request)
+    }
+
+    /// Spends the half that was prepared, if there is one, and lists the dummies that the sizes require. No message of the
+    /// protocol has been sent yet, and none is sent unless this succeeds.
+    pub(in crate::session) fn begin(
+        &mut self,
+        proposal: &Proposal,
+        mesh: &mut Mesh,
+        approval: &mut dyn Approval,
+    ) -> Result<()> {
+        let Ours::Whole(set, attachment) = &mut self.ours else { return Ok(()) };
+        let Party { seat, announced, .. } = *proposal.parties.peer();
+        match attachment.take() {
+            Some(Attachment::Half(half)) => set.take_over(
+                mesh.with(seat, |channel| half.spend(&|| channel.alive(), &mut |text| approval.warn(text)))?,
+            ),
+            other => *attachment = other,
+        }
+        if self.request.spec.role == Role::Receiver {
+            set.insert_listed(proposal.choice.protocol.inserted(self.request.spec.operation, announced));
+        }
+        Ok(())
     }
 }

@@ -2,10 +2,12 @@ use super::*;
 use crate::channel::Recording;
 use crate::error::Fault;
 use crate::item::ItemSet;
-use crate::net::{Connected, in_memory};
-use crate::operations::{self, COUNT, INTERSECT, Operation, SUM, UNION};
-use crate::protocols::{MPSI, MPSU};
+use crate::many::seat;
+use crate::net::{Connected, Me, in_memory};
+use crate::operations::{self, COUNT, INTERSECT, Learned, Operation, SUM, UNION};
+use crate::protocols::{self, MPSI, MPSU};
 use crate::session::run::{Prepared, Request, check, run, run_if};
+use crate::session::stages::{COMPUTING, CONFIRMING, OPENING, SETUP};
 use crate::testing::{Shared, parties, split_frames};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -24,12 +26,7 @@ fn all<T: Send>(n: usize, party: impl Fn(usize, Connected) -> T + Sync) -> Vec<T
 }
 
 fn request<'a>(operation: &'static Operation, me: &'a Me, set: &'a ItemSet) -> Request<'a> {
-    let role = Role::multiparty(me.leads());
-    let protocol = protocols::multiparty_for(operation).unwrap();
-    Request::new(operation, role, set).with(|r| {
-        r.spec.candidates = Choice::of(protocol).into();
-        r.spec.parties = Some(me.clone());
-    })
+    Request::new(operation, Role::Receiver, set).with(|r| r.spec = r.spec.clone().among(me.clone()))
 }
 
 fn rng(me: usize) -> Prng {
@@ -48,8 +45,14 @@ fn sets(sizes: &[usize]) -> Vec<ItemSet> {
 
 #[test]
 fn the_leader_learns_the_result_and_all_others_learn_nothing() {
-    for (operation, sizes) in [(&UNION, vec![3, 4, 0]), (&INTERSECT, vec![5, 3, 2, 6]), (&COUNT, vec![4, 7])]
-    {
+    for (operation, sizes) in [
+        (&UNION, vec![3, 4, 0]),
+        (&INTERSECT, vec![5, 3, 2, 6]),
+        (&COUNT, vec![4, 7, 3]),
+        (&COUNT, vec![4, 7]),
+        (&UNION, vec![4, 7]),
+        (&INTERSECT, vec![4, 7]),
+    ] {
         let (sets, mes) = (sets(&sizes), parties(sizes.len()));
         let outcomes = all(sizes.len(), |me, connected| {
             // One in two pads.
@@ -86,7 +89,10 @@ fn the_leader_learns_the_result_and_all_others_learn_nothing() {
         assert_eq!(sum(|m| m.sent), sum(|m| m.received));
         for (me, outcome) in outcomes.iter().enumerate() {
             let stages: Vec<_> = outcome.stages.iter().map(|stage| stage.name).collect();
-            assert_eq!(stages, [AGREEING, COMPUTING, CONFIRMING, OPENING]);
+            let computing = if sizes.len() > 2 { COMPUTING } else { SETUP };
+            assert_eq!(stages[..2], [AGREEING, computing]);
+            assert_eq!(stages[stages.len() - 2..], [CONFIRMING, OPENING]);
+            assert!(sizes.len() == 2 || stages.len() == 4, "{stages:?}");
             assert_eq!(me > 0, outcome.learned == Learned::Nothing);
             let told: Vec<_> =
                 outcome.parties.iter().map(|p| (p.announced.size, p.announced.padded)).collect();
@@ -99,9 +105,9 @@ fn the_leader_learns_the_result_and_all_others_learn_nothing() {
 
 #[test]
 fn items_of_the_leader_may_be_longer_than_a_row() {
-    let sets: [ItemSet; 2] = [["x".repeat(90)].iter().collect(), ["y"].iter().collect()];
-    let mes = parties(2);
-    let outcomes = all(2, |me, connected| {
+    let sets: [ItemSet; 3] = ["x".repeat(90), "y".into(), "y".into()].map(|item| [item].iter().collect());
+    let mes = parties(3);
+    let outcomes = all(3, |me, connected| {
         let mut request = request(&UNION, &mes[me], &sets[me]);
         request.spec.terms.max_row = 4;
         run(connected, &request, &mut rng(me)).unwrap()
@@ -112,22 +118,17 @@ fn items_of_the_leader_may_be_longer_than_a_row() {
 /// Nobody gets a session of its own, and two runs share none.
 #[test]
 fn sessions_follow_from_what_all_have_said_and_from_the_secrets_of_the_connections() {
-    let said = |hello: &[u8]| HelloBytes { hello: hello.to_vec(), padded: false };
     let choice = Choice::of(&MPSI);
     let of = |hellos: [&[u8]; 2], sizes: [usize; 2]| {
-        let said = hellos.map(said);
-        let all: Vec<_> = said.iter().zip(sizes).map(|(said, size)| (said, None, size)).collect();
-        session_of_several(all.into_iter(), choice)
+        let all = hellos.into_iter().zip(sizes).map(|(hello, size)| Said { hello, fingerprint: None, size });
+        session_of_all(all.collect::<Vec<_>>().into_iter(), choice)
     };
     let base = of([b"a", b"b"], [1, 2]);
     let others = [of([b"b", b"a"], [1, 2]), of([b"ab", b""], [1, 2]), of([b"a", b"b"], [2, 1])];
     assert!(others.iter().all(|other| other.as_bytes() != base.as_bytes()));
-    let seats = [0, 1, 2].map(seat);
-    let pair = |exporter, a: usize, b: usize| {
-        *session_of_pair(&base, &[exporter; 32], [seats[a], seats[b]]).as_bytes()
-    };
+    let pair = |exporter, a: usize, b: usize| *session_of_pair(&base, &[exporter; 32], [a, b]).as_bytes();
     assert_eq!(pair(1, 0, 1), pair(1, 1, 0));
-    let of_another = *session_of_pair(&others[0], &[1; 32], [seats[0], seats[1]]).as_bytes();
+    let of_another = *session_of_pair(&others[0], &[1; 32], [0, 1]).as_bytes();
     let all = [pair(1, 0, 1), pair(2, 0, 1), pair(1, 0, 2), pair(1, 1, 2), of_another, *base.as_bytes()];
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
 }
@@ -141,10 +142,8 @@ fn a_session_of_several_binds_who_the_parties_are_and_what_was_chosen() {
         Some(Fingerprint::of_public_key(key))
     }
     let of = |told: &[Told], choice: Choice| {
-        let said: Vec<HelloBytes> =
-            told.iter().map(|told| HelloBytes { hello: told.0.to_vec(), padded: false }).collect();
-        let all: Vec<_> = said.iter().zip(told).map(|(said, told)| (said, told.1, told.2)).collect();
-        *session_of_several(all.into_iter(), choice).as_bytes()
+        let all = told.iter().map(|&(hello, fingerprint, size)| Said { hello, fingerprint, size });
+        *session_of_all(all, choice).as_bytes()
     };
     let base: [Told; 2] = [(&b"a"[..], print(b"1"), 1), (&b"b"[..], print(b"2"), 2)];
     let choice = Choice::of(&MPSI);
@@ -173,7 +172,7 @@ fn connections_that_are_not_those_to_the_parties_are_a_bug() {
     let refused = |change: fn(&mut Vec<Connection>)| {
         let mut connections = in_memory(mes[0].roster()).swap_remove(0);
         change(&mut connections);
-        Handshake::new(connections, &request(&COUNT, &mes[0], &set)).err()
+        Handshake::new(connections.into(), &request(&COUNT, &mes[0], &set).spec).err()
     };
     let listed: fn(&mut Vec<Connection>) =
         |connections| connections[0].peer = Some(Fingerprint::of_public_key(&[1]));
@@ -203,14 +202,11 @@ fn a_role_that_is_not_that_of_the_place_in_the_list_is_refused() {
         if me < 2 {
             return run(connected, &request, &mut rng(me)).unwrap_err();
         }
-        let Connected::Parties(connections) = connected else { panic!() };
-        let mut handshake = Handshake::new(connections, &request).unwrap();
-        let (hello, mut lie) = (request.hello(false), request.hello(false));
+        let mut handshake = Handshake::new(connected, &request.spec).unwrap();
+        let mut lie = request.hello(false);
         lie.spec.role = Role::multiparty(true);
-        let said = words(&lie, &mut rng(me)).unwrap();
-        let meet =
-            |who, channel: &mut Channel| meet_one(channel, &hello, &said, who, who == seat(0)).map(drop);
-        let met = handshake.mesh.each(meet);
+        let said = WireHello::new(&lie, [9; 32]).to_bytes().unwrap();
+        let met = handshake.mesh.each(|_, channel| hellos(channel, &said).map(drop));
         // It waits for what the others say to it.
         let told = met.and_then(|_| handshake.mesh.each(|_, channel| exchange_sizes(channel, 1)));
         handshake.mesh.finish(told).unwrap_err()
@@ -270,12 +266,10 @@ fn a_party_that_tells_the_others_different_things_ends_the_run() {
         if me < 2 {
             return run(connected, &request, &mut rng(me)).unwrap_err();
         }
-        let Connected::Parties(connections) = connected else { panic!() };
-        let mut handshake = Handshake::new(connections, &request).unwrap();
-        let hello = request.hello(false);
-        let said = words(&hello, &mut rng(me)).unwrap();
+        let mut handshake = Handshake::new(connected, &request.spec).unwrap();
+        let said = WireHello::new(&request.hello(false), [9; 32]).to_bytes().unwrap();
         let step = |who, channel: &mut Channel| {
-            meet_one(channel, &hello, &said, who, who == seat(0))?;
+            hellos(channel, &said)?;
             exchange_sizes(channel, if who == seat(0) { 2 } else { 3 })
         };
         handshake.mesh.each(step).unwrap();
@@ -417,7 +411,7 @@ fn a_check_agrees_and_exchanges_predictions_and_nothing_else() {
 #[test]
 fn what_is_not_for_several_parties_is_refused_with_the_reason() {
     let set: ItemSet = ["a"].iter().collect();
-    let mes = parties(2);
+    let mes = parties(3);
     let base = |me: usize| request(&UNION, &mes[me], &set);
     let columns = ["c".to_string()];
     let both = operations::Terms { both: true, ..base(0).spec.terms };

@@ -1,0 +1,369 @@
+//! The handshake of all parties, over the connections between each two of them.
+//!
+//! ```text
+//! to all  preamble        "veilset" 0, version of the protocol; of a list, it was sent with the list (`net/assembly.rs`)
+//! to all  hello           what each was asked to do, the protocols it allows, and a nonce: the same bytes to all
+//! to all  size            number of items
+//! R->S    choice          which of the protocols that both allow; not sent if there is only one (`choosing.rs`)
+//! to all  transcript      among several: hash of the hellos and sizes of all, so that everybody was told the same
+//! to all  go              our side allows the run at these sizes
+//!         ...             the protocol
+//! to all  confirmation    a value that only this session of the two parties has
+//! ```
+//!
+//! Each party sends a message to all others before it reads theirs, so that all see every difference. After the hellos all know
+//! the common candidates: those of the receiver, or leader, that all others have too, in its order.
+//!
+//! The session of all is a hash of what each has said, of who it is, of all sizes, and of the choice. The session of two parties
+//! follows from it and from the secret of their connection. In a run of two it is the session of the run.
+
+use super::agreement::{Told, WireHello, differences, exchange_sizes, go, hellos, part};
+use super::choosing::choose;
+use super::request::Prepared;
+use super::stages::AGREEING;
+use super::{Approval, Hello, Parties, Party, Planning, Proposal, Spec};
+use crate::artefact::filter::{FilterFacts, Head, owner};
+use crate::channel::{Account, Channel, Mesh, Message, PROTOCOL_VERSION, WireCount, versions};
+use crate::error::{Error, Result, Seat};
+use crate::hash::SessionId;
+use crate::net::{Connected, Connection, Fingerprint, Me};
+use crate::operations::{Announced, Role};
+use crate::params::MAX_SET;
+use crate::params::filter::{Agreed, Contents};
+use crate::planner::Choices;
+use crate::protocols::Choice;
+use crate::rng::Prng;
+use crate::speed::Speeds;
+use crate::spelling::{CAPACITY, FILTER, FOR, INSECURE_PLAINTEXT, PAD_TO, setting};
+use std::time::{Duration, Instant};
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+const TRANSCRIPT: Message<[u8; 32]> = Message::new(11, "to all  hash of what all parties have said");
+
+/// A hint for failures on a connection without TLS.
+const BOTH_PLAIN: &str = concat!("Were both sides run with ", setting!(insecure_plaintext), "?");
+
+/// Our connections to all other parties of a run, and what is agreed over them.
+pub(super) struct Handshake {
+    pub(super) mesh: Mesh,
+    /// The other parties, ordered by seat. Their sizes are not known yet.
+    parties: Parties,
+    /// What else is known of the connection to each of them.
+    pub(super) ends: Vec<End>,
+    /// Our fingerprint; `None` without TLS.
+    pub(super) our: Option<Fingerprint>,
+    /// The sessions with all parties, by number; at our own that of all. Empty until they are agreed on.
+    pub(super) pairs: Vec<SessionId>,
+    /// The stages of the run.
+    pub(super) clock: Account,
+}
+
+/// A connection, without its channel ([`Connection`]).
+pub(super) struct End {
+    exporter: Zeroizing<[u8; 32]>,
+    pub(super) wire: WireCount,
+    pub(super) account: Account,
+}
+
+/// What is known after the hellos.
+pub(super) struct Met {
+    /// The common candidates, in the receiver's order of preference.
+    pub common: Choices,
+    /// The hellos of all parties as they were sent, by number.
+    said: Vec<Vec<u8>>,
+    /// How fast the receiver and the sender compute, as they say.
+    pub speeds: [Option<Speeds>; 2],
+    /// From our first message to the last answer to it.
+    pub round_trip: Duration,
+}
+
+impl Handshake {
+    /// Refuses connections that are not those to the parties of the request.
+    pub(super) fn new(connected: Connected, spec: &Spec) -> Result<Handshake> {
+        let connections = match connected {
+            Connected::Peer(connection) => vec![*connection],
+            Connected::Parties(connections) => connections,
+        };
+        let (mut links, mut parties, mut ends, mut our) = (Vec::new(), Vec::new(), Vec::new(), None);
+        for connection in connections {
+            let Connection { channel, seat, peer: fingerprint, peer_name: name, our: ours, exporter, wire } =
+                connection;
+            ends.push(End { exporter, wire, account: channel.account().clone() });
+            links.push((seat, channel));
+            let listed = spec.parties.iter().flat_map(Me::others).find(|member| member.seat() == seat);
+            let name = listed.map(|member| member.name().into()).or(name);
+            parties.push(Party { seat, fingerprint, name, announced: Announced { size: 0, padded: false } });
+            our = ours;
+        }
+        let fits = match &spec.parties {
+            None => parties.iter().map(|party| party.seat).eq([Seat::PEER]),
+            Some(me) => {
+                parties.len() == me.others().count()
+                    && parties.iter().zip(me.others()).all(|(party, member)| {
+                        party.seat == member.seat()
+                            && party.fingerprint.is_none_or(|proven| proven == member.fingerprint())
+                    })
+            }
+        };
+        // The stages of two are those of their channel, which has those of the protocol too.
+        let clock = if let [end] = &ends[..] { end.account.clone() } else { Account::default() };
+        let parties = Parties::of(parties).filter(|_| fits);
+        let parties = parties
+            .ok_or_else(|| Error::Bug("connections that are not those to the parties of the run".into()))?;
+        clock.begin(AGREEING);
+        let mesh = Mesh::new(spec.parties.as_ref().map_or(Seat::PEER, |me| me.own().seat()), links)?;
+        Ok(Handshake { mesh, parties, ends, our, pairs: Vec::new(), clock })
+    }
+
+    /// Agrees on the run, and returns when all parties allow it.
+    pub(super) fn approved(
+        &mut self,
+        prepared: &Prepared,
+        check: bool,
+        approval: &mut dyn Approval,
+        rng: &mut Prng,
+    ) -> Result<Proposal> {
+        let request = prepared.request();
+        request.check()?;
+        let (met, mut proposal) = self.meet(prepared.hello(check), request.input.announced(), rng)?;
+        prepared.check_owner(self.our, self.parties.peer().fingerprint)?;
+        // A log must list every party that may know our size.
+        let (accepts, planning) = (|proposal: &_| prepared.check_parties(proposal), request.local.planning);
+        if let Err(error) = self.sized(&met, &mut proposal, &accepts, planning.as_ref()) {
+            approval.refused(&proposal, &error);
+            return Err(error);
+        }
+        approval.approve(&proposal)?;
+        self.mesh.each(|_, channel| go(channel))?;
+        Ok(proposal)
+    }
+
+    /// Agrees on everything in `hello`. The sizes and the choice are not known yet.
+    pub(super) fn meet(
+        &mut self,
+        mut hello: Hello,
+        ours: Announced,
+        rng: &mut Prng,
+    ) -> Result<(Met, Proposal)> {
+        if ours.size > MAX_SET {
+            return Err(Error::usage(format!(
+                "our set of {} items is more than this version supports ({MAX_SET}). Split it",
+                ours.size
+            )));
+        }
+        let our_bytes = WireHello::new(&hello, rng.bytes()).to_bytes()?;
+        let start = Instant::now();
+        // Nobody gives up before it has read what all others ask for: all see every difference themselves.
+        let (listed, plain) = (self.parties.peer().seat.number().is_some(), self.our.is_none());
+        let told = self.mesh.each(|who, channel| {
+            // Two different versions understand nothing else of each other. Without TLS these are the first bytes that show which
+            // protocol the peer speaks.
+            if !listed {
+                versions(channel).map_err(|e| if plain { e.and(BOTH_PLAIN) } else { e })?;
+            }
+            // Their hello answers our version, which they waited for.
+            let told = hellos(channel, &our_bytes)?;
+            let differences = differences(&hello, &told, who)?;
+            Ok((told, differences))
+        })?;
+        let round_trip = start.elapsed();
+        let (told, differences): (Vec<Told>, Vec<_>) = told.into_iter().unzip();
+        let differences: Vec<_> = differences.into_iter().flatten().collect();
+        let Hello { spec: Spec { operation, role, ref candidates, .. }, .. } = hello;
+        let of_peer = told.first().map_or(candidates, |peer| &peer.candidates);
+        let of_receiver = if role == Role::Receiver { candidates } else { of_peer };
+        let by_all = |choice: &Choice| {
+            candidates.contains(*choice) && told.iter().all(|one| one.candidates.contains(*choice))
+        };
+        let common = of_receiver.kept(by_all).filter(|_| differences.is_empty());
+        let Some(common) = common else { return Err(Error::Disagreement(differences)) };
+        let mut parties = self.parties.clone();
+        for (party, one) in parties.iter_mut().zip(&told) {
+            party.announced.padded = one.hello.padded;
+            if one.hello.shared_values && !(operation.uses.shares && role == Role::Receiver) {
+                let what = "its hello has values to be shared, which only the sender of share has";
+                return Err(Error::misbehaves(what).by(party.seat));
+            }
+            hello.spec.terms.shared_values |= one.hello.shared_values;
+        }
+        let speeds = told.first().and_then(|peer| peer.speeds);
+        let speeds = if role == Role::Receiver { [hello.speeds, speeds] } else { [speeds, hello.speeds] };
+        let theirs = if told.len() == 1 { of_peer.clone() } else { common.clone() };
+        let filter = match told.first() {
+            Some(peer) => {
+                self.filter(&hello, peer, of_receiver).map_err(|error| error.by(parties.peer().seat))?
+            }
+            None => None,
+        };
+        let mut said: Vec<_> = told.into_iter().map(|one| one.said).collect();
+        said.insert(hello.spec.number(), our_bytes);
+        let (facts, agreed) = filter.clone().unzip();
+        hello.filter = facts;
+        hello.spec.terms.filter = agreed.or(hello.spec.terms.filter);
+        let (session_id, choice) = (SessionId::of([0; 32]), common.first);
+        let mut proposal = Proposal { session_id, hello, choice, theirs, why: None, ours, parties };
+        let met = Met { common, said, speeds, round_trip };
+        self.bind(&met, &mut proposal);
+        Ok((met, proposal))
+    }
+
+    /// The receiver's filter in a run of two, if it was made in advance. Its candidates are then those that can use it.
+    fn filter(
+        &self,
+        hello: &Hello,
+        peer: &Told,
+        candidates: &Choices,
+    ) -> Result<Option<(FilterFacts, Agreed)>> {
+        let (receiver, sender, fingerprint) = match hello.spec.role {
+            Role::Receiver => (&hello.filter, &peer.filter, self.our),
+            Role::Sender => (&peer.filter, &hello.filter, self.parties.peer().fingerprint),
+        };
+        // A filter of the sender alone is a difference, and was refused.
+        let Some(facts) = receiver else { return Ok(None) };
+        let Choice { protocol, group } = candidates.first;
+        let offer = protocol.offer(hello.spec.operation).filter(|_| candidates.others.is_empty());
+        let uses = offer.is_some_and(|offer| offer.filters);
+        let filter = facts.filter().map_err(|what| Error::misbehaves(format!("its hello has {what}")))?;
+        match fingerprint {
+            Some(fingerprint) if uses => {
+                let keys = (&*hello.normalisation, hello.key_columns);
+                let purpose = Head::of_facts((fingerprint, group), keys, facts).purpose();
+                let contents = Some(Contents { purpose, digest: facts.digest });
+                let owner = Some(owner(&fingerprint));
+                Ok(Some((facts.clone(), Agreed { filter, owner, contents, held: sender.is_some() })))
+            }
+            None if uses => Err(Error::usage(format!(
+                "a filter that was made in advance is bound to the identity of its owner, and this run has no TLS. Omit \
+                 {FILTER}, or {INSECURE_PLAINTEXT}"
+            ))),
+            _ => Err(Error::misbehaves("its hello has a filter and a protocol that uses none")),
+        }
+    }
+
+    /// Exchanges the sizes, and chooses if our side accepts them. The sessions follow from all that is said.
+    pub(super) fn sized(
+        &mut self,
+        met: &Met,
+        proposal: &mut Proposal,
+        accepts: &dyn Fn(&Proposal) -> Result<()>,
+        planning: Option<&Planning>,
+    ) -> Result<()> {
+        let ours = proposal.ours.size;
+        let sizes = self.mesh.each(|_, channel| exchange_sizes(channel, ours))?;
+        for (party, size) in proposal.parties.iter_mut().zip(sizes) {
+            party.announced.size = size;
+        }
+        accepts(proposal)?;
+        if !met.common.others.is_empty() {
+            let chosen = |channel: &mut Channel| choose(channel, proposal, met, planning);
+            let picked = self.mesh.with(proposal.parties.peer().seat, chosen)?;
+            (proposal.choice, proposal.why) = (picked.choice, picked.why);
+        }
+        self.bind(met, proposal);
+        within_limits(proposal)?;
+        // Of two parties, one alone cannot tell different things.
+        if proposal.parties.count() > 1 {
+            self.mesh.each(|_, channel| same_session(channel, &proposal.session_id))?;
+        }
+        Ok(())
+    }
+
+    /// Derives the sessions from what was said so far.
+    fn bind(&mut self, met: &Met, proposal: &mut Proposal) {
+        let me = proposal.hello.spec.number();
+        let mut who: Vec<_> =
+            proposal.parties.iter().map(|party| (party.fingerprint, party.announced.size)).collect();
+        who.insert(me, (self.our, proposal.ours.size));
+        let all = who.into_iter().zip(&met.said).map(|((fingerprint, size), hello)| Said {
+            hello,
+            fingerprint,
+            size,
+        });
+        let session = session_of_all(all, proposal.choice);
+        let others = (0..met.said.len()).filter(|number| *number != me);
+        let pairs =
+            others.zip(&self.ends).map(|(other, end)| session_of_pair(&session, &end.exporter, [me, other]));
+        self.pairs = pairs.collect();
+        proposal.session_id = if let [pair] = &self.pairs[..] { *pair } else { session };
+        self.pairs.insert(me, proposal.session_id);
+    }
+}
+
+/// Refuses sets that are larger than this version or the protocol supports, counting the dummies that the protocol inserts.
+pub(super) fn within_limits(proposal: &Proposal) -> Result<()> {
+    let (protocol, deal) = proposal.deal();
+    let (n_receiver, n_sender) = protocol.sizes(&deal);
+    if n_receiver.max(n_sender) > MAX_SET {
+        return Err(Error::refused(format!(
+            "with dummies the sets have {n_receiver} and {n_sender} items, more than this version supports \
+             ({MAX_SET}). Agree on smaller values for {PAD_TO}"
+        )));
+    }
+    protocol.check_sizes(deal.operation, [n_receiver, n_sender]).map_err(Error::refused)?;
+    let Some(FilterFacts { capacity, queries, .. }) = proposal.hello.filter else { return Ok(()) };
+    if n_receiver > capacity {
+        return Err(Error::refused(format!(
+            "the receiver has {n_receiver} items, and its filter is for {capacity}. Use a filter that was made with a \
+             larger {CAPACITY}"
+        )));
+    }
+    if n_sender > queries {
+        return Err(Error::refused(format!(
+            "the sender has {n_sender} items, and the receiver's filter is for {queries}. Use a filter that was made with \
+             a larger {FOR}"
+        )));
+    }
+    Ok(())
+}
+
+/// What the session binds of a party.
+struct Said<'a> {
+    /// Its hello exactly as sent.
+    hello: &'a [u8],
+    fingerprint: Option<Fingerprint>,
+    /// Its size, 0 until it is known.
+    size: usize,
+}
+
+/// The session of all parties: a hash of what each has said, in the order of their numbers, and of the choice. Each part is
+/// prefixed with its length, so that no two different sessions give the same input.
+fn session_of_all<'s>(parties: impl ExactSizeIterator<Item = Said<'s>>, choice: Choice) -> SessionId {
+    let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id");
+    part(&mut hasher, &PROTOCOL_VERSION.to_le_bytes());
+    part(&mut hasher, &(parties.len() as u64).to_le_bytes());
+    for Said { hello, fingerprint, size } in parties {
+        part(&mut hasher, hello);
+        part(&mut hasher, fingerprint.as_ref().map_or(&[], |f| &f.as_bytes()[..]));
+        part(&mut hasher, &(size as u64).to_le_bytes());
+    }
+    part(&mut hasher, choice.protocol.name.as_bytes());
+    part(&mut hasher, choice.group.as_bytes());
+    SessionId::of(*hasher.finalize().as_bytes())
+}
+
+/// The session of the two parties with these numbers, from the secret of their connection.
+fn session_of_pair(session: &SessionId, exporter: &[u8; 32], mut numbers: [usize; 2]) -> SessionId {
+    numbers.sort_unstable();
+    let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id, two parties");
+    part(&mut hasher, session.as_bytes());
+    part(&mut hasher, exporter);
+    part(&mut hasher, &numbers.map(|number| number as u8));
+    SessionId::of(*hasher.finalize().as_bytes())
+}
+
+/// Makes sure that another party was told the same as we by everybody.
+fn same_session(channel: &mut Channel, session: &SessionId) -> Result<()> {
+    let ours = blake3::derive_key("veilset 2026-11 what all parties have said", session.as_bytes());
+    channel.tx.send(TRANSCRIPT, &[ours])?;
+    match channel.rx.recv(TRANSCRIPT, 1)?.first() {
+        Some(theirs) if bool::from(ours.ct_eq(theirs)) => Ok(()),
+        _ => Err(Error::misbehaves(
+            "it was told other requests or sizes than we were: one of the parties tells the others different things",
+        )),
+    }
+}
+
+#[cfg(test)]
+#[path = "handshake_tests.rs"]
+mod tests;
