@@ -29,7 +29,8 @@ use zeroize::{Zeroize, Zeroizing};
 /// Multiplications of points for a combination, in addition to two per ciphertext in it.
 pub const FRESH: usize = 3;
 
-/// The position of an input that does not encode a group element, or encodes the identity.
+/// The position of a malformed input. For this cipher, that is one that does not encode a group element, or encodes the
+/// identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed(pub usize);
 
@@ -131,7 +132,7 @@ impl SecretKey {
     /// Returns whether each message is 0.
     ///
     /// # Errors
-    /// The position of the first malformed ciphertext.
+    /// The position of a malformed ciphertext, not always the first.
     pub fn are_zero(&self, ciphertexts: &[Ciphertext]) -> Result<Secrets<bool>, Malformed> {
         let [mut first, second] = decoded(ciphertexts)?;
         multiply_all(&mut first, &self.0);
@@ -153,7 +154,7 @@ impl PublicKey {
     /// Constant-time in constant and weights.
     ///
     /// # Errors
-    /// The position of the first malformed ciphertext.
+    /// The position of a malformed ciphertext, not always the first.
     ///
     /// # Panics
     /// If the numbers of weights and ciphertexts differ.
@@ -180,7 +181,8 @@ impl PublicKey {
     }
 }
 
-/// Decodes the first parts of ciphertexts, and the second parts.
+/// Decodes the first parts of ciphertexts, then the second parts. The error is the position of a malformed ciphertext,
+/// not always the first.
 pub(super) fn decoded(ciphertexts: &[Ciphertext]) -> Result<[Secrets<Element>; 2], Malformed> {
     let part = |i: usize| decode(&ciphertexts.iter().map(|c| c.0[i]).collect::<Vec<_>>()).map_err(Malformed);
     Ok([part(0)?, part(1)?])

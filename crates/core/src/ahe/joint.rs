@@ -18,7 +18,8 @@
 //!
 //! Cost: 64 bytes per ciphertext. Encrypting takes two multiplications with tables, of the generator and of the joint
 //! key, and two encodings; re-randomising, two more decodings; decrypting partially, one more multiplication, of c1,
-//! and three if blinded. Memory: a table of 60 KiB per joint key, 96 bytes per new ciphertext, and 250 KiB per thread.
+//! and three if blinded. Memory: a table of 60 KiB per joint key, 96 bytes per new ciphertext or 128 if blinded, 160
+//! per decrypted message, and 250 KiB per thread.
 //!
 //! Departures from the paper:
 //! - scalars are of the group's full range. Scalars of 128 bits, as in the paper, would be found in 2^64 steps;
@@ -43,7 +44,8 @@ impl PublicKey {
     /// Returns the joint key of the owners of these keys.
     ///
     /// # Errors
-    /// The position of the first malformed key, or the number of keys if they add up to the identity.
+    /// The position of the first key that is not a canonical encoding; if there is none, of the first that encodes the
+    /// identity; or the number of keys if they add up to the identity.
     pub fn joint(keys: &[Encoding]) -> Result<PublicKey, Malformed> {
         let elements = decode(keys).map_err(Malformed)?;
         let mut sum = [Element::IDENTITY];
@@ -54,11 +56,11 @@ impl PublicKey {
         }
     }
 
-    /// Returns the joint key of the parties that remain once this party and those before it have decrypted. The first
-    /// party, number 0, decrypts last, so its remaining parties are all of them.
+    /// Returns the joint key of party 0 and all parties after this one: those that have yet to decrypt when parties 1 to
+    /// `party` have done so. For party 0, which decrypts last, it is the joint key of all.
     ///
     /// # Errors
-    /// The errors of [`PublicKey::joint`], for the keys in another order.
+    /// The errors of [`PublicKey::joint`] for the list of `keys[0]` and `keys[party + 1..]`; positions count in that list.
     ///
     /// # Panics
     /// If there is no such party, which is an error of the caller.
@@ -137,7 +139,7 @@ impl SecretKey {
     /// Removes this key: returns fresh encryptions of the messages under the joint key of the remaining parties.
     ///
     /// # Errors
-    /// The position of the first malformed ciphertext.
+    /// The position of a malformed ciphertext, not always the first.
     pub fn partially_decrypt(
         &self,
         ciphertexts: &[Ciphertext],
@@ -158,7 +160,7 @@ impl SecretKey {
     /// other element becomes a uniform element other than the identity.
     ///
     /// # Errors
-    /// The position of the first malformed ciphertext.
+    /// The position of a malformed ciphertext, not always the first.
     pub fn partially_decrypt_blinded(
         &self,
         ciphertexts: &[Ciphertext],
@@ -182,7 +184,7 @@ impl SecretKey {
     /// Decrypts ciphertexts under this key alone.
     ///
     /// # Errors
-    /// The position of the first malformed ciphertext.
+    /// The position of a malformed ciphertext, not always the first.
     pub fn decrypt(&self, ciphertexts: &[Ciphertext]) -> Result<Secrets<Element>, Malformed> {
         let mut out = Secrets::zeros(ciphertexts.len());
         in_batches(&mut out, |at, out| {
@@ -216,7 +218,8 @@ fn put([first, second]: [Secrets<Element>; 2], out: &mut [Ciphertext]) {
     out.iter_mut().zip(parts).for_each(|(out, (first, second))| *out = Ciphertext([*first, *second]));
 }
 
-/// Computes all of `out` in batches, and passes `work` the position of each. Reports the first malformed ciphertext.
+/// Computes all of `out` in batches, and passes `work` the range of each. Reports the error of the first batch that has
+/// one.
 fn in_batches<T: Send>(
     out: &mut [T],
     work: impl Fn(Range<usize>, &mut [T]) -> Result<(), Malformed> + Sync,

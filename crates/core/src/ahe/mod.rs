@@ -3,9 +3,9 @@
 //!
 //! - Messages, constants and weights are elements of a ring;
 //! - *combine* makes a **fresh** encryption of `constant + sum of weight * message`. Its randomness has full range and is
-//!   distributed as in an encryption under the public key alone, independent of the randomness of the inputs. The owner of the
-//!   secret key knows the latter, and could otherwise test guesses of the weights. So encrypting, adding, multiplying and
-//!   re-randomising what is sent are one function here, which always adds fresh randomness;
+//!   distributed as in an encryption under the public key alone, independent of the randomness of the inputs. The owner
+//!   of the secret key knows the latter, and could otherwise test guesses of the weights. So encrypting, adding,
+//!   multiplying and re-randomising what is sent are one function here, which always adds fresh randomness;
 //! - the owner of the secret key decrypts or, where an instance cannot, tests whether a message is 0.
 //!
 //! Where several parties have a key each ([`joint`]), messages are group elements and cannot be combined: ciphertexts
@@ -94,9 +94,9 @@ pub trait Cipher: Send + Sync {
     /// The position of the first malformed ciphertext.
     fn check(key: &Self::Key, cells: &[u8]) -> Result<(), Malformed>;
 
-    /// Loads the encrypted bits with these numbers in the list with this seed. An encryption of 0 replaces each
-    /// malformed one. Also returns the position of the first malformed one. The sender must not learn this position, as
-    /// it reveals which bits are loaded.
+    /// Loads the encrypted bits with these numbers in the list with this seed, after [`Cipher::check`]. An encryption of 0
+    /// replaces each malformed one that the check does not find. Also returns the position of the first of these. The
+    /// sender must not learn this position, as it reveals which bits are loaded.
     fn load(seed: &SessionId, numbers: &[u32], cells: &[u8]) -> (Self::List, FirstMalformed);
 
     /// Returns `n` encryptions of 0 without randomness.
@@ -132,7 +132,7 @@ pub trait Cipher: Send + Sync {
     /// Opens ciphertexts.
     ///
     /// # Errors
-    /// The position of the first malformed ciphertext.
+    /// The position of a malformed ciphertext, not always the first.
     fn open(owner: &Self::Owner, ciphertexts: &[u8]) -> Result<Self::Opened, Malformed>;
 
     /// Returns whether each message is 0.

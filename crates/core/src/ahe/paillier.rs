@@ -7,14 +7,16 @@
 //! Security: IND-CPA under the decisional composite residuosity assumption. A modulus of 3072 bits gives 128-bit
 //! security, and 2048 bits give 112; shorter ones are for tests and for the paper's tables. Cost: 2 log2 N bits per
 //! ciphertext; combining takes two exponentiations modulo N^2 with exponents of log2 N bits. Memory: the
-//! ciphertexts, four times their size while answers are made or opened, and the owner's tables (`ROOM`).
+//! ciphertexts, four times their size while answers are made or opened, room for 80 per thread, and the owner's
+//! tables (`ROOM`).
 //!
 //! A modulus from a peer comes with a proof that it is the product of two primes and that gcd(N, phi(N)) = 1
 //! ([`PublicKey::proven`]). Without it, N could be p q with q dividing p - 1, or have many prime factors of 17 bits. A
-//! cell could then hold more than one number, and the random weight that hides a sum would not hide their ratio. A count would then show which items
-//! match. The proof holds for one list: only the owner can make one for another list, so other parties cannot present the
-//! owner's cells as their own. **The limit of the proof:** an owner that deviates may encode one filter modulo p and another
-//! modulo q in the same cells. It then learns the result for two sets at once, item by item.
+//! cell could then hold more than one number, and the random weight that hides a sum would not hide their ratio. A count
+//! would then show which items match. The proof holds for one list: only the owner can make one for another list, so
+//! other parties cannot present the owner's cells as their own. **The limit of the proof:** an owner that deviates may
+//! encode one filter modulo p and another modulo q in the same cells. It then learns the result for two sets at once,
+//! item by item.
 //!
 //! All received cells are checked, so the checks do not reveal which of them are used.
 

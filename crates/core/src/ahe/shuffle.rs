@@ -8,9 +8,10 @@
 //!
 //! Output: P_1 learns the rows in an order that is random to any n - 1 parties, and the others learn nothing. After an
 //! honest party, the list is fresh and shows only the multiset of the rows. So it reveals neither the origin of a row
-//! nor how often it was re-randomised before. P_1 sees which rows are equal. [`ShuffleShape::blinded`] shows P_1 only whether
-//! each row is the identity: P_2 to P_n also multiply each message by a fresh scalar other than 0. In a count this
-//! hides nothing more from an honest P_1; it defeats one that offers distinct messages to see which of them come back.
+//! nor how often it was re-randomised before. P_1 sees which rows are equal. [`ShuffleShape::blinded`] shows P_1 only
+//! how many rows are the identity: P_2 to P_n also multiply each message by a fresh scalar other than 0. In a count
+//! this hides nothing more from an honest P_1; it defeats one that offers distinct messages to see which of them come
+//! back.
 //!
 //! Security: that of the joint key: semi-honest, against any n - 1 parties. Nothing proves that a party passes on the
 //! messages it received. Leakage: the number of rows, which follows from bounds.
@@ -55,12 +56,12 @@ impl ShuffleShape {
         ShuffleShape { rows, k: if k > 0 { k } else { 1 }, blinded: false }
     }
 
-    /// A list of `rows` ciphertexts, of which P_1 learns only which hold the identity.
+    /// A list of `rows` ciphertexts, of which P_1 learns only how many hold the identity.
     pub const fn blinded(rows: usize) -> ShuffleShape {
         ShuffleShape { rows, k: 1, blinded: true }
     }
 
-    /// Returns whether P_1 learns only which ciphertexts hold the identity.
+    /// Returns whether P_1 learns only how many ciphertexts hold the identity.
     pub(crate) const fn is_blinded(self) -> bool {
         self.blinded
     }
@@ -102,7 +103,7 @@ impl Shuffle<'_> {
     /// malformed ciphertext ([`PublicKey::rerandomise_any`]).
     ///
     /// # Errors
-    /// [`Error::Bug`] if the list is not of the announced shape; [`Error::Network`].
+    /// [`Error::Bug`] if the list is not of the announced shape; the errors of the channel.
     pub fn lead(&mut self, all: &PublicKey, list: &[Ciphertext], tx: &mut Tx) -> Result<FirstMalformed> {
         let ShuffleShape { rows, k, .. } = self.shape;
         if list.len() != rows * k {
@@ -126,7 +127,7 @@ impl Shuffle<'_> {
     /// party is the last. `rest` is the joint key of the remaining parties ([`PublicKey::remaining`]).
     ///
     /// # Errors
-    /// [`Error::Peer`] for a list that an honest party never sends; [`Error::Network`].
+    /// [`Error::Peer`] for a list that an honest party never sends; the errors of the channel.
     pub fn pass(&mut self, key: SecretKey, rest: &PublicKey, rx: &mut Rx, tx: &mut Tx) -> Result<()> {
         // 2. P_i decrypts ct_j^(i-1) partially, for all j. The list grows as rows arrive.
         let (shape, rng, threads) = (self.shape, &mut *self.rng, self.threads);
@@ -147,7 +148,7 @@ impl Shuffle<'_> {
     /// Ends the shuffle as P_1: passes the elements of the rows to `take`, some rows at a time, in random order.
     ///
     /// # Errors
-    /// [`Error::Peer`] for a list that an honest party never sends; [`Error::Network`]; the errors of `take`.
+    /// [`Error::Peer`] for a list that an honest party never sends; the errors of the channel and of `take`.
     pub fn open(
         &mut self,
         key: SecretKey,
