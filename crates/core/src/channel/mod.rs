@@ -70,7 +70,7 @@ impl<T: ?Sized> Message<T> {
     }
 }
 
-/// Heartbeat frame: signals that the sender is alive. Empty; allowed between any two frames; not counted.
+/// Heartbeat frame: signals that the sender is alive. Empty; allowed between any two frames; not in the [`Account`].
 const HEARTBEAT: u16 = 0xff00;
 /// Heartbeats allowed beyond twice the number that is due; equivalent to nine hours. While this machine sleeps, its
 /// clock may stop, and all of the peer's frames arrive at once when it wakes.
@@ -95,7 +95,7 @@ pub trait Sink: Send {
 
 /// The receiving side of a transport.
 pub trait Source: Send {
-    /// Fills `out`; blocks until the deadline, if there is one.
+    /// Fills `out`. Blocks until it is full, and fails at the deadline if there is one.
     fn recv(&mut self, out: &mut [u8], deadline: Option<Instant>) -> Result<()>;
 }
 
@@ -182,8 +182,8 @@ pub struct Rx {
 }
 
 impl Rx {
-    /// Receives a frame of exactly `n` elements, where `n` follows from public parameters. A value that is not
-    /// canonically encoded is an error.
+    /// Receives a frame of exactly `n` elements, where `n` follows from public parameters. A value that [`Wire::get`]
+    /// rejects is an error. Whatever else makes a point or a ciphertext malformed is found only when it is used.
     pub fn recv<T: Wire>(&mut self, message: Message<T>, n: usize) -> Result<Vec<T>> {
         let body = self.recv_frame(message.tag, message.name, n * T::SIZE, n * T::SIZE)?;
         let mut elements = Vec::with_capacity(n);
@@ -395,8 +395,8 @@ impl FromIterator<Canceller> for Canceller {
 pub struct Stopper(Ends);
 
 impl Stopper {
-    /// Notifies the peer that we give up because of `error`. `culprit` is the number of the party at fault, if it is
-    /// another one. Afterwards nothing can be sent, and only frames that arrived before can be received.
+    /// Notifies the peer that we give up because of `error`. `culprit` is the number of the party at fault; `None` if
+    /// that is us. Afterwards nothing can be sent, and only frames that arrived before can be received.
     pub fn give_up(&self, error: &Error, culprit: Option<NonZeroU8>) {
         self.0.give_up_for(error, culprit);
     }
@@ -414,7 +414,8 @@ impl Channel {
         channel
     }
 
-    /// Returns a channel over any transport, for replays and for tests that tamper with frames. It cannot be cancelled.
+    /// Returns a channel over any transport, for replays and for tests that tamper with frames. A cancellation does not
+    /// interrupt its blocked operations.
     pub fn from_halves(sink: Box<dyn Sink>, source: Box<dyn Source>) -> Channel {
         let account = Account::default();
         Channel {
@@ -504,23 +505,26 @@ impl Channel {
         &self.tx.account
     }
 
-    /// Writes every frame received from now on to `recording`.
+    /// Writes every frame received from now on to `recording`, except heartbeats and aborts.
     pub fn record(&mut self, recording: Recording) {
         self.rx.recording = Some(recording);
     }
 
-    /// Returns the bytes of all frames sent, including headers, excluding the transport's overhead.
+    /// Returns the bytes of all messages sent, including the headers of their frames, but without heartbeats, aborts and
+    /// the transport's overhead.
     pub fn bytes_sent(&self) -> u64 {
         self.account().bytes().0
     }
 
-    /// Returns the bytes of all frames received, including headers, excluding the transport's overhead.
+    /// Returns the bytes of all messages received, including the headers of their frames, but without heartbeats, aborts
+    /// and the transport's overhead.
     pub fn bytes_received(&self) -> u64 {
         self.account().bytes().1
     }
 
-    /// Replaces a network error with the reason that the peer gave before it left, if any, or with ours if we were
-    /// stopped: the peer's departure does not change why we ended.
+    /// If we were stopped, replaces a network error, or the peer's giving up, with [`Error::Cancelled`]: the peer's
+    /// departure does not change why we ended. Otherwise replaces a network error with the reason that the peer gave
+    /// before it left, if any.
     pub fn explain(&mut self, error: Error) -> Error {
         let stopped = self.ends.cancelled.load(Ordering::SeqCst);
         match error {
@@ -553,13 +557,13 @@ impl Channel {
         Canceller(vec![self.ends.clone()])
     }
 
-    /// Returns a handle for giving up a run of a mesh from another thread.
+    /// Returns a handle for giving up on this channel of a mesh from another thread.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.ends.clone())
     }
 
-    /// Fails if the channel has ended, so that nothing is committed to a run that cannot continue. Never fails for a
-    /// channel from [`Channel::from_halves`].
+    /// Fails if the channel has ended, so that nothing is committed to a run that cannot continue. On a channel from
+    /// [`Channel::from_halves`] it notices only a cancellation.
     pub fn alive(&self) -> Result<()> {
         // A cancellation takes precedence over everything else.
         if self.ends.cancelled.load(Ordering::SeqCst) {
@@ -587,8 +591,9 @@ impl Channel {
     }
 
     /// Runs `produce` and `consume` concurrently, for steps in which both directions flow at once, or one flows while
-    /// the other half computes. The first to fail or panic stops the other. Returns its error, unless that is only a
-    /// consequence of the other's.
+    /// the other half computes. The first to fail or panic stops the other, except that `consume` goes on if `produce`
+    /// fails because of the network: it may still read the peer's last messages. Returns the first error, unless that is,
+    /// or may be, only a consequence of the other half's.
     pub fn duplex<A: Send, B>(
         &mut self,
         produce: impl FnOnce(&mut Tx) -> Result<A> + Send,

@@ -119,7 +119,7 @@ impl Pipe {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends a chunk; blocks while the pipe is full.
+    /// Appends a chunk; blocks while the pipe is full, for at most its patience ([`Pipe::set_patience`]).
     pub(crate) fn push(&self, chunk: Vec<u8>) -> Result<(), End> {
         let mut state = self.lock();
         let start = Instant::now();
@@ -169,7 +169,7 @@ impl Pipe {
         }
     }
 
-    /// Sets how long a push may block. A pop past its deadline reports this time, too.
+    /// Sets how long a push may block. [`PipeSource`] reports this time, too, when it fails at a deadline.
     pub(crate) fn set_patience(&self, patience: Duration) {
         self.lock().patience = Some(patience);
     }
@@ -188,7 +188,7 @@ impl Pipe {
         self.end_with(why, None);
     }
 
-    /// Ends the pipe after one last chunk, which is added even if the pipe is full.
+    /// Ends the pipe, unless it has ended, after one last chunk, which is added even if the pipe is full.
     pub(crate) fn end_with(&self, why: End, last: Option<Vec<u8>>) {
         let mut state = self.lock();
         if state.end.is_none() {

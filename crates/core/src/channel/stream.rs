@@ -3,8 +3,9 @@
 //! The reading thread detects a dead peer: one that sends nothing, not even a heartbeat, for the idle time-out. A slow
 //! but living peer, or one that waits for us, is not cut off unless it sends or accepts no frame for ten times as long.
 //!
-//! The side that closes first sends its last frames and its end of the stream. It then discards data until it sees the
-//! peer's end of the stream. The peer's reading thread sends that even if the peer is busy.
+//! The side that closes first sends its last frames and its end of the stream. It then discards data, for a limited
+//! time, until it sees the peer's end of the stream. The peer's reading thread has that sent even if the peer is busy,
+//! as soon as its queue has room for our last frames.
 
 use super::pipe::{End, Pipe, Popped};
 use super::{Channel, HEARTBEAT, header};
@@ -51,7 +52,7 @@ impl Default for Timeouts {
     }
 }
 
-/// Counts of the bytes on the wire, including everything below the frames (TLS records, heartbeats).
+/// Counts of the bytes on the wire, including heartbeats and everything below the frames, such as TLS records.
 #[derive(Debug, Clone, Default)]
 pub struct WireCount {
     sent: Arc<AtomicU64>,
@@ -123,7 +124,8 @@ impl ByteStream {
     }
 
     /// Returns a stream, without a socket to shut down, over a reader and a writer that may block. After the last
-    /// write, `write` is dropped and `finish` called, which ends our direction; `read` is dropped when it has ended.
+    /// write, `write` is dropped and `finish` called, which ends our direction; `read` is dropped when it ends, or when
+    /// it returns data after our side has ended.
     ///
     /// # Errors
     /// [`Error::Usage`] if the system cannot start a thread.
