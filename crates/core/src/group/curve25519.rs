@@ -157,7 +157,7 @@ pub fn map_and_raise(hashes: &[ItemHash], key: &Key) -> Result<Vec<Point>, Unfit
 /// Returns `F_k(P)` for each point.
 ///
 /// # Errors
-/// If a point has low order: the result would be the identity, or the point of order 2.
+/// If a point has low order: the result would be the identity.
 pub fn raise(points: &[Point], key: &Key) -> Result<Vec<Point>, Unfit> {
     raise_bytes(points.iter().map(|p| p.0).collect(), key)
 }

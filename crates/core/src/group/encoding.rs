@@ -258,7 +258,7 @@ mod tests {
             bad[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(decode(&map_one(&[bad]), PIECE).get(0), None, "bit {bit}");
         }
-        // Decoded as rows of 18 bytes, whose last three bytes are padding.
+        // Decoded as a row of 18 bytes: the last three bytes of the piece are padding.
         for at in 17..PIECE {
             let mut piece = [7; PIECE];
             piece[18..].fill(0);

@@ -73,8 +73,8 @@ pub trait Group: Copy + Default + Send + Sync + 'static {
     /// Returns F_k(P) for each point.
     ///
     /// # Errors
-    /// If a point is unfit: its multiples would reveal nothing about the key, or it is not an element of the
-    /// group. Whether a point is unfit is public.
+    /// If a point is unfit: its multiple would be the same for all keys, or it is not an element of the group. Whether a
+    /// point is unfit is public.
     fn raise(points: &[Self::Point], key: &Self::Key) -> Result<Vec<Self::Point>, Unfit>;
 }
 
@@ -92,7 +92,7 @@ pub trait Key: Sized + Send + Sync {
     /// Returns the key's bytes, which must be kept secret.
     fn as_bytes(&self) -> &[u8];
 
-    /// Restores one of our keys from its bytes; `None` if the length is wrong.
+    /// Restores one of our keys from its bytes; `None` for bytes that are detectably not one.
     fn of_ours(bytes: &[u8]) -> Option<Self>;
 }
 

@@ -49,7 +49,8 @@ pub struct Abscissa([u8; 32]);
 trait Form: super::Point {
     /// Encodes a point in this form.
     fn of(point: &kernel::Point) -> Self;
-    /// Decodes points; `Err` if one of them is not on the curve.
+    /// Decodes points; `Err` for an abscissa that is not one of the curve. Whether [`Point`]s are on the curve is not
+    /// checked here.
     fn points(sent: &[Self]) -> Result<Zeroizing<Vec<kernel::Point>>, Unfit>;
 }
 

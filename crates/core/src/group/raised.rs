@@ -41,7 +41,7 @@ impl<'s, G: Group> Raised<'s, G> {
     /// Raises the set with its first key in a session: the prepared key if there is one, otherwise a fresh one.
     ///
     /// # Errors
-    /// [`Error::Bug`] if the prepared half is for another group or another set.
+    /// [`Error::Bug`] if the prepared half is for another group or a set of another size, or its keys are malformed.
     pub fn new(set: &'s HashedSet<'s>, rng: &mut Prng) -> Result<Self> {
         match set.offline() {
             Some(offline) => Raised::before(set, offline),
@@ -80,8 +80,8 @@ impl<'s, G: Group> Raised<'s, G> {
     /// # Errors
     /// If an item hashes to an unfit point, which happens with negligible probability.
     pub fn points(&self, positions: &[u32]) -> Result<Vec<G::Point>, Unfit> {
-        // All positions; or, for a prepared set, only the dummies inserted since. The time reveals how many of these
-        // are among the positions. That number depends only on a public number and on an order that is independent of
+        // Computes all points; or, for a prepared set, only those of dummies inserted since. The time reveals how many of
+        // these are among the positions. That number depends only on a public number and on an order that is independent of
         // the data.
         let known = |i: &u32| self.points.get(*i as usize * G::Point::SIZE..).filter(|rest| !rest.is_empty());
         let new = Secrets::from(positions.iter().filter(|i| known(i).is_none()).copied().collect::<Vec<_>>());

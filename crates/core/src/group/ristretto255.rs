@@ -1,4 +1,5 @@
-//! ristretto255 (RFC 9496), a group of prime order, in batches. Used where inverses or sums are needed.
+//! ristretto255 (RFC 9496), a group of prime order, in batches. Used where elements are added or each has a factor of its
+//! own that is taken off again, and by protocols that offer it as a [`Group`].
 //!
 //! Security: DDH. Elements from a peer must be canonical encodings, and not the identity.
 
@@ -191,7 +192,8 @@ pub fn map_one(numbers: &[[u8; 32]]) -> Secrets<Element> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ristretto255;
 
-/// The encoding of an element. [`Group::raise`] rejects encodings from a peer that do not represent an element.
+/// The encoding of an element. [`Group::raise`] rejects encodings from a peer that do not represent an element, or
+/// represent the identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Zeroize)]
 pub struct Point([u8; 32]);
 
