@@ -14,14 +14,15 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A defect of our input data or of a prepared half. The peer received at most the size of the data.
+    /// A defect of our input data, of a half or filter made in advance, or of a result that a job keeps. Unless the run is
+    /// cut into shards, the peer received at most the size of the data.
     Input(Box<InputError>),
-    /// Wrong use on our side: options, identity file, addresses.
+    /// Wrong use on our side: options, identity file, addresses. Also a thread that the system does not start.
     Usage(Description),
     /// Our result could not be written.
     Output(Description),
-    /// Our own limits or policy forbid the terms that the peer agreed to. The peer received at most the size of the
-    /// data.
+    /// Our own limits or policy forbid the terms that the peer agreed to. Unless the run is cut into shards, the peer
+    /// received at most the size of the data.
     Refused(Description),
     /// We and another party were asked for different operations or terms; only the requests were exchanged.
     Disagreement(Vec<Difference>),
@@ -356,7 +357,8 @@ impl Error {
         Error::Bug(text.into().into())
     }
 
-    /// Attaches the underlying error of the operating system.
+    /// Attaches the underlying error of the operating system, except to a disagreement, an error about another party, and
+    /// a cancellation, which have none.
     #[must_use]
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn because(mut self, cause: &io::Error) -> Self {

@@ -14,10 +14,11 @@ use std::ops::Deref;
 use veilset_kernels::hash::keyed_hash;
 use zeroize::{Zeroize, optimization_barrier};
 
-/// Identifies a session: a hash of all terms that the two sides agreed on, of both identities and of the TLS
-/// connection. It is not secret, but no two sessions may share one, so no party chooses its bytes.
-/// `veilset::session::agree` derives it, or `veilset::session::introduce` on a channel that the caller provides. Where
-/// a protocol runs more than once, [`part`] derives the id of each part.
+/// Identifies a session. It is not secret, but no two sessions may share one, so no party chooses its bytes.
+/// `veilset::session::agree` derives it from all terms that the two sides agreed on, both identities and the TLS
+/// connection; a run of several parties from what all of them said and who they are; and
+/// `veilset::session::introduce`, on a channel that the caller provides, from random bytes of both sides. Where a
+/// protocol runs more than once, [`part`] derives the id of each part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionId([u8; 32]);
 

@@ -1,8 +1,9 @@
 //! A set as protocol input: 32 uniform bytes for each item, and for each dummy that pads it.
 //!
-//! It is prepared before the peer is met. Only hashing, which is done with the [`ItemSet`], takes a time that depends
-//! on the lengths of the items, and only padding takes one that depends on the number of dummies. If they were done
-//! later, a peer could measure both.
+//! It is prepared before the peer is met, unless it is a part of a larger set ([`HashedSet::part`]), or consists of
+//! identifiers that the run makes. Only hashing, which is done with the [`ItemSet`], takes a time that depends on the
+//! lengths of the items, and only padding takes one that depends on the number of dummies. If they were done later, a
+//! peer could measure both.
 //!
 //! A protocol may raise the set with a key of a PRF ([`crate::group::raised`]). Key and points may come from
 //! preprocessing, the offline half of a session (`veilset::artefact`).

@@ -61,7 +61,7 @@ const TABLES_PER_FRAME: usize = FRAME / NIBBLE;
 const TRIPLES_PER_FRAME: usize = FRAME / 2;
 /// ANDs in a frame of opened bits: 128 KiB.
 const ANDS_PER_FRAME: usize = 1 << 19;
-/// Strings in a batch. Each further batch costs the round trips of the tree.
+/// Strings in a batch. Each further batch costs rounds of its own ([`Nibbles::rounds`]).
 const BATCH: usize = 1 << 20;
 
 /// Bytes held for an OT of the current frame: its bits of the columns, its row, its choice, two pads and two masks.
