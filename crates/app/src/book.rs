@@ -1,8 +1,8 @@
 //! The address book: names for peers' fingerprints.
 //!
 //! A TOML file with one table per peer, sorted by name. It is written in full and then renamed, so a partial book never exists.
-//! It is locked during a change, so that no concurrent change is lost. It is private to its owner: it names the peers, and
-//! write access to it would allow a peer to be impersonated.
+//! It is locked during a change, so that no concurrent change is lost, if its file system has locks. It is private to its
+//! owner: it names the peers, and write access to it would allow a peer to be impersonated.
 
 use crate::front::load_identity;
 use crate::near::{did_you_mean, known_key, sentence};
@@ -61,7 +61,8 @@ fn parsed<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Fingerprint, D::E
 }
 
 impl Book {
-    /// Reads the book. A missing book is empty. Adds to `warnings` if others may change the file.
+    /// Reads the book. A missing book is empty, unless it was named. Refuses a file that others can change, or adds to
+    /// `warnings` ([`trusted::check`]).
     pub fn load(named: Option<&Path>, warnings: &mut Vec<String>) -> Result<Book> {
         let path = named.map(Path::to_path_buf).or_else(Book::default_path);
         let text = match path.as_deref().map(|path| Ok((path, File::open(path)?))) {
@@ -93,8 +94,8 @@ impl Book {
         Ok(Book { path, peers })
     }
 
-    /// Changes the book under its lock, and creates a missing one if `make` is set. Adds to `warnings` if others may change the
-    /// file.
+    /// Changes the book under its lock, and creates a missing one if `make` is set. Refuses a file that others can change,
+    /// or adds to `warnings`.
     fn change(
         named: Option<&Path>,
         make: bool,
@@ -183,7 +184,8 @@ impl Book {
     }
 }
 
-/// Reads the text of a book. The file may have appeared or disappeared since its path was checked.
+/// Reads the text of a book, after checking who can change the open file: there may have been another file, or none, at
+/// its path when [`Book::change`] checked that.
 fn read(path: &Path, mut file: File, warnings: &mut Vec<String>) -> Result<String> {
     let unread = |e| unreadable(Some(path), e);
     warnings.extend(trusted::check("the address book", path, Whose::Ours, &file)?);
@@ -304,7 +306,7 @@ pub struct NewPeer {
     pub fingerprint: String,
     /// The address at which the peer listens, HOST:PORT.
     pub address: Option<String>,
-    /// Our identity file, whose fingerprint is refused.
+    /// Our identity file, whose fingerprint is refused; `None` for the default one, if there is one.
     pub identity: Option<PathBuf>,
     /// The address book; `None` for the default one.
     pub book: Option<PathBuf>,
@@ -312,7 +314,7 @@ pub struct NewPeer {
     pub force: bool,
 }
 
-/// Adds a peer to the address book. Adds to `warnings` if others may change the files that are read.
+/// Adds a peer to the address book. Refuses a book, or a named identity, that others can change, or adds to `warnings`.
 ///
 /// # Errors
 /// [`Error::Usage`] and [`Error::Output`].
@@ -329,7 +331,7 @@ pub fn add_peer(peer: NewPeer, warnings: &mut Vec<String>) -> Result<()> {
     })
 }
 
-/// Removes a peer from the address book. Adds to `warnings` if others may change the book.
+/// Removes a peer from the address book. Refuses a book that others can change, or adds to `warnings`.
 ///
 /// # Errors
 /// [`Error::Usage`] and [`Error::Output`].

@@ -22,7 +22,7 @@ use veilset::trusted::{self, Whose};
 
 /// The default file name.
 pub const DEFAULT: &str = "veilset.toml";
-/// The only key that is not an option.
+/// The only key that is not an argument of the operation.
 const OPERATION: &str = "operation";
 /// Words that stand for no file, by option, in addition to "-".
 const WORDS: [(&str, &str); 1] = [("audit-log", "none")];
@@ -36,8 +36,8 @@ pub enum FromFile {
     Help(clap::Error),
 }
 
-/// Reads the words after `veilset run`: a file, and options that override those in it. Adds to `warnings` if others may change
-/// the file.
+/// Reads the words after `veilset run`: a file, and options that override those in it. Refuses a file that others can
+/// change, or adds to `warnings` ([`trusted::check`]).
 ///
 /// # Errors
 /// [`Error::Usage`].
@@ -68,7 +68,8 @@ pub fn read(mut words: Vec<OsString>, warnings: &mut Vec<String>) -> Result<From
     Ok(found)
 }
 
-/// Returns the words for a run file with this text, without the keys that the options typed after its name override.
+/// Returns the words for a run file with this text, without the keys that the options typed after its name override or
+/// conflict with.
 pub fn words(path: &Path, text: &str, typed: &[OsString]) -> Result<Vec<OsString>> {
     File { path, text }.words(typed).map(|(words, _)| words)
 }
@@ -107,8 +108,8 @@ pub fn command(name: &str, options: &[(String, Value)]) -> Result<Wanted> {
     Typed::parsed(words).map_err(|e| Error::usage(first_words(&e)))
 }
 
-/// Returns the options of a worker that has a piece of the table of an operation with these options. Options for the side that
-/// agrees are ignored.
+/// Returns the options of a worker that has a piece of the table of an operation with these options. Options that a worker
+/// lacks are ignored: those for the side that agrees, and unknown ones.
 ///
 /// # Errors
 /// [`Error::Usage`].

@@ -250,7 +250,7 @@ pub struct OutputArgs {
     #[arg(long, value_name = "FORMAT", value_parser = format(Format::WRITTEN))]
     pub output_format: Option<Format>,
     /// Write CSV that is safe to open in a spreadsheet. Cells that would be taken for a formula get a leading
-    /// apostrophe: those that begin with = + - @, a tab or a line end and are not a number
+    /// apostrophe: those that begin with = + - @ or a full-width form of these, a tab or a line end and are not a number
     #[arg(long)]
     pub for_spreadsheets: bool,
 }
@@ -280,8 +280,8 @@ pub struct KeyArgs {
     /// .jsonl and .ndjson, list for .txt and .list, otherwise csv]
     #[arg(long, value_parser = format(Format::ALL))]
     pub format: Option<Format>,
-    /// The column separator, one character or "tab" [default: tab for .tsv and .tab; otherwise comma, unless only ; or a tab
-    /// or | divides the first rows into columns]
+    /// The column separator, one character or "tab" [default: tab for .tsv and .tab; otherwise the one of , ; tab and | that
+    /// divides the first rows into columns, or comma if none does]
     #[arg(long, value_name = "CHAR")]
     pub delimiter: Option<String>,
     /// Our CSV has no header: its columns are called 1, 2, 3 and so on, and results written as CSV with our columns have no
@@ -326,8 +326,8 @@ pub struct ComparedArgs {
     /// What to do with a row that has an empty key column
     #[arg(long, value_enum, default_value = "error")]
     pub empty_keys: EmptyKeysArg,
-    /// What to do with rows that repeat a key [default: first; for the sender of sum: error; all is for the receiver of
-    /// intersect]
+    /// What to do with rows that repeat a key [default: first; for the sender of sum, or of share with --values: error; all
+    /// is for the receiver of intersect]
     #[arg(long, value_enum)]
     pub duplicates: Option<DuplicatesArg>,
 }
@@ -501,7 +501,7 @@ pub enum DuplicatesArg {
     First,
     /// Stop
     Error,
-    /// Add up the values (sender of sum)
+    /// Add up the values (sender of sum, or of share with --values)
     Add,
     /// Keep all rows in the result (receiver of intersect)
     All,

@@ -117,7 +117,8 @@ pub struct MaliciousArgs {
 /// The option that reveals the count to the sender.
 #[derive(Debug, Args)]
 pub struct RevealArgs {
-    /// Tell the sender how many keys match, but not which; uses the protocol sigma-dh; the same on both sides
+    /// Tell the sender how many keys match, but not which; uses the protocol sigma-dh, or sigma-ahe if --protocol names it;
+    /// the same on both sides
     #[arg(long)]
     pub reveal_count_to_sender: bool,
 }
@@ -154,8 +155,8 @@ pub struct ShareArgs {
     /// nowhere]
     #[arg(long, value_name = "FILE")]
     pub map: Option<PathBuf>,
-    /// The bytes of the longest key when encoded, plus 1 per key column; the same on both sides. A share of a key has this
-    /// many bytes and its length, so that lengths do not show
+    /// The bytes of the longest key, plus 1 to 3 per key column; the same on both sides. A share of a key has this many
+    /// bytes and its length, so that lengths do not show
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub max_row: u32,
 }
