@@ -96,8 +96,9 @@ pub enum Command {
     Calibrate(CalibrateArgs),
     /// Print a shell script that completes commands, columns and peers
     ///
-    /// The script asks this program, `veilset`, which reads the address book and the column names of the input file already on
-    /// the command line. In PowerShell it completes only commands, options and values that do not depend on files.
+    /// The script asks this program, `veilset`, which reads the address book and, of the files already on the command line, the
+    /// run file, the list of parties and the column names of the input. In PowerShell it completes only commands, options and
+    /// values that do not depend on files.
     #[command(after_help = "Example:
   veilset completions bash > ~/.local/share/bash-completion/completions/veilset")]
     Completions {
@@ -219,7 +220,8 @@ pub fn command() -> clap::Command {
 }
 
 impl Arguments {
-    /// Parses the arguments of this process. Errors end the program here, with exit code 2.
+    /// Parses the arguments of this process. Errors end the program here with exit code 2, and requests for help or the
+    /// version with 0.
     pub fn typed() -> Arguments {
         Arguments::from_arg_matches(&command().get_matches()).unwrap_or_else(|e| e.exit())
     }

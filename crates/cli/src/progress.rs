@@ -1,4 +1,4 @@
-//! Progress: a bar on a terminal, otherwise one line per stage.
+//! Progress: a bar on a terminal, otherwise one line per stage, or two if the time left is known only later.
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt;

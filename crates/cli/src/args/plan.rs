@@ -67,7 +67,8 @@ pub struct PlanArgs {
     /// Give the result to both parties
     #[arg(long)]
     pub both: bool,
-    /// Send columns with the keys, so that rows are as long as --max-row says
+    /// Send columns with the keys; rows then have the length of --max-row in intersect too, as they always have in union and
+    /// share
     #[arg(long)]
     pub with_columns: bool,
     /// The bytes of the longest row that is sent
