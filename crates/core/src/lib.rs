@@ -30,8 +30,10 @@
 //! Kolesnikov, Mike Rosulek, Ni Trieu, Xiao Wang, "Scalable Private Set Union from Symmetric-Key Techniques", ASIACRYPT
 //! 2019. CM20: Melissa Chase, Peihan Miao, "Private Set Intersection in the Internet Setting From Lightweight Oblivious
 //! PRF", CRYPTO 2020. RR22: Srinivasan Raghuraman, Peter Rindal, "Blazing Fast PSI from Improved OKVS and Subfield
-//! VOLE", CCS 2022. Where a paper leaks or fails as printed, the code departs from it. The module's documentation says
-//! so, and the repository's docs/corrections.md gives each departure with its reason and its test.
+//! VOLE", CCS 2022. DC17: Alex Davidson, Carlos Cid, "An Efficient Toolkit for Computing Private Set Operations", ACISP
+//! 2017. GNT23: Jiahui Gao, Son Nguyen, Ni Trieu, "Toward A Practical Multi-party Private Set Union", PoPETs 2024. Where
+//! a paper leaks or fails as printed, the code departs from it. The module's documentation says so, and the repository's
+//! docs/corrections.md gives each departure with its reason and its test.
 #![forbid(unsafe_code)]
 
 pub mod ahe;

@@ -24,14 +24,15 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Returns the table of least cost for `n` items. The probability that a block gets too many items, or that the
-    /// items have no placement, is at most 2^-`exponent`.
+    /// Returns a table of about the least cost for `n` items. The probability that a block gets too many items, or that
+    /// the items have no placement, is at most 2^-`exponent`.
     ///
     /// Three failures are possible, each with at most a third of this probability:
     ///
     /// - A block gets more items than its bound: a binomial tail, over all blocks ([`bound`]).
-    /// - The items of a block have no placement although they are within the bound. At the bound, a block has as many
-    ///   bins as the fit of [`number`] requires for 2^-`exponent` over all blocks. The fit holds from 512 items on.
+    /// - The items of a block have no placement although they are within the bound. At the bound, a block has at least as
+    ///   many bins as the fit of [`number`] requires for its share of the probability, over all blocks. The fit holds from
+    ///   512 items on.
     /// - A few items have no placement, which the fit does not cover. The expected number of such obstructions is
     ///   bounded.
     ///
@@ -59,7 +60,7 @@ impl Blocks {
                 .fold(0, |items, bit| if fits(items | 1 << bit) { items | 1 << bit } else { items })
         };
         let good = |number: usize| bound(exponent, n, number) <= allowed(number);
-        // With so few blocks, the mean number of items is too large.
+        // With so few blocks, the mean number of items is too large, or there is only one block.
         let mut low = (n / allowed(1).max(1)).max(1);
         let mut high = low + 1;
         while !good(high) {

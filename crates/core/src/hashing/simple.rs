@@ -103,9 +103,9 @@ impl Bins {
     /// Returns bins of about the least cost for sets of these sizes, among those whose bounds for the receiver and the
     /// sender are at most `largest`. Some bin exceeds its bound with a probability of at most 2^-`exponent`.
     ///
-    /// Each party has its own bound, from the size of its set. The sender's bound is the number of tests per bin, the
-    /// receiver's the length of a polynomial; they may differ. For sets of unequal size, the paper's single bound (n
-    /// the larger size) costs many times as much.
+    /// Each party has its own bound, from the size of its set. The sender's bound plus 1 is the number of tests per bin,
+    /// the receiver's plus 1 the length of a polynomial; the bounds may differ. For sets of unequal size, the paper's
+    /// single bound (n the larger size) costs many times as much.
     ///
     /// `cost` must not decrease as a bound or the number of bins grows.
     pub fn best(
