@@ -46,14 +46,16 @@ pub trait PermutedMqpmt {
     /// Runs the server, for `n_x` queries.
     ///
     /// # Errors
-    /// [`Error::Peer`] for queries that no honest client sends; [`Error::Network`].
+    /// [`Error::Peer`] for queries that no honest client sends; [`Error::Usage`] for sets that are too large; [`Error::Bug`] if
+    /// the set's precomputation does not belong to it; and the errors of the channel.
     fn server(&self, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<()>;
 
     /// Runs the client; the server's set has `n_y` items. Returns a bit for each item and dummy of X, in an order that the
     /// client does not know.
     ///
     /// # Errors
-    /// [`Error::Peer`] for messages that no honest server sends; [`Error::Network`].
+    /// [`Error::Peer`] for messages that no honest server sends; [`Error::Usage`] for sets that are too large; [`Error::Bug`] if
+    /// the set's precomputation does not belong to it; and the errors of the channel.
     fn client(&self, cx: &mut Context, x: &HashedSet, n_y: usize) -> Result<Secrets<bool>>;
 }
 
@@ -62,7 +64,8 @@ pub trait MqrpmtStar {
     /// Runs the server, for `n_x` queries. Returns one bit per query.
     ///
     /// # Errors
-    /// [`Error::Peer`] for messages that no honest client sends; [`Error::Network`].
+    /// [`Error::Peer`] for messages that no honest client sends; [`Error::Usage`] for sets that are too large; [`Error::Bug`] if
+    /// the set's precomputation does not belong to it; and the errors of the channel.
     fn server(&self, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<Secrets<bool>>;
 
     /// Runs the client; the server's set has `n_y` items. Returns the order of the queries, as in an mqRPMT, and the number of
@@ -70,7 +73,8 @@ pub trait MqrpmtStar {
     /// reaction to that must wait until the run is confirmed.
     ///
     /// # Errors
-    /// [`Error::Peer`] for messages that no honest server sends; [`Error::Network`].
+    /// [`Error::Peer`] for messages that no honest server sends; [`Error::Usage`] for sets that are too large; [`Error::Bug`] if
+    /// the set's precomputation does not belong to it; and the errors of the channel.
     fn client(&self, cx: &mut Context, x: &HashedSet, n_y: usize) -> Result<(Secrets<u32>, usize)>;
 }
 

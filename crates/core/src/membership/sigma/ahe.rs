@@ -8,14 +8,15 @@
 //! Security: semi-honest, DDH on ristretto255 (IND-CPA of ElGamal), with the hash of the items as a random oracle. Leakage: the
 //! sizes; the client's bits are the output. Cost: n_x n_y ciphertexts of 64 bytes to the server and n_x back. The client does 2
 //! n_x n_y + n_x + 1 scalar multiplications, the server n_x (2 n_y + 3). So the sets are bounded: n_y by [`MOST_Y`], n_x by
-//! [`MOST_X`]. Memory: two frames of 256 KiB and the responses; per thread, half a KiB for each ciphertext of the query that it
-//! computes.
+//! [`MOST_X`]. Memory: two frames of 256 KiB, and for the server the responses; for the client, half a KiB for each response of
+//! a frame while it tests them; per thread, half a KiB for each ciphertext of the query that it works on.
 //!
 //! P1 cannot check that a query holds powers of one item, or that two queries are of different items, so it refuses nothing on
-//! these grounds ([`SigmaMqpmt::repeats`]). A client that deviates in this way still learns only how many responses hold 0. But
-//! it chooses what is counted: if it repeats its items 1, 2, 4, ... times, the count shows for 12 of them which match; and a
-//! query can hold sums of several items. Nothing ties a response to its query either: a server that deviates can evaluate any
-//! polynomials of its degree, and several of them on one query.
+//! these grounds ([`SigmaMqpmt::repeats`]). A client that deviates in this way still learns only which responses hold 0, or,
+//! where P1 permutes them ([`crate::membership::permuted`]), only how many. But there it chooses what is counted: if it repeats
+//! its items 1, 2, 4, ... times, the count shows for 12 of them which match; and a query can hold sums of several items.
+//! Nothing ties a response to its query either: a server that deviates can evaluate any polynomials of its degree, and several
+//! of them on one query.
 //!
 //! Departures from the paper, and points that must not change:
 //! - each response adds a fresh encryption of 0 under the public key, with randomness of full range. The client knows the

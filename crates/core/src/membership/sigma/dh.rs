@@ -3,7 +3,8 @@
 //! Security: semi-honest, DDH, with `H` and the hash of the values as random oracles. Leakage: the sizes; the client's bits are
 //! the output. Cost: n_x points each way (32 bytes over Curve25519), and n_y tags (about 62 bits each at 2^20 items per side).
 //! The server does n_y + n_x scalar multiplications, the client 2 n_x. Memory: in addition to the hashed set, the server holds
-//! 16 bytes per item of its own and a point per query; the client, up to 48 bytes per item of the server and per query.
+//! 20 bytes per item of its own, a point per query, and up to 48 bytes per query while it looks for repeated ones; the client,
+//! up to 48 bytes per item of the server and per query.
 //!
 //! A query is H(x)^s, the response H(x)^sk, and a has F_k(y) = H(y)^k for all of Y. P2 removes s and looks the result up in a.
 //! So a response for an item outside Y is H(x)^sk, which looks random (locality), and a is a set of random-looking values that

@@ -17,8 +17,9 @@
 //!   which a client could test guesses of Y. The public key must be well-formed: see below.
 //!
 //! Leakage: the sizes. Cost: n_y polynomials of 168 KiB for each 4096 queries, and two back; the OPRF on n_x inputs of each
-//! party. The work is a dozen transforms per polynomial. Memory: two polynomials and the masks for each 4096 queries; a few
-//! polynomials per thread.
+//! party, and a tag of 6 to 8 bytes per query. If a set is empty, nothing is sent. The work is a dozen transforms per
+//! polynomial. Memory: for the server, two polynomials for each 4096 queries; for both parties, 80 bytes per query and the
+//! memory of the OPRF; a few polynomials per thread.
 //!
 //! Departures from the figure, and points that must not change:
 //! - the figure's server multiplies f by a random r and the client learns whether r f(x) is 0. Here many queries share a
@@ -39,8 +40,8 @@
 //! - a client that adds 2^120 to the first half of its public key still decrypts correctly. But a response then reveals the u
 //!   of the encryption of 0 and, with u, the coefficients of f in c1. So the client can test any number of guesses of Y. It can
 //!   also query f at values of no item, or at one value twice;
-//! - a server that evaluates the OPRF at inputs of its choice, as `cm20` and `vole` allow ([`crate::oprf`]), can test any
-//!   number of guesses of a query against its tag: it knows f and the masks.
+//! - a server that evaluates the OPRF at inputs of its choice, as `cm20` and `vole` allow ([`crate::oprf::multi_point`],
+//!   [`crate::oprf::vole`]), can test any number of guesses of a query against its tag: it knows f and the masks.
 
 use crate::channel::{HEADER, Message, Rx, Unit, frames};
 use crate::context::Context;

@@ -8,8 +8,8 @@
 //!
 //! - **Reusable**: P1 sends the first message once, and it serves all queries of the run. (It serves no other run: each run has
 //!   its own key);
-//! - **Context-independent**: a query depends on its item, a and P2's randomness, but on no other query or response. So
-//!   all queries can be sent at once;
+//! - **Context-independent**: a query depends on its item and P2's randomness (in the paper also on a, but here queries
+//!   are sent before a has arrived), and on no other query or response. So all queries can be sent at once;
 //! - **Stateless**: the test of a response uses neither its item nor its query. So it works on responses in an order
 //!   that P2 does not know.
 //!
@@ -61,7 +61,7 @@ pub struct Sizes {
 /// A Sigma-mqPMT: the three moves, and the test.
 ///
 /// The signatures enforce two of the properties. [`SigmaMqpmt::respond`] only reads P1's state, so the first message serves any
-/// number of queries. [`SigmaMqpmt::open`] and [`SigmaMqpmt::test`] get the responses, and no information about the queries.
+/// number of queries. [`SigmaMqpmt::open`] and [`SigmaMqpmt::test`] get responses, but are not told which query each answers.
 pub trait SigmaMqpmt: Sync {
     /// The state of P1: its set, and the randomness of its first message.
     type Server<'s>: Sync;
@@ -103,7 +103,8 @@ pub trait SigmaMqpmt: Sync {
     /// Move 1: P1 sends a.
     ///
     /// # Errors
-    /// [`crate::error::Error::Usage`] for sets that are too large.
+    /// [`crate::error::Error::Usage`] for sets that are too large; [`crate::error::Error::Bug`], with negligible probability;
+    /// and the errors of sending.
     fn send_encoding(
         &self,
         server: &Self::Server<'_>,
@@ -115,7 +116,8 @@ pub trait SigmaMqpmt: Sync {
     /// P2 receives a.
     ///
     /// # Errors
-    /// [`crate::error::Error::Peer`] if it is malformed.
+    /// [`crate::error::Error::Peer`] if it is malformed; [`crate::error::Error::Usage`] for sets that are too large; and the
+    /// errors of receiving.
     fn receive_encoding(&self, rx: &mut Rx, of: Sizes) -> Result<Self::Encoding>;
 
     /// Move 2: the queries for P2's items and dummies at these positions, concatenated.
@@ -127,7 +129,8 @@ pub trait SigmaMqpmt: Sync {
     /// Move 3: P1's responses to these queries, in their order.
     ///
     /// # Errors
-    /// [`crate::error::Error::Peer`] for queries that no honest client sends.
+    /// [`crate::error::Error::Peer`] for queries that no honest client sends; [`crate::error::Error::Bug`] for a part of a query,
+    /// or if the key that the queries need has not been received.
     fn respond(
         &self,
         server: &Self::Server<'_>,
@@ -147,7 +150,7 @@ pub trait SigmaMqpmt: Sync {
     /// Second half of Test(a, z_i): for each response, whether its item is in Y.
     ///
     /// # Errors
-    /// [`crate::error::Error::Bug`] if there are more responses than the encoding is for.
+    /// The errors of the implementation; those of this crate return none.
     fn test(&self, a: &Self::Encoding, opened: &[Self::Opened], threads: &Threads) -> Result<Secrets<bool>>;
 }
 
