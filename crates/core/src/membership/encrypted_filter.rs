@@ -7,8 +7,9 @@
 //! is sent like any other, unless the other party has it already.
 //!
 //! Security: that of the encryption; nothing binds the owner to a set, and a filter that holds only zeros matches every item.
-//! Leakage: the sizes. Cost: B ciphertexts. Memory: for the owner, a bit per cell, and a frame of cells; for the other party, a
-//! ciphertext and 8 k bytes per item, and a frame.
+//! Leakage: the sizes. Cost: B ciphertexts, unless the other party has the filter. Memory: for the owner, a bit per cell, and a
+//! frame of cells; for the other party, a ciphertext and 8 k bytes per item, a frame, and a ciphertext for each cell of the
+//! frame that it uses.
 //!
 //! Timing: cells are added as they arrive, a frame at a time. The time for a frame shows how many positions all items together
 //! have in it, a sum with one random term per item. Many items hide each other. With a single item, an owner that measures
@@ -215,7 +216,8 @@ fn check(filter: Filter) -> Result<()> {
 /// has it already. Returns the key that decrypts the answers.
 ///
 /// # Errors
-/// The errors of the channel and of the file, and [`Error::Bug`] for a filter of more than 2^32 cells or 72 positions.
+/// The errors of the channel and of the file, and [`Error::Bug`] for a filter of more than 2^32 cells or 72 positions, for one
+/// without a secret key of this cipher, or if its cells were taken before.
 pub fn send<C: Cipher>(
     cx: &mut Context,
     y: &HashedSet,

@@ -24,8 +24,8 @@
 //! addresses, which depend on its items, are not protected.
 //!
 //! Cost for beta bins and m items: a VOLE of beta elements, 16 beta bytes to the holder; a store for 3 m keys, 3.6 m bytes to
-//! the querier for each byte of a target; and equality of beta strings (`Compared::cost`). Memory: that of these parts, and 12
-//! bytes for each of the m items.
+//! the querier for each byte of a target; and equality of beta strings (`Compared::cost`). Memory: that of these parts; in
+//! addition, for the querier up to 48 bytes per bin, and for the holder up to 32 per bin and 12 for each of the m items.
 
 use crate::context::Context;
 use crate::equality::nibbles::Nibbles;

@@ -37,9 +37,10 @@
 //! random elsewhere, because R lacks F' there. The bits are at random places in the block. Leakage: the sizes; and, with
 //! probability 2^-40, that items had to be placed again.
 //!
-//! Cost, per bin: a query, 4.7 values of the hint with |X| = |Y|, and 10 to 13 switches; per tested bin, a query and a tag.
-//! Memory: 120 bytes in R for each of 3 |Y| + T programmed points, where T is the number of bins. Even if the sender announces
-//! too many items, R holds this only once 16 T bytes of queries have arrived, and before that 100 MB for a part of the VOLE.
+//! Cost, with |X| = |Y| from some thousand items on: per bin a query, 3.2 to 3.8 values of the hint, and 8 to 11 switches;
+//! per tested bin a query and a tag. Memory: about 90 bytes in R for each of 3 |Y| + T programmed points, where T is the
+//! number of bins. Even if the sender announces too many items, R holds this only once 16 T bytes of queries have arrived,
+//! and before that 100 MB for a part of the VOLE.
 //!
 //! **Timing.** The following is not hidden:
 //! - S places its items between R's opening of the coin toss and its own message that they fit. It picks bins and routes before

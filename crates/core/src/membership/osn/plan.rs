@@ -27,9 +27,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan with the least traffic for sets of these sizes. The caller sends `beside` further bytes per tested bin. The
-    /// probability that any item's bit is wrong is at most 2^-`exponent`, and so is the probability that items must be placed
-    /// again.
+    /// The plan with about the least traffic for sets of these sizes. The caller sends `beside` further bytes per tested bin.
+    /// The probability that any item's bit is wrong is at most 2^-`exponent`, and so is the probability that items must be
+    /// placed again.
     pub fn new(exponent: u32, n_y: usize, n_x: usize, beside: usize) -> Plan {
         // Undetected errors: w equals s by chance, or two tags are equal by chance. Each item of S is compared once.
         let bytes = value_bits(share(exponent, 2), n_x).div_ceil(8) as usize;

@@ -30,7 +30,7 @@ pub struct Binning {
 }
 
 impl Binning {
-    /// The plan with the least traffic for sets of these sizes. The caller sends `beside` further bytes per
+    /// The plan with about the least traffic for sets of these sizes. The caller sends `beside` further bytes per
     /// slot.
     ///
     /// # Errors

@@ -16,7 +16,7 @@
 //! that is not in Y. That is acceptable only where R gets those items anyway. Even then, a run that aborts before that point
 //! leaves R with s*.
 //!
-//! Cost, per slot: an OPRF (a code of S, 424 to 480 bits), a polynomial of m_r + 1 coefficients from R, and the
+//! Cost, per slot: an OPRF (a code of S, 400 to 480 bits), a polynomial of m_r + 1 coefficients from R, and the
 //! comparison. The comparison is an OPRF in the other direction and a tag, or an element of the field. R
 //! evaluates the OPRF for each slot and each item of the bin.
 //!
