@@ -4,7 +4,9 @@
 //!
 //! All operations return the same errors. [`Error::Peer`]: a message was not the expected one, or the peer gave
 //! up. [`Error::Network`]: the connection ended or stalled. [`Error::Cancelled`]: this side was cancelled.
-//! [`Error::Bug`]: the arguments are inconsistent. [`Sealed`] holds verdicts that depend on the result.
+//! [`Error::Usage`]: the sets are too large, or a thread cannot be started. [`Error::Input`]: the file of a filter made
+//! in advance is damaged. [`Error::Output`]: a recording cannot be written. [`Error::Bug`]: the arguments are
+//! inconsistent. [`Sealed`] holds verdicts that depend on the result.
 
 pub(crate) mod both;
 pub mod cost;

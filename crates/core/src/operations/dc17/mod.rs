@@ -17,8 +17,9 @@
 //! are kappa and 0, and open the row; in a union (0, 0), which do not. Leakage: the sizes and the result. An R whose filter
 //! holds only zeros opens the rows of all of X in an intersection; one whose filter holds only ones, in a union.
 //!
-//! Cost: the B cells of the filter to the sender; per item of the sender one ciphertext back, or two and a row. Memory: the
-//! filter and a frame of answers.
+//! Cost: the B cells of the filter to the sender, unless it has them already or has no items; per item of the sender one
+//! ciphertext back, or two and a row. Memory: that of the encrypted filter (`encrypted_filter.rs`), the order of the items, a
+//! frame of answers, and the result.
 //!
 //! Departures from the paper:
 //! - its intersection sends Enc(r c + x), Enc(c). So R learns c, the number of empty positions, for every item outside the
@@ -60,13 +61,14 @@ pub(crate) fn filter(terms: &Terms, n_y: usize, n_x: usize) -> Agreed {
     terms.filter.unwrap_or_else(|| Agreed::fresh(Filter::new(LAMBDA, n_y, n_x)))
 }
 
-/// Steps 1 to 3: sends the receiver's filter to a sender with `n_x` items. Returns the key that opens the answers.
+/// Steps 1 and 2: sends the receiver's filter to a sender with `n_x` items, unless it has it already. Returns the key that
+/// opens the answers.
 fn send_filter<C: Cipher>(task: &Task, cx: &mut Context, n_x: usize) -> Result<C::Owner> {
     let agreed = filter(&task.terms, task.set.len(), n_x);
     encrypted_filter::send::<C>(cx, task.set, task.filter, agreed)
 }
 
-/// Steps 1 to 4: receives the filter of a receiver with `n_y` items, as sums of its cells.
+/// Steps 3 and 4: receives the filter of a receiver with `n_y` items, or reads our copy, and adds up the cells of each item.
 fn sums<C: Cipher>(task: &Task, cx: &mut Context, n_y: usize) -> Result<Sums<C>> {
     let agreed = filter(&task.terms, n_y, task.set.len());
     encrypted_filter::receive::<C>(cx, task.set, task.filter, agreed)
@@ -92,7 +94,7 @@ impl Shape {
         (FRAME_BYTES / self.answer::<C>()).max(1)
     }
 
-    /// Bytes of `n` answers.
+    /// Bytes of `n` answers with their rows, including frame headers.
     pub(crate) fn bytes<C: Cipher>(self, n: usize) -> u64 {
         let per_frame = self.per_frame::<C>();
         let rows = if self.width > 0 { framed(n, per_frame, self.width) } else { 0 };

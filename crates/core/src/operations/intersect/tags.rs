@@ -7,9 +7,10 @@
 //! side.
 //!
 //! Tags are sorted by their heads. If tails are sent, two heads are equal with probability 2^-41 for the largest sets, and
-//! two such items are in the order of X. With payload, and against a malicious sender, R then ends the run.
+//! two such items are in the order of X. With payload, or against a malicious sender, R then ends the run.
 //!
-//! Memory: 16 bytes per own item plus its tail; with payload 16 or 32 more; for R, 5 bytes per item of S.
+//! Memory: 16 bytes per own item plus its tail; with payload 16 or 32 more; for R, up to 15 bytes per item of S, in lists that
+//! grow; for S, 4 more per own item.
 
 use super::{Matching, sent_on, sort};
 use crate::channel::{HEADER, Message, Unit, frames};

@@ -160,7 +160,7 @@ struct Owner {
 struct Visit {
     /// The rows that P_1 keeps. Malformed ones are detected when it shuffles them.
     rows: Vec<Ciphertext>,
-    /// The position of the first malformed row among the rows that we returned.
+    /// The position of the first malformed ciphertext in the rows that we received and returned.
     malformed: FirstMalformed,
 }
 
