@@ -284,7 +284,8 @@ pub struct Sums<C: Cipher> {
 /// Receives the filter, or reads our copy of it, and adds up the cells of each of our items and dummies.
 ///
 /// # Errors
-/// The errors of [`send`], and [`Error::Peer`] for a malformed key, for a filter other than the one agreed, or for a malformed
+/// The errors of the channel and of the file; [`Error::Bug`] for a filter of more than 2^32 cells or 72 positions, or if its
+/// cells were taken before; and [`Error::Peer`] for a malformed key, for a filter other than the one agreed, or for a malformed
 /// cell that the cipher detects regardless of our items. Any other malformed cell shows in [`Sums::well_formed`] only.
 pub fn receive<C: Cipher>(
     cx: &mut Context,
