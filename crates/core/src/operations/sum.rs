@@ -6,11 +6,11 @@
 //! intersection in the sum. Cost in addition to the mqRPMT, per item: ceil(128 / k) / 8 bytes (for the k of
 //! [`crate::ot::extension`]) and one number modulo q.
 //!
-//! q is 2^64 or 2^128 by agreement, so it does not depend on the data. The caller ensures that
-//! n_x * max|v| < q / 2 ([`fits`]).
+//! q is 2^64 or 2^128 by agreement, so it does not depend on the data. For every value v, -q/2 <= n_x v < q/2 must hold;
+//! the sender checks it ([`fits`]).
 //!
-//! The figure sends r_i and r_i + v_i under two pads m_0, m_1. Here r_i = m_0, and S sends only
-//! d_i = r_i + v_i - m_1: half the traffic, the same distribution.
+//! The figure sends r_i and r_i + v_i under two pads. Here m_0 and m_1 are masks derived from these pads (`ot/masks.rs`),
+//! r_i = m_0, and S sends only d_i = r_i + v_i - m_1: half the traffic, the same distribution.
 //!
 //! Below the agreed minimum count the receiver sends only "below minimum". The sender then learns neither count
 //! nor sum; the receiver still learns the count.
@@ -172,7 +172,7 @@ pub(crate) fn receiver<'a>(
             Ok(sum)
         },
     )?;
-    // P1 sends S' and the number of matches to P2.
+    // P1 sends S' and the number of matches to P2, or zeros if there are too few matches.
     let mut result = [0u8; RESULT_BYTES];
     if count >= terms.min_count {
         result[0] = 1;
@@ -184,12 +184,13 @@ pub(crate) fn receiver<'a>(
     Ok(Sealed::new(move || Ok(matches(&e, n_y)? as u64)))
 }
 
-/// Runs the sender with set `x` and a value per item (0 for dummies); the receiver's set has `n_y` items.
+/// Runs the sender with set `x` and a value per item; dummies have none and count as 0. The receiver's set has `n_y` items.
 /// Returns `None` if there were fewer matches than the agreed minimum.
 ///
 /// # Errors
-/// The errors of the protocol, and [`Error::Bug`] if there is not exactly one value per item, or the values do not fit the
-/// modulus.
+/// The errors of the protocol, [`Error::Peer`] for a result that is impossible for these sizes and terms, and [`Error::Bug`]
+/// if there is not exactly one value per item, or the values do not fit the modulus. Whether the sum is possible for the
+/// values is sealed.
 pub(crate) fn sender<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
@@ -253,7 +254,7 @@ pub(crate) fn sender<'a>(
     }
 }
 
-/// Whether up to `matches` of these values can have this sum.
+/// Whether this sum is in the range of the sums of up to `matches` of these values.
 fn can_be(sum: i128, matches: u64, values: &[i128]) -> bool {
     let (above, below) = bounds(matches, values);
     let farthest = if sum < 0 { below } else { above };

@@ -10,13 +10,13 @@
 //! test which items of a list the sender has. So this variant is not the default.
 //!
 //! Cost: the tests, and for each slot ceil(128 / k) / 8 bytes (for the k of [`crate::ot::extension`]) and a row; if both get
-//! the result, n_x + n_y more rows. Memory: in addition to the hashed set, 64 bytes per own item, 5 per slot, and the memory of
-//! the tests.
+//! the result, n_x + n_y more rows. Memory: in addition to the hashed set, that of the tests; per slot, 1 byte in the receiver
+//! and 4 in the sender; in the receiver, the new rows and the pads that wait for rows; and a frame of OTs.
 //!
-//! Departures from the paper: those in the tests; all tests run first, then one batch of OTs; items travel in rows as in
-//! [`super::rows`]. A set is padded with the bottom item that fills the bins (2.5). The sender hashes its dummies into bins
-//! like items, since otherwise timing would reveal their number; they then count as the bottom item. The receiver's dummies
-//! are items that match nothing.
+//! Departures from the paper: those of the tests; all tests run first, then one batch of OTs; items travel in rows as in
+//! [`super::rows`]. The sender's set is padded with the bottom item that fills the bins (2.5): the sender hashes its dummies
+//! into bins like items, since otherwise timing would reveal their number, and they then count as the bottom item. The
+//! receiver's dummies are items that match nothing.
 //!
 //! Timing: R knows how many rows of a frame have new items. If rows of the bottom item took less time than rows of items, the
 //! time of a frame would reveal how many match. So they are written from items too, and wiped.
@@ -33,7 +33,7 @@ use crate::ot::extension::{DEFAULT_K, correction_bytes};
 
 const PURPOSE: &str = "union over tests in bins, OT of rows";
 
-/// Bytes that the transfer takes for each slot, in both directions.
+/// Bytes that the transfer takes for each slot, in both directions, rounded down.
 pub(crate) fn beside(terms: &Terms) -> usize {
     width(terms) + correction_bytes(1 << 10, DEFAULT_K, Security::SemiHonest) / (1 << 10)
 }
