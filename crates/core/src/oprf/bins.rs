@@ -17,7 +17,8 @@
 //! [`super::kkrt`]); one hash per bin and per evaluation.
 //!
 //! Memory: the VOLE of one part; per bin one element (of R's values or S's keys, the latter twice where there are several
-//! parts); and the frames. The keys grow with the d_j received, not with the number of bins announced.
+//! parts); 16 bytes per point that S evaluates; and the frames. The keys grow part by part with the d_j received, not with
+//! the number of bins announced.
 
 use super::vole::whole;
 use super::{Input, OprfCost};

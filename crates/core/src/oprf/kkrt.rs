@@ -36,7 +36,7 @@ use veilset_kernels::transpose::transpose_128;
 use zeroize::Zeroizing;
 
 /// Instances per frame: 4096. At a width of 448 the receiver sends 224 KiB for them and holds 1.1 MiB meanwhile.
-/// The sender holds 0.7 MiB, of which the [`Keys`] are 256 KiB.
+/// The sender holds 0.8 MiB, of which the [`Keys`] are 256 KiB.
 pub const FRAME: usize = 1 << 12;
 /// The maximum width of a code. The last 4 bytes of the hashed block hold the number of the instance.
 pub const MAX_WIDTH: usize = 480;

@@ -46,7 +46,7 @@ pub trait Oprf {
 pub struct OprfCost {
     /// The steps of the evaluation, in order. The bytes include frame headers.
     pub(crate) steps: Vec<Step>,
-    /// The number of rounds, from the sender's first message to the receiver's last.
+    /// The number of rounds, from the sender's first message to the receiver's last, or to the hint of a programmable OPRF.
     pub(crate) rounds: usize,
     /// Whether the sender answers the receiver's last message, and the receiver waits for the answer. If so, the receiver's
     /// next message comes two rounds later, and the sender's next message travels with its answer.

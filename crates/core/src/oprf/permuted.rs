@@ -76,7 +76,8 @@ impl<G: Group> PermutedOprf<G> {
     /// at the inputs, in an order that only the sender knows.
     ///
     /// # Errors
-    /// [`crate::error::Error::Peer`] if the sender sends an unfit point.
+    /// The errors of the channel and of [`Raised::new`], [`crate::error::Error::Peer`] if the sender sends an unfit point,
+    /// and [`crate::error::Error::Bug`] if an item hashes to one, which has negligible probability.
     pub fn receiver(&self, cx: &mut Context, x: &HashedSet, positions: &[u32]) -> Result<Secrets<u128>> {
         cx.ch.stage("matching", Unit::Items, 2 * positions.len());
         // 1. P2 picks s,
@@ -104,7 +105,8 @@ impl<G: Group> PermutedOprf<G> {
     /// session.
     ///
     /// # Errors
-    /// [`crate::error::Error::Peer`] if the receiver sends an unfit point.
+    /// The errors of the channel and of [`Raised::new`], and [`crate::error::Error::Peer`] if the receiver sends an unfit
+    /// point.
     pub fn sender<'s>(&self, cx: &mut Context, own: &'s HashedSet<'s>, n: usize) -> Result<Keyed<'s, G>> {
         cx.ch.stage("matching", Unit::Items, 2 * n);
         // 2. P1 picks k

@@ -10,7 +10,8 @@
 //! **The hint reveals nothing else.** To the receiver, F(key) is random at every key that it does not query. If the value at
 //! each key that it does query is random too, all encoded values are random, and so is the hint: its free elements are random.
 //! Where a value is not random to the receiver, its query shows that the sender has the key, which is then the purpose of the
-//! OPPRF. A value serves one run only. Where several keys have the same value, the receiver can query only one of them.
+//! OPPRF. A value serves one run only. Several keys may have the same value only if the receiver can query at most one of
+//! them.
 //!
 //! The number of encoded keys is the bound known to both parties. A sender with fewer keys adds random keys and values.
 //!
@@ -22,8 +23,9 @@
 //! Security: semi-honest, like F and the store. Leakage: the bounds. Cost: F, 16 bytes, and a store for the bound on the
 //! sender's keys: 1.22 w bytes for each of a million keys, from sender to receiver (`Bounds::traffic`).
 //!
-//! Memory: in the sender, 120 bytes per key up to the bound while it encodes; in the receiver, 90 bytes per input, and 16 per
-//! element of the hint received (`Bounds::held`); in both, the memory of F.
+//! Memory for the hint, in addition to the keys (`Bounds::held`): in the sender, about 82 bytes per key up to the bound
+//! while it encodes; in the receiver, 40 bytes per input and at most 48 per element received while the hint arrives, then
+//! 72 and 32. In both, the memory of F before that.
 
 use super::bins::{BinKeys, BinOprf, BinPoint, Query, query};
 use super::vole::Rr22;
@@ -321,7 +323,8 @@ fn keys_of(queries: &[Query]) -> Secrets<ItemHash> {
 /// random ones are added up to the bound.
 ///
 /// # Errors
-/// The errors of the channel, and [`Error::Bug`] for too many keys, for equal keys, or if the number of values differs.
+/// The errors of the channel, and [`Error::Bug`] for a wrong length of values, for too many keys, for equal keys, or if the
+/// numbers of keys and values differ.
 pub fn send_hint(cx: &mut Context, keys: &[ItemHash], values: Secrets<Value>, bounds: Bounds) -> Result<()> {
     send_hint_of(cx, keys.len(), |i| keys[i], values, bounds)
 }
@@ -357,7 +360,8 @@ fn send_hint_of(
 /// Receives the hint of a sender. Returns f + Decode(hint, key) for all keys, with zeros after the length of values.
 ///
 /// # Errors
-/// The errors of the channel, and [`Error::Bug`] if the numbers of values `f` and of keys differ.
+/// The errors of the channel, and [`Error::Bug`] for a wrong length of values, or if the numbers of values `f` and of keys
+/// differ.
 pub fn receive_hint(
     cx: &mut Context,
     keys: &[ItemHash],

@@ -56,7 +56,7 @@ impl OprfKey {
     /// The RFC's DeriveKeyPair: derives the key from a secret seed, for the purpose that `info` names.
     ///
     /// # Errors
-    /// If `info` is longer than 65,535 bytes.
+    /// If `info` is longer than 65,535 bytes, and with negligible probability if no key can be derived.
     pub fn derive(seed: &[u8; 32], info: &[u8]) -> Result<OprfKey> {
         let length = length(info)?;
         for counter in 0..=u8::MAX {
@@ -77,7 +77,7 @@ pub struct Blinds(Scalars);
 /// The RFC's Blind. Returns fresh blinds, and the elements that the receiver sends.
 ///
 /// # Errors
-/// If an input is longer than 65,535 bytes.
+/// If an input is longer than 65,535 bytes, and with negligible probability if an element is the identity.
 pub fn blind(inputs: &[impl AsRef<[u8]> + Sync], rng: &mut Prng) -> Result<(Blinds, Vec<Encoding>)> {
     blind_with(inputs, Scalars::random(inputs.len(), rng))
 }
@@ -122,7 +122,7 @@ pub fn finalize(
 /// The RFC's Evaluate. Returns the outputs at the inputs, given the key.
 ///
 /// # Errors
-/// If an input is longer than 65,535 bytes.
+/// If an input is longer than 65,535 bytes, and with negligible probability if an element is the identity.
 pub fn evaluate(key: &OprfKey, inputs: &[impl AsRef<[u8]> + Sync]) -> Result<Zeroizing<Vec<Hash>>> {
     let mut elements = hash_to_group(inputs);
     multiply_all(&mut elements, &key.0);

@@ -30,8 +30,8 @@
 //!
 //! Memory: the VOLE of one part; m elements (in R of P, which C replaces part by part; in S of K, twice where there are several
 //! parts); the rows of the OKVS (24 bytes per input); and the frames. Then 32 bytes per value. A receiver that announces many
-//! inputs and sends little makes the sender hold 100 MB for the VOLE of a part of 2^21 elements. In addition, the sender holds
-//! at most 2 bytes per byte of A + P received.
+//! inputs and sends little makes the sender hold 67 MB for the VOLE of a part of 2^21 elements. In addition, until all of A + P
+//! has arrived, the sender holds at most 2 bytes per byte of it received.
 
 use super::{Input, Oprf, OprfCost, Output};
 use crate::channel::{HEADER, Message, Rx, Tx, Unit, frames};
@@ -76,7 +76,7 @@ impl<V> Rr22<V> {
         Rr22 { vole, part: PART }
     }
 
-    /// The protocol with parts of an eighth of the default length. The VOLE of a part then takes 13 MB instead of 100. Each
+    /// The protocol with parts of an eighth of the default length. The VOLE of a part then takes 8 MB instead of 67. Each
     /// part costs half a megabyte and a round trip.
     pub fn in_small_parts(vole: V) -> Rr22<V> {
         Rr22 { vole, part: PART / 8 }
@@ -220,7 +220,7 @@ impl<V: Vole> Rr22<V> {
                 S::add_multiple(&delta, &recv_scalars::<S>(&mut cx.ch.rx, n)?, b);
             }
             parts.push(b);
-            // The rows of P, as soon as R no longer waits for us: it now computes its C.
+            // The rows of our inputs, as soon as R no longer waits for us: it now computes its C.
             if let Some(seed) = seed {
                 rows = Some(cx.threads.run(|| BandRows::new(&seed, inputs, m))?);
             }
