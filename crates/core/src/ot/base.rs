@@ -9,8 +9,9 @@
 //! Cost: 96 bytes and 5 scalar multiplications per OT in total, batched over all OTs. One of the five makes the
 //! sender's fresh key pair per OT (128 in total for OT extension), which avoids an assumption.
 //!
-//! The receiver picks one of its two group elements uniformly; the hash of this element then fixes the other. So it can
-//! know the discrete logarithm of at most one of the two keys.
+//! The two keys are r_0 + H_0(r_1) and r_1 + H_1(r_0). The receiver picks one of the two elements uniformly, and computes
+//! the other such that the key of its choice is a G. Each key includes a hash of the other key's element. So the
+//! receiver can know the discrete logarithm of at most one key.
 
 use super::Pad;
 use crate::channel::Message;

@@ -10,9 +10,10 @@
 //! checks of `check.rs`, which states their assumptions and limits. In both forms a malicious receiver may pick its own
 //! rows v_j, and with them the pads that it gets.
 //!
-//! Leakage: the number of OTs. Cost: ceil(128 / k) bits per OT from receiver to sender; both sides compute 2^k / k
-//! times the AES output of IKNP. In the malicious form, an OT takes one more multiplication in GF(2^128), and a frame
-//! has 128 more OTs and 2,064 more bytes. That is 5 % of the bytes of a full frame at k = 2, and 11 % at k = 6.
+//! Leakage: the number of OTs. Cost: ceil(128 / k) bits per OT from receiver to sender; either side computes about
+//! 128 * 2^k / k bits of AES output per OT (in IKNP, the receiver 256 and the sender 128). In the malicious form, an OT
+//! takes one more multiplication in GF(2^128), and a frame has 128 more OTs and 2,064 more bytes. That is 5 % of the
+//! bytes of a full frame at k = 2, and 11 % at k = 6.
 //!
 //! The sender's secret Delta has 128 bits, split into one alpha_i in GF(2)^k per tree. For each tree the
 //! receiver knows all 2^k leaf seeds s_x, the sender all but s_alpha_i. Let r_x be the stream of seed s_x:
@@ -117,7 +118,7 @@ fn check(k: usize) -> Result<()> {
     }
 }
 
-/// The first counter of tree `i`. No two trees use the same block, even if an attacker tries one key on all of them.
+/// The first counter of tree `i`. No two trees share a counter, so an attacker must try a key on each of them separately.
 pub(super) fn first_block(i: usize) -> u128 {
     (i as u128) << 64
 }

@@ -3,9 +3,9 @@
 //!
 //! Security and leakage: those of the underlying OT, in the semi-honest and in the malicious form. Cost: the OTs, and one
 //! or two rows per OT. Each row is encrypted under its own single-use pad with AES-128 in counter mode. The counter
-//! depends on the row's number, so that no two rows share a block even if an attacker tries one key on all of them. All
-//! rows have the same public width, so lengths reveal nothing. Rows have no MAC: TLS authenticates, and a malicious
-//! sender could offer other rows anyway.
+//! depends on the number of the OT, so that an attacker must try a key on the rows of each OT separately. All rows have
+//! the same public width, so lengths reveal nothing. Rows have no MAC: TLS authenticates, and a malicious sender could
+//! offer other rows anyway.
 
 use super::Pad;
 use super::extension::{FRAME, Receiver, Sender};
