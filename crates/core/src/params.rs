@@ -1,8 +1,9 @@
 //! Security parameters, and the functions that derive lengths from them.
 //!
 //! Undetected wrong results (equal tags of different items, false positives of a filter) share a probability of
-//! 2^-[`LAMBDA`] for a whole run. If a protocol has E kinds of such events, each gets `LAMBDA + ceil(log2 E)` bits. All
-//! functions take the exponent; no length is a constant from a paper.
+//! 2^-[`LAMBDA`] for a whole run. If a protocol has E kinds of such events, each gets `LAMBDA + ceil(log2 E)` bits. The
+//! functions of this file take the exponent; no length is a constant from a paper, except in benchmarks
+//! ([`filter::Filter::of_paper`]).
 
 #[cfg(feature = "fhe")]
 pub mod bfv;
@@ -76,9 +77,9 @@ pub struct BloomSize {
 /// Returns the size of a Bloom filter of `elements` elements in which `queries` queries together have a false positive
 /// with probability at most 2^-`exponent`.
 ///
-/// Each query gets f = exponent + log2(queries) bits. With k hashes into B bits, the number of ones has mean `B (1 -
-/// (1 - 1/B)^(kn))`, and each of the kn hashes changes it by at most 1. So (McDiarmid) it exceeds its mean by more
-/// than s with probability at most exp(-2 s^2 / kn). B is the smallest size tried at which this probability and
+/// Each query gets f = exponent + ceil(log2 queries) bits. With k = f hashes into B bits, the number of ones has mean
+/// `B (1 - (1 - 1/B)^(kn))`, and each of the kn hashes changes it by at most 1. So (McDiarmid) it exceeds its mean by
+/// more than s with probability at most exp(-2 s^2 / kn). B is the smallest size tried at which this probability and
 /// ((mean + s) / B)^k are both at most 2^-(f+1).
 pub fn bloom(exponent: u32, queries: usize, elements: usize) -> BloomSize {
     let f = f64::from(exponent + ceil_log2(queries));

@@ -56,7 +56,8 @@ impl Budget {
     /// Returns the budget for `n_y` items of the server and `n_x` queries.
     ///
     /// # Errors
-    /// [`Error::Usage`] for sets larger than [`LARGEST`].
+    /// [`Error::Usage`] for sets larger than [`LARGEST`]. [`Error::Bug`] if the parameters do not suffice, which does not
+    /// happen for other sets.
     pub fn new(n_y: usize, n_x: usize) -> Result<Budget> {
         if n_y > LARGEST[0] || n_x > LARGEST[1] {
             return Err(Error::usage(format!(

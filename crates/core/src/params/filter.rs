@@ -48,8 +48,8 @@ impl Agreed {
 const ROUNDING: f64 = 1.0 / 1024.0;
 
 impl Filter {
-    /// Returns the smallest filter of `items` items in which any of `queries` queries is found wrongly with probability
-    /// at most 2^-`exponent`.
+    /// Returns the smallest filter of `items` items, with `exponent` + ceil(log2 `queries`) positions for each, in which
+    /// any of `queries` queries is found wrongly with probability at most 2^-`exponent`.
     pub fn new(exponent: u32, items: usize, queries: usize) -> Filter {
         let queries = queries.max(1);
         let limit = (0..exponent).fold(1.0, |limit, _| limit / 2.0) / queries as f64;
@@ -87,9 +87,9 @@ impl Filter {
 
     /// Returns the probability that an item that is not in the filter is found: E[(ones / B)^k].
     ///
-    /// Its k positions are d different cells. All of them are ones if and only if the k n positions of the items cover
-    /// them. With u of them uncovered, a position covers one more with probability u / B. This is a Markov chain, of
-    /// which we need the power k n. All terms are positive, so nothing cancels.
+    /// Its k positions fall on d different cells. All of them are ones if and only if the k n positions of the items
+    /// cover them. With u of them uncovered, a position covers one more with probability u / B. This is a Markov chain,
+    /// of which we need the power k n. All terms are positive, so nothing cancels.
     pub fn rate(&self, items: usize) -> f64 {
         let (cells, k) = (self.cells as f64, self.positions as usize);
         let next = |from: usize| (cells - from as f64).max(0.0) / cells;
