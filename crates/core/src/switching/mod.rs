@@ -18,9 +18,9 @@
 //!
 //! Pads are derived masks, for the reason in `ot/masks.rs`.
 //!
-//! Cost: per switch, an OT of 128 / k bits from the permuter to the masker, and a value back. A block of 4096 inputs, of which
-//! 3085 are wanted, has 40,976 switches. Memory: a block and 16 bytes per output in each party; in the permuter also a byte
-//! per switch and the queued pads.
+//! Cost: per switch, an OT of ceil(128 / k) bits from the permuter to the masker, and a value back. A block of 4096 inputs, of
+//! which 3085 are wanted, has 40,976 switches. Memory (`Switching::held`): in each party, the network and the values of one
+//! block, 16 bytes per output of all blocks, and a frame of OTs; in the permuter also a byte per switch and the queued pads.
 
 mod benes;
 

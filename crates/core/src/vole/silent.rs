@@ -23,9 +23,9 @@
 //! sender can choose them after it has seen the message derived from A.
 //!
 //! Leakage: n. Cost per vector: t is 546 to 548 for up to five million elements, and 793 at 2^28. The receiver takes
-//! 128 t correlated OTs, or 64 t with A in GF(2^64), and t log2(N/t) random ones: 22 bits each from receiver to sender,
-//! and 2 KiB per frame. The sender sends 32 bytes per level and 16 per tree. That is 0.47 MB for a million elements, or
-//! 0.35 MB, including base OTs.
+//! 128 t correlated OTs, or 64 t with A in GF(2^64), and t ceil(log2(N/t)) random ones: 22 bits each from receiver to
+//! sender at k = 6, and 2.4 KB per frame. The sender sends 32 bytes per level and 16 per tree. That is 0.47 MB for a
+//! million elements, or 0.36 MB with A in GF(2^64), including base OTs.
 //!
 //! Memory: N elements of 16 bytes, although messages take only about 0.5 MB. If the peer's n is not trusted, generate
 //! the elements in parts. Up to 4096 elements are made from OTs alone (`gilboa.rs`), without the assumption on the
