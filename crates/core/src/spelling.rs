@@ -157,7 +157,7 @@ pub fn to_type(words: impl Display) -> String {
     mark(&format!("{PROGRAM}{words}"))
 }
 
-/// Returns an option of the program, under its name there, with the marks.
+/// Returns an option of the program, `max-row` for instance, as the setting of the same name, with the marks.
 pub fn option(long: &str) -> String {
     mark(&long.replace('-', "_"))
 }

@@ -102,7 +102,7 @@ pub fn fitting((operation, choice, _): &Kind, sizes: [usize; 2]) -> [usize; 2] {
     [0, 1].map(|i| sizes[i].min(largest[i] / 8).min(most))
 }
 
-/// Returns whether the protocol is KRTW19, whose union takes about a thousand base OTs per run.
+/// Returns whether the protocol is KRTW19, in either form. Its union takes up to about a thousand base OTs per run.
 pub fn is_krtw19(protocol: &'static Protocol) -> bool {
     [&KRTW19, &KRTW19_PLAIN].contains(&protocol)
 }
@@ -273,7 +273,7 @@ impl std::io::Write for Shared {
 }
 
 impl Context<'_> {
-    /// Returns this context on other threads.
+    /// Returns this context on other threads, with the default exponent [`LAMBDA`].
     pub fn on<'b>(&'b mut self, threads: &'b Threads) -> Context<'b> {
         Context { ch: self.ch, session: self.session, rng: self.rng, exponent: LAMBDA, threads }
     }

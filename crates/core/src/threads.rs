@@ -70,7 +70,8 @@ pub struct Threads(Option<Arc<rayon::ThreadPool>>);
 static GLOBAL: Threads = Threads(None);
 
 impl Threads {
-    /// Returns a pool of `n` threads of its own; one per processor of the machine if `n` is 0.
+    /// Returns a pool of `n` threads of its own. If `n` is 0, rayon picks the number: by default, one per processor that
+    /// the program may use.
     ///
     /// # Errors
     /// [`Error::Usage`] if `n` is more than [`MOST`], or the system cannot start this many.
@@ -120,8 +121,9 @@ impl Threads {
         self.run(rayon::current_num_threads)
     }
 
-    /// Computes on these threads, and waits for the result. Call [`Threads::check`] first, unless they were made with
-    /// [`Threads::new`]. `work` must not wait for anything: no channel, lock or file.
+    /// Computes on these threads, and waits for the result. With the global pool, `work` itself runs on the calling
+    /// thread, and only its parallel parts run on the pool. Call [`Threads::check`] first, unless the threads were made
+    /// with [`Threads::new`]. `work` must not wait for anything: no channel, lock or file.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let Some(pool) = &self.0 else { return work() };
         let (mut work, mut result) = (Some(work), None);

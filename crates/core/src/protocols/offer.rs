@@ -116,7 +116,7 @@ impl Choice {
     /// Returns the protocol and the group with these names.
     ///
     /// # Errors
-    /// A sentence that states the unknown name and the known ones.
+    /// A sentence that states the unknown name and the known ones, or how to build the program with this protocol.
     pub fn named(protocol: &str, group: &str) -> Result<Choice, String> {
         let protocol = named(protocol)?;
         let found = protocol.works_in().find(|name| *name == group);
