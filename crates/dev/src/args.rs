@@ -232,7 +232,7 @@ pub struct TablesArgs {
     #[arg(long, value_name = "P,..", value_delimiter = ',',
         value_parser = PossibleValuesParser::new(["krtw19", "dc17", "cm20", "gnt23", "czzdl", "alone"]))]
     pub paper: Vec<String>,
-    /// Only these tables, by their numbers, for instance 4 [default: all]
+    /// Only these tables, by their numbers or names, for instance 4 or 2-malicious [default: all]
     #[arg(long, value_name = "T,..", value_delimiter = ',')]
     pub table: Vec<String>,
     /// Only the small sizes, and only what is expected to take at most --most-seconds: a few minutes for all papers
@@ -257,7 +257,7 @@ pub struct TablesArgs {
     /// Leave out points that are expected to take longer [default: 10 with --quick, otherwise no limit]
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub most_seconds: Option<f64>,
-    /// Measure each point this often, and take the least of each figure
+    /// Measure each point this often, and take the least of each figure; with several parties, of their seconds only
     #[arg(long, value_name = "R", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..=100))]
     pub runs: usize,
     /// Measure this program too, for instance a build without AVX-512, and show it beside this one

@@ -39,8 +39,8 @@ pub struct Terms {
     pub trim: bool,
     pub casefold: bool,
     pub nfc: bool,
-    /// Whether some rows have an empty key column, and are skipped.
-    /// With `keep` instead, there is an empty key, which is kept as an ordinary one.
+    /// Whether rows may have an empty key column, and are then skipped. With `keep` instead, the columns of key 0 are empty,
+    /// and it is kept as an ordinary one.
     pub skip: bool,
     pub keep: bool,
     /// Whether the sender's items have values.

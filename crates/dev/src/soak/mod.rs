@@ -1,8 +1,9 @@
 //! `veilset-dev soak`: random runs of all parties, each compared with the plain computation.
 //!
-//! The parameters of a run (operation, options, files of every format, sizes, overlap) are derived from the seed and the run's
-//! number, so that a failed run can be repeated with `--first`. The protocols' own randomness comes from the operating system,
-//! as always, and the parties' choice of protocol depends on the speeds stored for this machine and on the link.
+//! The parameters of a run (operation, options, files of every format, sizes, overlap) are derived from the seed, the run's
+//! number and `--max-items`, so that a failed run can be repeated with `--seed`, `--first` and the same `--max-items`. The
+//! protocols' own randomness comes from the operating system, as always, and the parties' choice of protocol depends on the
+//! speeds stored for this machine and on the link.
 
 mod case;
 mod cells;
@@ -31,7 +32,8 @@ use veilset_app::plan::PartyPlan;
 use veilset_cli::print;
 use veilset_core::hazmat::seeded;
 
-/// One run in this many goes over TLS and a socket. The others use memory channels, to save time.
+/// One run of two parties in this many goes over TLS and a socket; the others use memory channels, to save time. All runs of
+/// several go over TLS.
 const OVER_TLS: u64 = 8;
 /// One run in this many is a run of several parties.
 const SEVERAL: u64 = 8;
@@ -61,7 +63,7 @@ impl People {
     }
 }
 
-/// Runs until a result is wrong or all runs are done.
+/// Runs until a run fails, a result is wrong, or all runs are done.
 pub fn run(a: &SoakArgs) -> Result<()> {
     let seed = a.seed.map_or_else(|| Ok(u64::from_le_bytes(Prng::from_os()?.bytes())), Ok)?;
     let folder = tempfile::tempdir()
@@ -293,7 +295,8 @@ struct Files {
 struct Names(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl Names {
-    /// Returns whether this identifier corresponds to that plain one and to no other.
+    /// Returns whether neither this identifier nor that plain one has another counterpart. If so, the two are a pair from here
+    /// on.
     fn stands_for(&mut self, identifier: &[u8], plain: &[u8]) -> bool {
         let known = self.0.iter().find(|(_, other)| *other == plain).map(|(known, _)| known);
         known.is_none_or(|known| known == identifier)

@@ -44,7 +44,7 @@ pub struct Network {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// The table's number in the paper, and a suffix if several tables share it.
+    /// The table's number in the paper, with a suffix if several tables share it; a word if the paper has no such table.
     pub name: String,
     pub title: String,
     /// The source of the figures.
@@ -63,7 +63,7 @@ pub struct Table {
     /// The drawing of dollars over prices, if there is one.
     pub dollars: Option<Dollars>,
     pub rows: Vec<Row>,
-    /// Other protocols that the paper measured, and that we have not.
+    /// Other protocols that the paper measured, and that we do not have.
     #[serde(default)]
     pub others: Vec<Other>,
 }
