@@ -4,9 +4,9 @@
 //! AVX-512, so that whole runs can be measured on the other paths. It does not affect the crates `aes` and `blake3` and
 //! the library aws-lc, which detect processor features themselves.
 
-/// Runs a function on the requested path if the kernel has it, with this module of `x86`, and this processor can run it.
-/// Otherwise runs the last expression, which by default is the function of the module `portable`. Returns the path that ran,
-/// and what the function returned.
+/// Runs a function on the requested path, in the module of `x86` that is listed for it, if the path is listed and this
+/// processor can run it. Otherwise evaluates the last expression, by default a call of the function of the module `portable`.
+/// Returns the path that ran, and what the function returned.
 macro_rules! on_path {
     ($backend:ident, $function:ident $arguments:tt, $paths:tt) => {
         on_path!($backend, $function $arguments, $paths, portable::$function $arguments)
@@ -28,13 +28,13 @@ pub(crate) use on_path;
 
 /// A code path of a kernel.
 ///
-/// Each kernel lists the paths it has in its `BACKENDS`, best first. The `…_with` functions take a path and return
+/// A kernel with several paths lists them in its `BACKENDS`, best first. The `…_with` functions take a path and return
 /// the one that ran: the requested path if the kernel has it and the processor can run it, otherwise
 /// [`Backend::Portable`]. All paths of a kernel give the same output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Backend {
-    /// Plain Rust: the specification, and the path on every other processor.
+    /// Plain Rust, or the crate `aes` or `blake3`: the specification, and the path on processors that can run no other one.
     Portable,
     /// AES rounds on one block: AES-NI and SSSE3.
     AesNi,
@@ -52,7 +52,8 @@ pub enum Backend {
     Avx2,
     /// 512-bit integer vectors under masks: AVX-512 and BMI2.
     Avx512,
-    /// Fused multiply-adds of 256-bit vectors of doubles: AVX2, FMA and BMI2.
+    /// Fused multiply-adds of 256-bit vectors of doubles: AVX2, FMA and BMI2. In a thread that does not round to nearest, or
+    /// that traps inexact results, the portable path runs instead.
     Fma,
     /// 52-bit integer multipliers of 512-bit vectors: AVX-512 IFMA and BMI2.
     Ifma512,

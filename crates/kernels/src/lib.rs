@@ -18,23 +18,25 @@
 //!
 //! Every function works on slices on the calling thread; callers split their batches over threads. Each kernel
 //! that lists `BACKENDS`, or its field, has a `portable` module as its specification, and paths for x86-64 that are
-//! tested against it. The `unsafe`
-//! code of the workspace is here, apart from an allocator (veilset-memory) and Arrow's C interface in Python.
+//! tested against it. The `unsafe` code of the workspace is here, apart from an allocator (veilset-memory) and Arrow's C
+//! interface in Python.
 //!
-//! The features `p256` and `paillier`, which are on by default, link aws-lc. Without them only Rust is compiled.
+//! The features `p256` and `paillier`, which are on by default, link aws-lc. Without them only Rust is compiled, and what
+//! the crate `blake3` has in assembly or C.
 //!
 //! # Constant time
 //!
 //! No branch and no memory address depends on a scalar, a point, a field element, a message, an AES key or the data
-//! under it; only lengths are revealed. `paillier` lists what key generation reveals. Multiplication of words, and of
-//! doubles that are 0 or have an absolute value of at least 1, is assumed to be constant-time, as it is on current
-//! processors. The tests in `tests/constant_time` look for secret-dependent branches and addresses in the compiled
-//! code, including aws-lc's code for P-256 and for Paillier's encryption.
+//! under it; only lengths are revealed, and by `p256` which points are valid. Where the rows of [`band`] start is public.
+//! `paillier` lists what it reveals. Multiplication of words, and of doubles that are 0 or have an absolute value of at
+//! least 1, is assumed to be constant-time, as it is on current processors. The tests in
+//! `tests/constant_time` look for secret-dependent branches and addresses in the compiled code, including aws-lc's code
+//! for P-256 and for Paillier's encryption.
 //!
 //! # Limitations
 //!
 //! * Copies that the compiler leaves in registers and in stack slots are not wiped. Scalars and key schedules are
-//!   wiped; points and intermediate field elements are not.
+//!   wiped; points of curves and intermediate elements of their fields are not.
 //! * There is no protection from power, radiation and fault attacks, or from processors that speculate past a wiped
 //!   value.
 

@@ -2,7 +2,7 @@
 //! separate key each.
 //!
 //! Blocks are 16 bytes; counters and tweaks are little-endian 128-bit numbers that wrap around. Every path is
-//! constant-time in all of them.
+//! constant-time in keys, blocks, counters and tweaks.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -106,7 +106,8 @@ impl Aes128 {
     }
 }
 
-/// Encrypts each block under its own key. Many key schedules are computed at once, on the fly, and not stored.
+/// Encrypts each block under its own key. Except on the portable path, many key schedules are computed at once, on the fly,
+/// and not stored.
 ///
 /// # Panics
 ///

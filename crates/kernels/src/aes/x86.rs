@@ -296,7 +296,7 @@ mod ops256 {
     pub(super) use crate::registers::bits256::{load, store, zero};
     use std::arch::x86_64::*;
 
-    /// One step of [`super::ops512::next_round_key`] on two keys.
+    /// The step of [`super::ops512::next_round_key`] on two keys.
     #[inline]
     #[target_feature(enable = "avx2,vaes")]
     pub(super) fn next_round_key(key: __m256i, constant: i32) -> __m256i {
@@ -338,7 +338,7 @@ mod ops128 {
     pub(super) use crate::registers::bits128::{load, store, zero};
     use std::arch::x86_64::*;
 
-    /// One step of [`super::ops512::next_round_key`] on one key.
+    /// The step of [`super::ops512::next_round_key`] on one key.
     #[inline]
     #[target_feature(enable = "ssse3,aes")]
     pub(super) fn next_round_key(key: __m128i, constant: i32) -> __m128i {

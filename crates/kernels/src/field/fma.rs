@@ -18,8 +18,8 @@
 //!
 //! Within these binades, the bit patterns of consecutive doubles differ by one. So the pattern of h, as an integer, is
 //! the pattern of C plus hi / 2^51, and the pattern of l is the pattern of M plus lo. Columns are therefore sums of
-//! patterns, as 64-bit integers: l goes to column i + j, h to column i + j + 1. The patterns of C and M are known
-//! constants, [`Raw::offset`], which are subtracted when the column is carried.
+//! patterns, as 64-bit integers: of limb i times limb j, l goes to column i + j, and h to column i + j + 1. The
+//! patterns of C and M are known constants, [`Raw::offset`], which are subtracted when the column is carried.
 //!
 //! Two products at once save an addition. h2 = fma(c, d, h) is C plus the rounded hi + c d, if |a b| + |c d| <=
 //! 2^102. h - h2 is exact, and lo2 = fma(c, d, h - h2) is at most 2^50. l + lo2 is M plus at most 2^51, an integer
@@ -31,7 +31,7 @@
 //! of a square and a product with one limb doubled, 3 (1 + e) 2^100. The largest column is column 0: one lo, plus 19
 //! times four lo and five hi / 2^51, in total below 2^50 + 19 (4 * 2^50 + 5 (1 + e) 2^49) < 125 * 2^50. This bounds a
 //! *unit*; elements and products with a constant below 2^20 are smaller. Three units minus three units are less than
-//! 750 * 2^50 in size, and between 0 and 2^61 after adding 2^9 p + 2^50, whose limbs are a few thousand less than
+//! 750 * 2^50 in size, and between 0 and 2^61 after adding 2^9 p + 2^50, whose limbs are less than 2^14 below
 //! 2^60 + 2^50.
 //!
 //! A carry moves the bits above 51 to the next limb, in all limbs at once: from 0 to 2^10, and from the last limb to

@@ -6,7 +6,7 @@
 //! 52 bits of their operands, and return the low or the high 52 bits of the 104-bit product. So
 //!
 //! * a limb of an operand is below 2^51 + 2^16. It is reduced further only for encoding;
-//! * with a b = l + 2^52 h, l goes to column i + j and 2 h to column i + j + 1;
+//! * for limbs a and b with numbers i and j, where a b = l + 2^52 h, l goes to column i + j and 2 h to column i + j + 1;
 //! * column k + 5 is added to column k 19 times, as 2^255 = 19 (mod p).
 //!
 //! # Bounds

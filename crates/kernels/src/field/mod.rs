@@ -1,7 +1,7 @@
 //! Arithmetic modulo p = 2^255 - 19, on one element or on the lanes of a vector.
 //!
-//! An element is five limbs of radix 2^51. [`portable::Fe`] is the specification, with one lane. The others hold the
-//! same limbs in vectors, and apply to every lane the operations of `Fe`. Points, maps and encodings are written once,
+//! An element is five limbs of radix 2^51. [`portable::Fe`] is the specification, with one lane. The others hold
+//! such limbs in vectors, and apply to every lane the operations of `Fe`. Points, maps and encodings are written once,
 //! over the trait [`Field`], and compiled for each.
 //!
 //! # Sums before carries
@@ -57,7 +57,8 @@ pub(crate) trait Kernel {
     fn run<F: Field>(self);
 }
 
-/// Runs a kernel on the requested path, or else on the portable one; returns the path that ran.
+/// Runs a kernel on the requested path if it is one of [`BACKENDS`], the processor can run it and, for [`Backend::Fma`],
+/// this thread rounds and traps as usual; otherwise on the portable one. Returns the path that ran.
 #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 pub(crate) fn run_on(backend: Backend, kernel: impl Kernel) -> Backend {
     #[cfg(target_arch = "x86_64")]

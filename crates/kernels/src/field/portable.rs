@@ -84,7 +84,7 @@ impl Fe {
         out
     }
 
-    /// Returns the same value with limbs 1 to 4 below 2^51 and limb 0 below 2^51 + 2^10, for limbs below 2^54.
+    /// Returns the same element with limbs 1 to 4 below 2^51 and limb 0 below 2^51 + 2^10, for limbs below 2^54.
     #[inline(always)]
     pub(crate) fn narrow(self) -> Fe {
         let mut l = self.0;

@@ -1,7 +1,7 @@
 //! Arithmetic modulo the prime of P-256, and modulo the order of its group.
 //!
-//! A residue r is kept in Montgomery form: r 2^256 mod m, below m, in four words, least significant first. Every
-//! function takes and returns such residues. No branch and no address depends on their values.
+//! A residue r is kept in Montgomery form: r 2^256 mod m, below m, in four words, least significant first. The functions
+//! of [`Residue`] take and return such residues unless they say otherwise. No branch and no address depends on a value.
 
 use std::marker::PhantomData;
 use zeroize::Zeroize;

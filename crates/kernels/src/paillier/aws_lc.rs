@@ -160,7 +160,7 @@ impl Modulus {
         &self.number
     }
 
-    /// Returns 1 in Montgomery's representation, with the length of the modulus in bytes.
+    /// Returns the bytes of 1 in Montgomery's representation. `width` is the length of the modulus in bytes.
     pub(super) fn one(&self, scratch: &mut Scratch, width: usize) -> Zeroizing<Vec<u8>> {
         let mut bytes = Zeroizing::new(vec![0; width]);
         bytes[0] = 1;

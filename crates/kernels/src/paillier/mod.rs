@@ -11,16 +11,17 @@
 //! # Constant time
 //!
 //! No branch and no address depends on a message, a weight, randomness or the secret key in [`PublicKey::combine`],
-//! [`PublicKey::multiply`], [`SecretKey::encrypt`], [`SecretKey::decrypt`] and [`SecretKey::prove`]. The library's
-//! division branches, so remainders of secrets are computed with Montgomery reduction, or bit by bit. Exponents have
-//! fixed width, so leading zeros are not revealed. The following is revealed:
+//! [`PublicKey::multiply`], [`PublicKey::multiply_numbers`], [`SecretKey::encrypt`], [`SecretKey::decrypt`] and
+//! [`SecretKey::prove`]. The library's division branches, so remainders of secrets are computed with Montgomery
+//! reduction, or bit by bit. Exponents have fixed width, so leading zeros are not revealed. The following is revealed:
 //!
 //! * [`PublicKey::new`], [`PublicKey::proven`] and [`PublicKey::check`] branch on their inputs, which are public.
-//! * Key generation reveals how many candidates were drawn before a prime was found, and at which step each of the
-//!   others was rejected.
+//! * Key generation reveals how many candidates were drawn before a prime was found, at which step each of the others
+//!   was rejected, and which of the two primes is the greater.
 //! * [`SecretKey::prove`] reveals the proof, and how many numbers were drawn before one had the Jacobi symbol -1.
-//! * When a key first encrypts: how many primes below 2^16 divide p - 1 and q - 1, and how many small numbers do not
-//!   generate the group. These are a few bits, revealed once.
+//! * When a key first encrypts: which primes below 2^16 divide p - 1 and q - 1, how many small numbers do not generate
+//!   the group, and which of these primes shows it. For each of p and q these are about 20 bits on average, revealed
+//!   once.
 //! * The library checks with branches that a number is below its modulus and fits its width, which always holds.
 //!
 //! # Limitations

@@ -50,9 +50,9 @@ impl SecretKey {
         }
     }
 
-    /// Decodes the bytes of [`SecretKey::to_bytes`]. `None` unless they are two primes of equal length that are 3
-    /// modulo 4 with their two top bits set, the greater first, whose difference is at least 2 to the power of their
-    /// length minus 64.
+    /// Decodes the bytes of [`SecretKey::to_bytes`]. `None` unless they have the length of a modulus and are two primes
+    /// of equal length that are 3 modulo 4 with their two top bits set, the greater first, whose difference is at least
+    /// 2 to the power of their length minus 64.
     pub fn from_bytes(bytes: &[u8]) -> Option<SecretKey> {
         if !BITS.contains(&(8 * bytes.len())) || !bytes.len().is_multiple_of(16) {
             return None;

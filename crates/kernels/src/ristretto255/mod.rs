@@ -134,7 +134,7 @@ pub fn decode_with(
     impl Kernel for Decode<'_> {
         #[inline(always)]
         fn run<F: Field>(self) {
-            // Two vectors side by side, as for all roots, which are long chains of squarings.
+            // Two vectors side by side, because a root is a long chain of squarings.
             let lanes = Pair::<F>::LANES;
             let chunks = self.0.chunks(lanes).zip(self.1.chunks_mut(lanes));
             for (chunk, (bytes, out)) in chunks.enumerate() {
