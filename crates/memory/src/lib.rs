@@ -1,8 +1,8 @@
 //! Termination of a program that runs out of memory, and the memory use of a test.
 //!
-//! Rust aborts by default. SIGABRT gives the user no reason and may leave a core dump with the data in it, and stable
-//! Rust has no hook for it. So this module wraps the system's allocator with a message and an exit code for failures.
-//! It is a crate of its own because an allocator is `unsafe`.
+//! By default, Rust prints the size of the failed allocation and aborts. That does not say what to do, and SIGABRT may
+//! leave a core dump with the data in it. Stable Rust has no hook for it. So this module wraps the system's
+//! allocator with a message and an exit code for failures. It is a crate of its own because an allocator is `unsafe`.
 //!
 //! The process ends within the allocation. It does not unwind, and runs no destructor or exit handler, as each could
 //! need memory, or a lock that this thread holds. So files must not depend on destructors.

@@ -94,6 +94,9 @@ impl Running {
     }
 
     /// Waits until the process writes these words to standard error. Returns the rest of that line.
+    ///
+    /// # Panics
+    /// If no line comes for a minute, or standard error is closed before the words come.
     pub fn until(&mut self, words: &str) -> String {
         loop {
             let Ok(line) = self.said.recv_timeout(PATIENCE) else { panic!("no {words:?}: {}", self.heard) };
@@ -149,7 +152,10 @@ impl Drop for Running {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command to its end, with an empty standard input.
+///
+/// # Panics
+/// If it cannot be started, or takes more than a minute.
 pub fn run(command: &mut Command) -> Ended {
     Running::start(command).end()
 }
