@@ -170,7 +170,7 @@ pub(crate) fn run_lane(
 struct Hands<'a> {
     plan: &'a WorkerPlan,
     hands: &'a Py<PyAny>,
-    /// The first exception that `hands` raised.
+    /// The first exception that `piece` or `keep` raised.
     raised: Mutex<Option<PyErr>>,
 }
 

@@ -4,7 +4,7 @@
 //! Reasons for soundness:
 //!
 //! - *Ownership of a stream.* A capsule named `arrow_array_stream` holds a stream that its producer made, by the interface's
-//!   contract. The stream is moved out and replaced by a released one, which is never read, and which the capsule need not
+//!   contract. The stream is moved out and replaced by a released one, which has no functions, and which the capsule need not
 //!   release. So a stream has one owner, who releases it when dropped: [`Foreign`], or Arrow's own reader.
 //! - *Calls of its functions.* They are called with the stream itself, while it is not released, and by one thread at a time:
 //!   they take `&mut`. A released stream has no functions, and gives no batch.
@@ -60,7 +60,8 @@ impl Foreign {
     /// Returns the schema with replaced types; `None` if all types are known, or if the stream has no schema.
     fn of(stream: &mut FFI_ArrowArrayStream) -> Option<Result<SchemaRef, Error>> {
         let mut schema = FFI_ArrowSchema::empty();
-        // SAFETY: the stream comes from a capsule and is not released; an empty schema may be overwritten.
+        // SAFETY: the stream comes from a capsule, and has no such function if it is released; an empty schema may be
+        // overwritten.
         let got = unsafe { stream.get_schema?(stream, &mut schema) };
         if got != 0 || schema.children().all(|child| Field::try_from(child).is_ok()) {
             return None;
