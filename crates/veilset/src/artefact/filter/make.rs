@@ -93,8 +93,9 @@ impl Contents {
 /// stops the work, and the finished part is kept.
 ///
 /// # Errors
-/// [`Error::Usage`] for sizes and encryptions that no filter has; [`Error::Input`] if another filter was begun under this name,
-/// if its `.part` is not a filter of ours, or if another program is making it; [`Error::Output`]; and the errors of `step`.
+/// [`Error::Usage`] for sizes and encryptions that no filter has, and for more items than `capacity`; [`Error::Input`] if
+/// another filter was begun under this name, if its `.part` is damaged or not a filter of ours, or if another program is making
+/// it; [`Error::Output`]; and the errors of `step`.
 pub fn build(
     draft: &FilterDraft<'_>,
     Size { cipher, capacity, queries }: Size,

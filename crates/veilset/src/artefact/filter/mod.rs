@@ -12,7 +12,7 @@
 //!
 //! **Identity.** The positions of an item follow from the seed in the head and from the owner's fingerprint. A sender computes
 //! them for the peer that it is connected to. So a party cannot pass off another party's filter as its own: the sender would
-//! add up other cells. A run with a filter reveals something only to the filter's owner.
+//! add up other cells. Only the filter's owner can decrypt the answers of a run.
 //!
 //! **Repeated runs.** Each run reveals its result, and no more. Using the same filter in two runs reveals that the set is the
 //! same, which is public anyway, since the digest is. [`update`] inserts items and encrypts everything afresh, under a new key.
@@ -177,7 +177,7 @@ impl Head {
     /// Length of all cells in bytes.
     ///
     /// # Errors
-    /// [`Error::Bug`] for a head that was not made here.
+    /// [`Error::Usage`] for an encryption that no filter has.
     pub fn cell_bytes(&self) -> Result<u64> {
         Ok(self.filter().cells * Lengths::of(self.cipher)?.cell as u64)
     }
@@ -439,7 +439,7 @@ impl Cells for OwnCells {
 /// Opens the public part of a peer's filter, for a run as the sender.
 ///
 /// # Errors
-/// [`Error::Input`], naming the file, if it does not exist, is not a public filter or only the beginning of one, has another
+/// [`Error::Input`], naming the file, if it does not exist, is not a public filter, is only the beginning of one, has another
 /// version, or was changed. To check this, all of it is read once here, and again by the run, before the run answers. Also the
 /// errors of `step`, which is called with the number of bytes read since its last call.
 pub fn open_public(path: &Path, step: &dyn Fn(usize) -> Result<()>) -> Result<Opened> {
@@ -578,8 +578,8 @@ pub struct About {
     pub items: Option<usize>,
 }
 
-/// Describes and checks a file, which is either our own filter or the public part of any. `identity` is called only for our
-/// own. `step` is as in [`export`].
+/// Describes and checks a file, which is either our own filter or the public part of any. `identity` is called unless the file
+/// begins like a public part. `step` is as in [`open_public`].
 ///
 /// # Errors
 /// The errors of [`export`] except [`Error::Output`], and the errors of [`open_public`], `identity` and `step`.
