@@ -81,7 +81,7 @@ pub struct Basis<'a> {
     pub threads: Threads,
 }
 
-/// Refuses sizes that no protocol supports: our items, and the size that the peer is told.
+/// Refuses an announced size that is less than our `n` items, or more than this version supports.
 ///
 /// # Errors
 /// [`Error::Usage`].
@@ -106,7 +106,7 @@ impl<'a> Basis<'a> {
         self.pad_to.unwrap_or(self.set.len())
     }
 
-    /// Refuses sizes that no protocol supports.
+    /// Checks the sizes ([`check_size`]).
     ///
     /// # Errors
     /// [`Error::Usage`].
@@ -213,10 +213,11 @@ fn digest(items: &[ItemHash]) -> [u8; 32] {
 
 /// Computes a half and writes it to `output`, which the caller commits. Creates the ledger if it does not exist. `step`
 /// is called with the number of points computed since its last call; an error from it stops the work. Takes 32 bytes of
-/// memory for each item and dummy, in every group.
+/// memory for each item and dummy if the set is padded, and otherwise memory that does not grow with it, in every group.
 ///
 /// # Errors
-/// [`Error::Usage`] for sizes or a group that no half can have; [`Error::Output`]; and the errors of `step`.
+/// [`Error::Usage`] for sizes or a group that no half can have, and for a ledger that others can change; [`Error::Output`];
+/// [`Error::Bug`] for an unlucky point; and the errors of `step`.
 pub fn prepare(
     basis: &Basis,
     ledger: &Ledger,
@@ -290,12 +291,12 @@ pub struct Half {
 }
 
 /// Reads a half. Returns the set of `basis`, hashed and padded with the dummies of the half, and the half itself, ready
-/// to be spent. Takes 32 bytes of memory and the length of a point for each item and dummy.
+/// to be spent. Takes the length of a point in memory for each item and dummy, and 32 bytes more if the set is padded.
 ///
 /// # Errors
-/// [`Error::Input`], naming the file, if it does not exist, is damaged or not a half, or was spent before, or if its identity,
-/// version, basis or ledger is a different one. [`Error::Usage`] for sizes that no protocol supports. [`Error::Output`] if the
-/// ledger cannot be used, or the file could not be deleted once spent.
+/// [`Error::Input`], naming the file, if it cannot be read, is damaged or not a half, or was spent before, or if its identity,
+/// version, basis or ledger is a different one. [`Error::Usage`] for sizes that [`check_size`] refuses, and for a ledger that
+/// others can change. [`Error::Output`] if the ledger cannot be used, or the file could not be deleted once spent.
 pub fn open<'a>(
     path: &Path,
     ledger: &Ledger,
@@ -324,13 +325,13 @@ pub fn open<'a>(
 
 impl Half {
     /// Spends the half, unless `stop` fails, and returns its contents. By then the half is entered in the ledger, the
-    /// part of its file with the keys is overwritten, and the file is deleted if it still has its name, all synced to disk. If
-    /// several processes have copies of one half, only one succeeds. `warn` is called if the file does not have its name any
-    /// more; another file of that name is left alone.
+    /// part of its file with the keys is overwritten, and the file is deleted, all synced to disk. If several processes have
+    /// copies of one half, only one succeeds. A file whose head has changed is left alone, and one that has lost its name is
+    /// not deleted, nor is another one of that name; in these cases `warn` is called.
     ///
     /// # Errors
-    /// [`Error::Input`] if the half was spent meanwhile; [`Error::Output`] if the ledger cannot be written or the file cannot
-    /// be deleted; and the errors of `stop`.
+    /// [`Error::Input`] if the half was spent, or the ledger replaced, meanwhile; [`Error::Usage`] for a ledger that others can
+    /// change; [`Error::Output`] if the ledger cannot be written or the file cannot be deleted; and the errors of `stop`.
     pub(crate) fn spend(self, stop: &dyn Fn() -> Result<()>, warn: &mut dyn FnMut(&str)) -> Result<Offline> {
         self.ledger.enter(&self.ticket, &self.file.name, stop)?;
         self.file.destroy(warn)?;

@@ -63,8 +63,8 @@ impl Ledger {
         self.id(&mut &self.locked(stop)?)
     }
 
-    /// Refuses a file that has no use left; `name` is for the message. Only [`Ledger::enter`] decides; this is an early
-    /// check.
+    /// Refuses a file that was made with a different ledger or has no use left; `name` is for the message. Only
+    /// [`Ledger::enter`] decides; this is an early check.
     pub(super) fn check(&self, ticket: &Ticket, name: &Path) -> Result<()> {
         self.with_use_left(ticket, name, &|| Ok(())).map(|_| ())
     }

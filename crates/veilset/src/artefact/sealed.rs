@@ -5,7 +5,7 @@
 //! shorter. Each frame is sealed with AES-256-GCM. Its nonce consists of its number and whether it is the last; its
 //! associated data is the head. The key is used for this file only: it is derived from the identity's private key, the
 //! kind and the id. So frames that are changed, exchanged, left out or appended do not open, and truncation is
-//! detected.
+//! detected, except in a file that is read as an incomplete one ([`Reader::open_part`]).
 //!
 //! When a file is used up, its head and its first frame, which holds its secrets, are overwritten with zeros. Then it
 //! is deleted. Both act on the file that was opened: the secrets are gone under any other name of the file too, and a
@@ -38,12 +38,12 @@ pub(crate) struct Kind {
     pub(crate) made_by: &'static str,
     /// The advice for a damaged file, unless it is to delete the file and make another.
     pub(crate) damaged: Option<&'static str>,
-    /// The version of the format, head included.
+    /// The version of the format of the contents; that of the head is [`HEADS`].
     pub(crate) format: u16,
     /// The domain from which the keys of its files are derived.
     pub(crate) domain: &'static str,
-    /// How many runs may use a file, including runs that fail; the last one destroys it. `None`: any number of runs, none of
-    /// which changes it.
+    /// How many runs may use a file, including runs that fail; the last one destroys it. `None`: any number of runs, without
+    /// a ledger.
     pub(crate) uses: Option<u32>,
 }
 
@@ -205,8 +205,8 @@ impl Reader {
     /// Opens a file of a kind, sealed under this identity.
     ///
     /// # Errors
-    /// [`Error::Input`], naming the file, if it does not exist, is not a sealed file, or is of a different kind,
-    /// version or identity.
+    /// [`Error::Input`], naming the file, if it cannot be read, was used up, is not a sealed file, has a damaged head, or
+    /// is of a different kind, version or identity.
     pub(crate) fn open(path: &Path, kind: &'static Kind, identity: &Identity) -> Result<Reader> {
         Reader::of(path, kind, identity, false)
     }
@@ -430,8 +430,8 @@ impl Opened {
         })
     }
 
-    /// Overwrites the part that holds the secrets, and deletes the file. If another file has taken its name or its
-    /// place, calls `warn` and leaves that file alone.
+    /// Overwrites the part that holds the secrets, and deletes the file. If it was moved, deleted or replaced, or its head
+    /// has changed, calls `warn` and leaves alone the file that has its name.
     pub(crate) fn destroy(mut self, warn: &mut dyn FnMut(&str)) -> Result<()> {
         let overwritten = self.overwrite();
         // Delete the file even if it could not be overwritten.
