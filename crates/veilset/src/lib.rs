@@ -73,11 +73,11 @@
 //!
 //! The crates of this repository use the following modules; no other crate should rely on them:
 //!
-//! - [`session`]: a whole run between two connected parties: [`session::run::run`], [`session::report`], and the estimate of
+//! - [`session`]: a whole run between connected parties: [`session::run::run`], [`session::report`], and the estimate of
 //!   its cost, [`session::estimate`];
 //! - [`net`]: the connection over TLS to a peer whose fingerprint is known, [`net::establish`], or to all parties of a list,
 //!   [`net::assemble`];
-//! - [`artefact`]: results computed before connecting to the peer, in sealed files with a ledger of their uses;
+//! - [`artefact`]: results computed before connecting to the peer, in sealed files, with a ledger for those of limited use;
 //! - [`governance`]: whether a run is allowed, and its audit log: [`governance::gate`] with [`governance::policy`] and
 //!   [`governance::audit`];
 //! - [`party`]: one side of a run, from its table to its result;

@@ -37,8 +37,9 @@ use crate::threads::Threads;
 /// ```
 ///
 /// # Errors
-/// [`Error::Usage`] and [`Error::Refused`], before the peer receives anything, if the mistake is on our side only; after that,
-/// the errors of the connection and the run. [`Error::Output`] if the audit log cannot be written.
+/// [`Error::Usage`], before the peer receives anything, if the mistake is on our side only; after that, the errors of the
+/// connection and the run, for instance [`Error::Refused`] for a peer's set that is too small or too large. [`Error::Output`]
+/// if the audit log cannot be written.
 pub fn intersect(
     peer: Peer,
     role: Role,
@@ -151,8 +152,9 @@ pub fn sum(peer: Peer, role: Role, keys: &Keys, options: &Options) -> Result<Out
 /// Both parties get secret shares of the sender's keys, or of its values if it has any ([`Keys::with_values`]), for a further
 /// secure computation. The shares of a key that matches add up to the key or value, all others to zero.
 ///
-/// Each party learns how many keys the other has, and the receiver how many match. A receiver that drops, marks or publishes
-/// positions of shares depending on their bits reveals information that the shares hide.
+/// Each party learns how many keys the other has. The receiver learns how many keys match, and which shares are those of
+/// matches, but not of which keys. If it drops, marks or publishes positions of shares depending on that, it reveals
+/// information that the shares hide.
 ///
 /// ```
 /// use veilset::{Keys, Options, Peer, Role};
@@ -185,7 +187,7 @@ pub fn share(peer: Peer, role: Role, keys: &Keys, options: &Options) -> Result<O
 }
 
 /// Both parties get a random identifier for each of their rows, equal where the keys are equal, and the list of the identifiers
-/// of all keys of both.
+/// of all keys and dummies of both.
 ///
 /// Each party learns how many keys the other has, and so how many match.
 ///

@@ -19,7 +19,8 @@ const LIST: &str = "the keys";
 /// Hashing and sorting the keys takes time that depends on the data. A [`Peer`](crate::Peer) receives nothing until that is
 /// done, because the operation itself makes the connection.
 ///
-/// `Debug` shows only how many keys there are. Keys, values and columns are zeroed when dropped.
+/// `Debug` shows only how many keys there are. Keys, values and columns are zeroed when dropped; copies that are left behind
+/// while the lists of keys and columns grow are not.
 ///
 /// ```
 /// use veilset::Keys;
@@ -50,7 +51,7 @@ impl Keys {
     ///
     /// # Errors
     /// [`Error::Input`], naming the row, if a key is empty, is not UTF-8, or has more than 65,536 bytes including its length;
-    /// also if there are more keys than a run supports, 2^28.
+    /// also if there are more different keys than a run supports, 2^28, or 2^32 rows or more.
     pub fn new<K: AsRef<[u8]>>(keys: impl IntoIterator<Item = K>) -> Result<Keys> {
         Keys::builder().build(keys)
     }
@@ -211,8 +212,8 @@ impl KeysBuilder {
     /// Makes keys of several columns. Each key must have the same number of columns.
     ///
     /// # Errors
-    /// [`Error::Input`] for a key whose number of columns differs from the first key's; also the errors of
-    /// [`KeysBuilder::build`].
+    /// [`Error::Input`] for a key without columns, or whose number of columns differs from the first key's; also the errors
+    /// of [`KeysBuilder::build`].
     pub fn build_columns<R: IntoIterator<Item: AsRef<[u8]>>>(
         self,
         keys: impl IntoIterator<Item = R>,

@@ -172,8 +172,8 @@ impl Options {
         self
     }
 
-    /// Keeps an audit log in this file: a line of JSON when a run starts, and one when it ends. The log is needed to notice
-    /// repeated runs on changed sets.
+    /// Keeps an audit log in this file: a line of JSON when a run starts, and one when it ends; only one if it ends before it
+    /// starts and the peer may know our size. The log is needed to notice repeated runs on changed sets.
     pub fn audit_log(mut self, file: impl Into<PathBuf>) -> Self {
         self.audit_log = Some(file.into());
         self
@@ -191,7 +191,8 @@ impl Options {
         self
     }
 
-    /// Computes on this many threads of the run's own. By default a run uses the threads that the whole program shares.
+    /// Computes on this many threads of the run's own; 0 is one per processor. By default a run uses the threads that the whole
+    /// program shares.
     pub fn threads(mut self, number: usize) -> Self {
         self.threads = Some(number);
         self
@@ -203,8 +204,8 @@ impl Options {
         self
     }
 
-    /// Passes lines for the user to `show`: our listening address, refused connections from strangers, and warnings. By default
-    /// they are discarded.
+    /// Passes lines for the user to `show`: our listening address, refused connections from strangers, why the peer cannot be
+    /// reached yet, and warnings. By default they are discarded.
     pub fn notices(mut self, show: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.notices = Some(Arc::new(show));
         self
@@ -240,7 +241,7 @@ impl Options {
         }
     }
 
-    /// Refuses options that the operation or the role has no use for.
+    /// Refuses columns to receive if we are the sender, and shards for an operation that no protocol computes in shards.
     pub(super) fn check(&self, operation: &Operation, role: Role) -> Result<()> {
         let usage = |what: String| Err(Error::usage(what));
         if role == Role::Sender && !self.received.is_empty() {

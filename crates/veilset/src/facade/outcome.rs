@@ -134,11 +134,11 @@ pub struct Total {
     pub sum: Option<i128>,
 }
 
-/// The result of [`share`](crate::share): a share for each key of the sender and each of its dummies, in a secret order that is
-/// the same on both sides.
+/// The result of [`share`](crate::share): a share for each key of the sender and each of its dummies, in a random order that is
+/// the same on both sides and that only the sender knows.
 ///
-/// A single share is random. The two shares of a key add up to its row if the receiver also has the key, and to zeros
-/// otherwise.
+/// A single share is random. If the receiver also has a key, its two shares add up to its row, or to its value if values are
+/// shared; otherwise they add up to zeros.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shares {

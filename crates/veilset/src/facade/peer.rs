@@ -58,8 +58,9 @@ impl Peer {
         Peer(How::Reached { endpoint: Endpoint::connect(address), identity: identity.into(), peer })
     }
 
-    /// Connects through the HTTP proxy at this address, HOST:PORT, which resolves the peer's name. The proxy sees no more than
-    /// an observer of the traffic does. Has no effect unless we [`connect`](Peer::connect).
+    /// Connects through the HTTP proxy at this address, HOST:PORT, which resolves the peer's name. The proxy sees the peer's
+    /// address, and otherwise no more than an observer of the traffic does. Has no effect unless we
+    /// [`connect`](Peer::connect).
     #[must_use]
     pub fn through_proxy(mut self, address: impl Into<String>) -> Peer {
         if let How::Reached { endpoint: Endpoint::Connect { proxy, .. }, .. } = &mut self.0 {
@@ -120,7 +121,8 @@ impl Peer {
         }
     }
 
-    /// Refuses malformed addresses, and our own fingerprint as that of the peer.
+    /// Refuses malformed addresses and, over the caller's streams, our own fingerprint as that of the peer. Over TLS,
+    /// [`establish`] refuses that.
     pub(super) fn check(&self) -> Result<()> {
         match &self.0 {
             How::Reached { endpoint, .. } => endpoint.check(),
