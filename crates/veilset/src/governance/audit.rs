@@ -1,9 +1,10 @@
-//! The audit log: one line of JSON when a run starts, and one when it ends. It shows those responsible for the data with whom
-//! it was used, and makes repeated runs noticeable.
+//! The audit log: one line of JSON when a run starts, and one when it ends. A check has one line, and so has a run that ends
+//! before it starts, if the peer may know our size. The log shows those responsible for the data with whom it was used, and
+//! makes repeated runs noticeable.
 //!
-//! The log contains none of the data. Our set appears as a digest under a key derived from our identity, so a reader
-//! without the identity cannot test guesses against it. A run counts once it has started, even if it failed: a peer
-//! that breaks off may have its result.
+//! Of the data, the log contains only sizes and the numbers that we learned. Our set appears as a digest under a key derived
+//! from our identity, so a reader without the identity cannot test guesses against it. A run counts once it has started, even
+//! if it failed: a peer that breaks off may have its result.
 //!
 //! Each line ends with a `check` of the text before it. A line whose check is wrong, because someone or the disk changed it,
 //! does not count as an entry. Lines of earlier versions have no check.
@@ -60,10 +61,10 @@ pub enum Event {
     Resume(Run),
     /// Our side allowed a check: both sides agreed on the terms, and did nothing more.
     Check(Run),
-    /// Our side refused the run. The peer may know our size.
+    /// Our side refused the run, or could not log its start. The peer may know our size.
     Refused(Run),
-    /// The run did not start, but our side did not refuse it: the peer did, or it broke the protocol, or the connection
-    /// ended. The peer may know our size.
+    /// The run did not start, but our side did not refuse it: the peer did, or it broke the protocol, the connection ended,
+    /// or our side was stopped. The peer may know our size.
     Declined(Run),
     /// A run ended.
     End(End),
@@ -244,7 +245,8 @@ impl Run {
         if called.len() > 1 { format!("one of {}", called.join(", ")) } else { called.concat() }
     }
 
-    /// Whether the two runs have a party other than us in common. Names are ignored, since the address book may change.
+    /// Whether the two runs have a party other than us in common. Names are ignored, since the address book may change. All
+    /// parties on unprotected connections count as one.
     fn shares_a_party_with(&self, other: &Run) -> bool {
         self.parties.iter().any(|here| other.parties.iter().any(|there| here.peer == there.peer))
     }
@@ -319,7 +321,8 @@ fn digest_under(key: &Secret<[u8; 32]>, set: Set<'_>, values: &[i128], threads: 
 pub struct History {
     /// The number of earlier runs with a common party that started.
     pub runs: usize,
-    /// The last run with a common party, compared with the proposed one.
+    /// The last run with a common party, compared with the proposed one. If our set is [`History::known`] except for its
+    /// values, the last of these runs that had values.
     pub last: Option<Earlier>,
     /// Whether an earlier run had the same set of ours, and the same other parties with sets of the same sizes. If the proposed
     /// run has values, and earlier ones also had some, one of them must also have had the same values.
@@ -338,8 +341,8 @@ pub struct Earlier {
     pub time: String,
     /// The operation that it computed.
     pub operation: String,
-    /// Whether our set was different. `None` if unknown: the number of items is the same, but the digests are missing or under
-    /// different keys.
+    /// Whether our set was different, or its values if both runs have some. `None` if unknown: the number of items is the same,
+    /// but the digests are missing or under different keys.
     pub our_set_differs: Option<bool>,
     /// Whether the other parties, or the sizes of their sets, were different.
     pub theirs: Theirs,
@@ -369,7 +372,7 @@ impl History {
     }
 
     /// Whether the change is worth a new warning. Without digests, our set may have been different in any run; only the first
-    /// two runs with the same sizes get the warning.
+    /// two runs with the same parties and sizes can get the warning.
     pub fn is_news(&self) -> bool {
         self.changed() && self.undigested < 2
     }
@@ -428,14 +431,15 @@ impl AuditLog {
         }
     }
 
-    /// A warning if other users can change the file. They can hide earlier runs, and make runs
-    /// be refused for runs that never were; they cannot allow what the policy forbids.
+    /// A warning if other users can change the file. They can hide earlier runs, so that the policy does not see them, and have
+    /// runs refused because of runs that never were. They cannot allow what the policy forbids without regard to the log.
     pub(crate) fn warning(&self) -> Option<String> {
         trusted::check("the audit log", &self.path, Whose::Given, &self.file)
             .unwrap_or_else(|e| Some(e.to_string()))
     }
 
-    /// Appends a line and syncs it to disk; on failure the log stays as it was. The log is locked meanwhile.
+    /// Appends a line and syncs it to disk; on failure takes back what was written, if possible. The log is locked meanwhile,
+    /// on a file system that has locks.
     ///
     /// # Errors
     /// [`Error::Output`] if that fails, or if another process holds the lock for too long.
@@ -467,7 +471,8 @@ impl AuditLog {
 
     /// Calls `allowed`, which may look at the history, and appends a line if it succeeds. The log is locked meanwhile.
     ///
-    /// If the log could not be locked, `allowed` receives the error.
+    /// If the log could not be locked, for instance on a file system without locks, `allowed` receives the error. If another
+    /// process holds the lock for too long, that is an error, and `allowed` is not called.
     ///
     /// If another file has taken the log's name since the log was opened (by rotation, say), this switches to that
     /// file, where other processes look.
@@ -525,7 +530,7 @@ impl AuditLog {
         named.is_some() && named == self.file.metadata().map(file).ok()
     }
 
-    /// An open file cannot be renamed.
+    /// Not checked on this system.
     #[cfg(not(unix))]
     fn has_its_name(&self) -> bool {
         true

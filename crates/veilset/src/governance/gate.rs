@@ -77,7 +77,8 @@ pub struct Setup<'a> {
     pub policy: &'a Policy,
     /// The audit log; without one, repeated runs go unnoticed.
     pub audit_log: Option<&'a Path>,
-    /// Our identity, which keys the digest of our set; `None` on an unprotected connection.
+    /// Our identity, which keys the digest of our set; `None` on an unprotected connection, or one that
+    /// the caller made.
     pub identity: Option<&'a Identity>,
     /// Whether our offline half was prepared in advance.
     pub prepared: bool,
@@ -129,7 +130,8 @@ impl<'a> Gate<'a> {
     /// The time this takes depends on our data.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the policy forbids the run, and [`Error::Output`] for a log that cannot be used.
+    /// [`Error::Refused`] if the policy forbids the run, and [`Error::Output`] for a log that cannot be used, or a set on disk
+    /// that cannot be read.
     pub fn new(request: &Request<'_>, setup: Setup<'a>) -> Result<Gate<'a>> {
         let Setup { policy, audit_log, identity, .. } = setup;
         let Request { spec, input, local } = request;
@@ -267,8 +269,8 @@ impl<'a> Gate<'a> {
         spared(policy, most, log, &parties.cloned().collect::<Vec<_>>(), &run.others())
     }
 
-    /// Reads the log again before the run starts: another run may have started since our side was asked, which no warning
-    /// mentioned. `unlocked` is the error if the log could not be locked.
+    /// If the policy can refuse the run because of earlier ones, reads the log again before it starts: another run may have
+    /// started since our side was asked. `unlocked` is the error if the log could not be locked.
     fn second_look(&self, log: &AuditLog, run: &Run, unlocked: Option<&io::Error>) -> Result<()> {
         let policy = self.setup.policy;
         if policy.max_filter_runs().is_some() && run.answers_to_filter() {
@@ -284,7 +286,8 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Compares the run with earlier ones. If sets have changed, warns or refuses, as the policy says.
+    /// Compares the run with earlier ones. If sets have changed, or the log has lines that are not entries, warns or refuses,
+    /// as the policy says.
     fn repeats(&self, log: &AuditLog, run: &Run, say: &dyn Fn(&str)) -> Result<()> {
         let policy = self.setup.policy;
         if policy.repeats() == Repeats::Allow {
@@ -315,8 +318,9 @@ impl<'a> Gate<'a> {
     }
 }
 
-/// Refuses an answer to a filter of this peer if the policy limits such runs, and the limit is reached or there is no log to
-/// count them. The [`Gate`] decides the same later; this function lets a planner know in advance.
+/// Refuses an answer to a filter of this peer if the policy limits such runs, and the limit is reached, or there is no log to
+/// count them, or the log has lines that are not entries. The [`Gate`] decides the same later; this function lets a planner
+/// know in advance.
 ///
 /// # Errors
 /// [`Error::Refused`], and [`Error::Output`] for a log that cannot be used.
@@ -332,7 +336,7 @@ pub fn permits_filter(policy: &Policy, audit_log: Option<&Path>, peer: Option<Fi
     }
 }
 
-/// Refuses another answer to a filter of these parties, unless the limit leaves room for it.
+/// Refuses another answer to a filter of these parties, unless the limit leaves room for it and all lines are entries.
 fn spared(policy: &Policy, most: u64, log: &AuditLog, peers: &[Option<String>], name: &str) -> Result<()> {
     match log.filter_runs(peers)? {
         (_, Some(line)) => policy.refuses(

@@ -26,9 +26,10 @@ pub struct Rules {
     pub peers: Option<Vec<String>>,
     /// The minimum size of our set: a result on few items reveals much about each of them.
     pub min_our_size: Option<usize>,
-    /// The minimum size of the peer's set: a small set may be chosen to ask about a few people.
+    /// The minimum size of the peer's set: a small set may be chosen to ask about a few people. Unless it is 0, a padded set is
+    /// refused.
     pub min_peer_size: Option<usize>,
-    /// The maximum size of the peer's set.
+    /// The maximum size of the peer's set; if we are the sender, also the maximum capacity of the peer's filter.
     pub max_peer_items: Option<usize>,
     /// The minimum `min_count` for sum if we are the receiver. With fewer matches than `min_count`, the sender learns
     /// neither count nor sum.
@@ -117,9 +118,10 @@ impl Policy {
     /// book.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the rules name a peer that is not in the address book: ignoring such a rule could allow what
-    /// its author meant to forbid. [`Error::Usage`] also if the rules contradict each other. [`Error::Bug`] if
-    /// `parties` is empty: such a policy would allow everything.
+    /// [`Error::Usage`] if the rules name a peer that is neither in the address book nor a fingerprint: ignoring such a
+    /// rule could allow what its author meant to forbid. [`Error::Usage`] also if the rules for one peer have `peers` or
+    /// `peer`, or two tables are for the same one of the parties. [`Error::Bug`] if `parties` is empty: such a policy
+    /// would allow everything.
     pub fn new(
         rules: Rules,
         source: &str,
@@ -148,7 +150,7 @@ impl Policy {
         repeats.max().unwrap_or_default()
     }
 
-    /// Checks what can be checked before connecting to the other parties.
+    /// Checks the other parties, the operation, our role, the terms and the columns to send.
     ///
     /// # Errors
     /// [`Error::Refused`].
@@ -194,7 +196,7 @@ impl Policy {
     /// Checks whether the other parties' sets may have the proposed sizes.
     ///
     /// # Errors
-    /// [`Error::Refused`].
+    /// [`Error::Refused`], and [`Error::Bug`] for a party that the policy was not made for.
     pub fn permits_their_sizes(&self, proposal: &Proposal) -> Result<()> {
         // A filter that was made in advance may hold more items than its owner announces.
         let of_peer = proposal.hello.filter.as_ref().filter(|_| proposal.hello.spec.role == Role::Sender);

@@ -167,7 +167,8 @@ impl Review {
         ))
     }
 
-    /// Refuses a run that differs from this check, whose file is called `name`.
+    /// Refuses a run that differs from this check, whose file is called `name`; the columns are for
+    /// [`Review::permits_columns`].
     ///
     /// # Errors
     /// [`Error::Refused`], which lists everything that differs.
