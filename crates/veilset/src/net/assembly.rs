@@ -10,8 +10,8 @@
 //! others. A party that finds a difference waits a while ([`GRACE`]) for all others, so that it sees whose list differs from
 //! its own, and can notify everybody. Parties may also disagree on which of them connects. So a party that waits for another
 //! one in vain calls it after a while ([`LATE`]): equal lists end that connection, different ones the run. No other outcome of
-//! such a call ends the run, since there may be another program at the address of a party that only connects. The outcome is
-//! reported if the party is missing at the end.
+//! such a call ends the run: a party to which no party connects does not listen, and another program may be at its address.
+//! An error of such a call that is not temporary is reported if the party is missing at the end.
 
 use super::Identity;
 use super::call::{Way, reach_by};
@@ -51,10 +51,11 @@ const LATE: Duration = Duration::from_secs(2);
 /// connected parties, refused strangers, and why a party cannot be reached yet.
 ///
 /// # Errors
-/// [`Error::Usage`] if the identity does not match our entry. [`Error::Network`] names all parties that are missing when the
-/// time is up. If another party is not the expected one, has another list or leaves before all are connected, this soon ends
-/// with an error that names it. Then no connection is left, and no threads except those that wait a few more seconds for an
-/// address that does not answer.
+/// [`Error::Usage`] if the identity does not match our entry, if we cannot listen or start a thread, or if a party is connected
+/// already with one that has our identity. [`Error::Cancelled`] once `cancelled` says so. [`Error::Network`] names all parties
+/// that are missing when the time is up. If another party is not the expected one, has another list or leaves before all are
+/// connected, this soon ends with an error that names it. Then no connection is left, and no threads except those that wait
+/// for a name to be resolved, or a few more seconds for an address that does not answer.
 pub fn assemble(
     me: &Me,
     identity: &Arc<Identity>,
@@ -511,7 +512,7 @@ impl<'a> Assembly<'a> {
         self.wrong.push((number, cause));
     }
 
-    /// Gives a connection the seat of the party whose fingerprint its other end has proven.
+    /// Records the connection to this party, and the outcome of comparing the lists, unless another connection counts.
     fn seat(&mut self, number: NonZeroU8, Greeted { connection, lists, wanted }: Greeted) {
         let taken = self.here.iter().any(|link| link.seat == connection.seat);
         let Some(lists) = lists else {

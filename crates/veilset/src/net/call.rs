@@ -59,7 +59,8 @@ pub(super) fn connect(way: Way<'_>, security: &Protection, watch: &Watch<'_>) ->
     })
 }
 
-/// Tries all addresses in turn until one of them leads to the peer or the time is up; then the inner error is the cause.
+/// Tries all addresses in turn until one of them leads to the peer or the time is up. If the time is up, the inner error is the
+/// cause; the outer error is final.
 pub(super) fn reach(
     way: Way<'_>,
     security: &Protection,
@@ -193,7 +194,7 @@ impl<'a> Caller<'a> {
     fn cause(&self, at: SocketAddr, failure: &Failure) -> String {
         match (failure, self.label) {
             (Failure::Proxy(why), _) => why.clone(),
-            // A proxy has no other way to report an unknown name.
+            // A proxy that forwards by labels has no other way to report an unknown one.
             (Failure::Closed, Some(label)) => {
                 format!("{}: {failure}; is \"{label}\" served there?", self.place(at))
             }

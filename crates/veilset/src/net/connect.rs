@@ -90,14 +90,14 @@ pub struct Connection {
     pub channel: Channel,
     /// The peer's seat in the run: [`Seat::PEER`], unless the run has more than two parties.
     pub seat: Seat,
-    /// The peer's fingerprint, proven; `None` without TLS.
+    /// The peer's fingerprint, proven; `None` on an unprotected connection.
     pub peer: Option<Fingerprint>,
     /// The peer's name on our side, for the log and the report. In a run of two the front end sets it, or it is `None`; in a
     /// run of several it is the name in the list. It is never sent.
     pub peer_name: Option<String>,
-    /// Our fingerprint; `None` without TLS.
+    /// Our fingerprint; `None` on an unprotected connection.
     pub our: Option<Fingerprint>,
-    /// A secret that only the two ends of this TLS connection know; all zeros without TLS.
+    /// A secret that only the two ends of this connection know; all zeros on an unprotected one.
     pub exporter: Zeroizing<[u8; 32]>,
     /// Bytes on the socket, including TLS and its handshake.
     pub wire: WireCount,
@@ -326,7 +326,7 @@ impl Whom<'_> {
     }
 }
 
-/// The current time plus `time`. An absurdly long time-out counts as none.
+/// The current time plus `time`, or plus ten years if that is less.
 pub(super) fn after(time: Duration) -> Instant {
     const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
     Instant::now() + time.min(FOREVER)

@@ -38,8 +38,8 @@ impl Listener {
         Self::bind_all(address, &addresses)
     }
 
-    /// Listens at all addresses. A name may have several (localhost is both 127.0.0.1 and ::1), and the peer may try any of
-    /// them.
+    /// Listens at all of these addresses that this machine has; if the port is 0, at the first only. A name may have several
+    /// (localhost is both 127.0.0.1 and ::1), and the peer may try any of them.
     pub(super) fn bind_all(text: &str, addresses: &[SocketAddr]) -> Result<Listener> {
         let mut sockets = Vec::new();
         let mut failed = None;
@@ -69,7 +69,8 @@ impl Listener {
     }
 
     /// Waits for the peer. Strangers neither end nor delay that: their handshakes run concurrently, each with a
-    /// deadline. The first connection to prove that it is the expected peer is accepted, and none after it.
+    /// deadline. The first connection to prove that it is the expected peer is accepted, and none after it. Without TLS,
+    /// the first connection from this machine is accepted.
     pub fn accept(
         self,
         security: &Protection,
@@ -252,8 +253,8 @@ impl<'a> Reception<'a> {
         self.peer()
     }
 
-    /// Waits a moment for handshakes to end, and checks all that have. Returns the connection of an awaited party if one is
-    /// among them.
+    /// Waits a moment for handshakes to end, and checks those that have, up to the first by an awaited party, whose connection
+    /// it returns.
     fn peer(&mut self) -> Option<Secured> {
         let mut wait = LOOK.min(self.watch.left());
         loop {

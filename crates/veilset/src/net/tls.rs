@@ -9,10 +9,10 @@
 //!
 //! 1. Until our side's handshake ends, nothing is proven. The key exchange alone gives keys shared with an unknown party, and
 //!    an alert may even be plaintext. So anyone can cause a failure here, and the connecting side keeps trying. There is one
-//!    exception: an unexpected key ends the connecting side's run. It proves nothing, as anyone can present a public key, but
-//!    it usually means a wrong `--peer`. An impostor in the listener's place can prevent the run in any case. A listener that
-//!    does not serve the [`Label`] in the first message leaves here, with the alert `unrecognized_name`, before it shows its
-//!    key.
+//!    exception: an unexpected key ends the connecting side's run, unless another of the peer's addresses leads to the peer. It
+//!    proves nothing, as anyone can present a public key, but it usually means a wrong `--peer`. An impostor in the listener's
+//!    place can prevent the run in any case. A listener that does not serve the [`Label`] in the first message leaves here,
+//!    with the alert `unrecognized_name`, before it shows its key.
 //! 2. The connecting side's handshake ends when it has checked three things: the listener's key against the fingerprint, the
 //!    listener's signature over all messages so far, and its Finished. All later data is the listener's. Our own key is on its
 //!    way, and has not been checked yet.
@@ -365,7 +365,7 @@ impl ClientCertVerifier for Pinned {
     verify_signatures!();
 }
 
-/// Shows our key only to clients that ask for our label.
+/// Shows our key only to clients that ask for our label or, if we have none, for no label.
 #[derive(Debug)]
 struct Served {
     key: Arc<CertifiedKey>,
