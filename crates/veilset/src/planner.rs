@@ -1,4 +1,4 @@
-//! Chooses the best protocol for a run from the predicted seconds, bytes and dollars of each that computes it.
+//! Chooses the best protocol for a run from the predicted seconds, bytes and dollars of each that computes the operation.
 //!
 //! A protocol's entry lists its steps, with the computation and the messages of both parties in each ([`crate::work::Step`]).
 //! The parties go through a step in parallel, so it takes as long as the slowest among the two parties and the two directions
@@ -357,7 +357,8 @@ impl Wanted<'_> {
         Some(Prediction::of(&cost, self.terms.shards, setting))
     }
 
-    /// Returns these choices with their predictions, the best first.
+    /// Returns the choices for which there is a prediction, with it, in ascending order of what this preference minimises. By
+    /// time, the first is not always the [`best`].
     pub fn ranked(
         &self,
         choices: &[Choice],
@@ -372,7 +373,7 @@ impl Wanted<'_> {
 }
 
 /// Returns all acceptable choices that compute the operation, in the order of the offers: in the group requested, or in each
-/// protocol's first. None of them may fall below the security that the terms require, nor reveal more. [`unasked`] returns
+/// protocol's first. None of them falls below the security that the terms require, or reveals more. [`unasked`] returns
 /// those that may be picked where the user named none.
 pub fn acceptable(
     operation: &Operation,

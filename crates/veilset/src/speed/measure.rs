@@ -57,7 +57,8 @@ const FILL: Message<[u8]> = Message::new(0x0f, "measurement of TLS");
 /// number of threads that the machine computes on.
 ///
 /// # Errors
-/// [`Error::Usage`] if no thread can be started, and [`Error::Bug`] if a protocol fails.
+/// [`Error::Usage`] if no thread can be started, or no port listened at; the errors of the protocols, and of the connection of
+/// this machine with itself.
 pub fn measure(threads: usize, begins: &mut dyn FnMut(Primitive)) -> Result<Speeds> {
     let speeds = Speeds::built_in(1);
     let mut bench = Bench { speeds, one: Threads::new(1)?, rng: Prng::from_os()?, runs: 0, begins };
@@ -347,7 +348,7 @@ fn random_items(rng: &Prng, range: std::ops::Range<usize>) -> ItemSet {
     range.map(|i| rng.fork(i as u64).bytes::<ITEM>()).collect()
 }
 
-/// The name of this machine's processor, if the system provides it.
+/// The name of this machine's processor, if the system provides it; otherwise its architecture, "without a name".
 pub fn this_machine() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find(|line| line.starts_with("model name"));

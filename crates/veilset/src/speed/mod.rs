@@ -94,8 +94,8 @@ impl Speeds {
         Speeds { threads, ..self }
     }
 
-    /// The speeds of this machine if it were slower by the factor that the other one reports, at most [`FARTHEST`]. The factor
-    /// is the median over the times of all primitives on all threads.
+    /// The speeds of this machine if it were as much slower or faster as the other one by its times, at most by the factor
+    /// [`FARTHEST`]. The factor is the median over the times of all primitives on all threads.
     pub(crate) fn like(self, other: &Speeds) -> Speeds {
         let on_all =
             |speeds: &Speeds, at: usize| speeds.picoseconds[at] as f64 / speeds.threads.max(1) as f64;
@@ -111,7 +111,7 @@ impl Speeds {
         self.picoseconds[primitive as usize]
     }
 
-    /// Returns the time of this work on all threads, in seconds.
+    /// Returns the time of this work in seconds: on all threads, but on one for primitives that are serial.
     pub fn seconds(&self, work: &Work) -> f64 {
         let time = |(primitive, n): (Primitive, u64)| {
             let threads = if primitive.is_serial() { 1 } else { self.threads };
