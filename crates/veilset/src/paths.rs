@@ -27,7 +27,8 @@ pub enum Use {
     Read,
     /// The run creates the file, replaces it, appends to it, or deletes it once it is used up. `-` is standard output.
     Written,
-    /// The run creates the folder, or takes an empty one, and deletes it. Nothing else may be in it.
+    /// The folder of a job. The run creates it, takes an empty one, or goes on with the job in it, and deletes it once the job
+    /// is complete. Nothing else may be in it.
     Folder,
 }
 
@@ -65,7 +66,8 @@ impl Paths {
         self
     }
 
-    /// Refuses a path that is written and is also another path, and one that is in the folder of another.
+    /// Refuses a path that is written and is also another path, one that is written in a folder that is read, and any path in
+    /// the folder of a job.
     ///
     /// # Errors
     /// [`Error::Usage`], which names both paths.

@@ -24,7 +24,7 @@ pub enum Folder {
 }
 
 impl Folder {
-    /// The path of the file with this name in the folder; `None` if neither variable is set.
+    /// The path of the file with this name in the folder; `None` if neither variable is an absolute path.
     pub fn file(self, name: &str) -> Option<PathBuf> {
         self.file_from(name, |name| std::env::var_os(name))
     }
@@ -93,8 +93,8 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Appends a line to a list and syncs it to disk, or leaves the list as it was, since a partial line would remain forever. If
-/// the list is not locked, lines that others append meanwhile are kept.
+/// Appends a line to a list and syncs it to disk. On failure takes back what was written, if possible, since a partial line
+/// would remain forever. If the list is not locked, lines that others append meanwhile are kept, and ours with them.
 pub(crate) fn append_line(mut list: &File, line: &[u8]) -> io::Result<()> {
     let length = list.metadata()?.len();
     let written = list.write_all(line).and_then(|()| list.sync_all());

@@ -1,7 +1,7 @@
 //! Checks of files that decide whom we trust: whether another user of this machine can change them.
 //!
-//! A file that every user can change is refused, and so is one behind a link of another user. So is an identity or an address
-//! book that belongs to another user, and any such file that was not named explicitly. A policy or a list may be written for us
+//! A file that every user can change is refused, and so is one behind a link of another user. So is an identity, an address
+//! book, a ledger or the default run file that belongs to another user. A policy or a list, for instance, may be written for us
 //! by another user, so that causes a warning. A file that only a group can change, or a folder of another user, also causes a
 //! warning, since this is often intended. Root is trusted, and so is a group whose number is the owner's: many systems give
 //! each user such a group, and let it write the user's files.
@@ -13,7 +13,7 @@ use std::path::Path;
 /// The expected owner of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// Only we write the file, or it was not named explicitly. A file of another user is refused.
+    /// Only we write the file, or it is the default run file, which nobody named. A file of another user is refused.
     Ours,
     /// Another user may write the file for us, which causes a warning.
     Given,
@@ -24,7 +24,7 @@ pub enum Whose {
 /// without file modes.
 ///
 /// # Errors
-/// [`Error::Usage`], which says who can change the file, and how to mend this.
+/// [`Error::Usage`], which says who can change the file, and how to mend this; also for a file that cannot be examined.
 pub fn check(what: &str, path: &Path, whose: Whose, file: &File) -> Result<Option<String>> {
     let opened = file.metadata().map_err(|e| {
         Error::usage(format!("{what} {} cannot be examined: {e}. Name another file", path.display()))
