@@ -195,7 +195,7 @@ impl KeysBuilder {
         self
     }
 
-    /// Accepts keys with an empty column. They are compared like any others, so two of them are equal.
+    /// Accepts keys with an empty column. They are compared like any others, so an empty column is equal to an empty column.
     pub fn keep_empty(mut self) -> Self {
         self.keep_empty = true;
         self

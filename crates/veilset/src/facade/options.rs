@@ -53,9 +53,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns options that fit most runs. The fastest protocol that both sides allow is picked, and only the receiver gets the
-    /// result of intersect, union or count. Rows that are sent have at most 64 bytes, and no audit log is kept. A peer that
-    /// learns something about our rows must announce 10 keys or more.
+    /// Returns options that fit most runs. Of the protocols that both sides allow, one is picked that takes under a second or
+    /// about as long as the fastest. Only the receiver gets the result of intersect, union or count. Rows that are sent have at
+    /// most 64 bytes, and no audit log is kept. A peer that learns something about our rows must announce 10 keys or more.
     pub fn new() -> Options {
         Options {
             protocol: None,
@@ -179,7 +179,7 @@ impl Options {
         self
     }
 
-    /// Sets how long to try to connect to the peer; by default ten minutes.
+    /// Sets how long to try to connect to the peer, or to wait for its connection; by default ten minutes.
     pub fn connect_timeout(mut self, time: Duration) -> Self {
         self.timeouts.connect = time;
         self
