@@ -47,8 +47,9 @@ const LATE: Duration = Duration::from_secs(2);
 /// connections ordered by seat; [`crate::channel::Mesh::new`] takes their channels.
 ///
 /// Listens at `listen`, HOST:PORT, or else at our address in the list, unless no party connects to us. `cancelled` is called
-/// several times a second and tells whether to give up. `notice` receives single lines for the user: our listening address,
-/// connected parties, refused strangers, and why a party cannot be reached yet.
+/// several times a second and tells whether to give up. It is not called while the system resolves the name of the address to
+/// listen at. `notice` receives single lines for the user: our listening address, connected parties, refused strangers, and
+/// why a party cannot be reached yet.
 ///
 /// # Errors
 /// [`Error::Usage`] if the identity does not match our entry, if we cannot listen or start a thread, or if a party is connected
