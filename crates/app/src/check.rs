@@ -14,14 +14,15 @@ use veilset::spelling::{ALLOW_SMALL, CHECKED};
 /// Links for which the transfer time is printed, in megabits per second.
 const LINKS: [u64; 2] = [10, 1000];
 
-/// Terms that have the same value in every run of two.
+/// Terms that have the same value in every run of two without a list.
 const FIXED_FOR_TWO: [&str; 1] = ["parties"];
 /// Terms that have the same value in every run of several.
 const FIXED_FOR_SEVERAL: [&str; 4] = ["output", "sent_columns", "malicious_sender", "reveal_count_to_sender"];
 
 /// Returns the agreement in words.
 pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String {
-    let me = plan.party.spec.parties.as_ref();
+    let listed = plan.party.spec.parties.as_ref();
+    let me = listed.filter(|_| plan.party.spec.several());
     let Checked { proposal, their_milliseconds, .. } = checked;
     let Estimate { sent, received, rounds, memory, work, .. } = *estimate;
     let our_milliseconds = work.as_millis() as u64;
@@ -36,7 +37,11 @@ pub fn text(checked: &Checked, estimate: &Estimate, plan: &PartyPlan) -> String 
         let _ = writeln!(text, "  {sentence}");
     }
     let _ = writeln!(text, "  agreed:");
-    let fixed: &[&str] = if me.is_some() { &FIXED_FOR_SEVERAL } else { &FIXED_FOR_TWO };
+    let fixed: &[&str] = match (me, listed) {
+        (Some(_), _) => &FIXED_FOR_SEVERAL,
+        (None, Some(_)) => &[],
+        (None, None) => &FIXED_FOR_TWO,
+    };
     // The first two terms are printed above. A value of 0 does not apply or was not requested.
     let shown = |term: &Term| term.value != "0" && !fixed.contains(&term.key);
     for Term { words, value, .. } in proposal.terms().into_iter().skip(2).filter(shown) {

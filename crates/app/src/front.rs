@@ -126,8 +126,8 @@ impl PartyPlan {
     /// another one.
     fn spare_filters(&mut self) -> Result<()> {
         let PartyPlan { party, policy, audit_log, others, notes, .. } = self;
-        let Spec { operation, role, ref terms, ref parties, ref candidates, .. } = party.spec;
-        let answers = parties.is_none() && (role == Role::Sender || terms.both);
+        let Spec { operation, role, ref terms, ref candidates, .. } = party.spec;
+        let answers = !party.spec.several() && (role == Role::Sender || terms.both);
         if !answers || candidates.others.is_empty() {
             return Ok(());
         }
@@ -288,7 +288,9 @@ impl Ready<'_> {
         {
             connection.channel.observe(observer);
         }
-        if let Some(me) = &party.spec.parties {
+        if let Some(me) = &party.spec.parties
+            && party.spec.several()
+        {
             front.together(me.others().count());
         }
         let ran = party::run(connected, self.prepared, Some(&mut self.gate), &mut self.rng);

@@ -31,13 +31,18 @@ pub fn of(a: &OperationArgs, warnings: &mut Vec<String>) -> Result<Option<Me>> {
              peer"
         )),
         (Some(path), me) => {
-            refuse(a)?;
+            refuse(a, true)?;
             let Some(me) = me else {
                 return wrong(format!(
                     "{ME} is missing: give our name in the list of {PARTIES}, for instance {ME} north"
                 ));
             };
-            load(path, me, warnings).map(Some)
+            let me = load(path, me, warnings)?;
+            match me.others().count() {
+                1 => only_for_two(protocol.and_then(Wish::named))?,
+                _ => refuse(a, false)?,
+            }
+            Ok(Some(me))
         }
     }
 }
@@ -70,7 +75,7 @@ pub fn parse(text: &str) -> std::result::Result<Listed, String> {
 pub fn only_for_two(protocol: Option<&Protocol>) -> Result<()> {
     match protocol.filter(|protocol| protocol.is_multiparty()) {
         Some(protocol) => wrong(format!(
-            "{PROTOCOL} {protocol} is for the parties of a list, and {PARTIES} is missing. Add it, or omit {PROTOCOL}"
+            "{PROTOCOL} {protocol} is for three parties or more, of a list ({PARTIES}). Omit {PROTOCOL}, or give such a list"
         )),
         None => Ok(()),
     }
@@ -96,14 +101,13 @@ pub fn protocol(
     }
 }
 
-/// Refuses options that a list of parties excludes.
-fn refuse(a: &OperationArgs) -> Result<()> {
-    protocol(a.operation, a.common.protocol.and_then(Wish::named))?;
+/// Refuses options that a list of parties excludes: for `any` list, or for one of three parties or more.
+fn refuse(a: &OperationArgs, any: bool) -> Result<()> {
     let CommonArgs { role, peer, connect, proxy, prepared, insecure_plaintext, .. } = &a.common;
     let columns =
         a.rows.as_ref().map_or([false; 2], |a| [!a.send_columns.is_empty(), !a.receive_columns.is_empty()]);
-    let given = [
-        (ROLE, role.is_some(), "the leader of the list gets the result, and all others contribute", ""),
+    let whatever = [
+        (ROLE, role.is_some(), "the leader of the list is the receiver, and all others contribute", ""),
         (PEER, peer.is_some(), "the list has the fingerprints of all parties", ""),
         (
             CONNECT,
@@ -113,20 +117,22 @@ fn refuse(a: &OperationArgs) -> Result<()> {
         ),
         (PROXY, proxy.is_some(), "the parties of a list connect to each other directly", ""),
         (
-            BOTH,
-            a.both.as_ref().is_some_and(|a| a.both),
-            "only the leader of the list gets the result",
-            "; the leader can pass the result on",
-        ),
-        (SEND_COLUMNS, columns[0], "columns are sent between two parties only", ""),
-        (RECEIVE_COLUMNS, columns[1], "columns are sent between two parties only", ""),
-        (PREPARED, prepared.is_some(), "a prepared half is for a run of two", ""),
-        (
             INSECURE_PLAINTEXT,
             *insecure_plaintext,
             "without TLS a party could not prove that it is the one in the list",
             "",
         ),
+    ];
+    let several = [
+        (
+            BOTH,
+            a.both.as_ref().is_some_and(|a| a.both),
+            "of three parties or more only the leader gets the result",
+            "; the leader can pass the result on",
+        ),
+        (SEND_COLUMNS, columns[0], "columns are sent between two parties only", ""),
+        (RECEIVE_COLUMNS, columns[1], "columns are sent between two parties only", ""),
+        (PREPARED, prepared.is_some(), "a prepared half is for a run of two", ""),
         (
             MALICIOUS_SENDER,
             a.malicious.as_ref().is_some_and(|a| a.malicious_sender),
@@ -136,11 +142,15 @@ fn refuse(a: &OperationArgs) -> Result<()> {
         (
             REVEAL_COUNT_TO_SENDER,
             a.reveal.as_ref().is_some_and(|a| a.reveal_count_to_sender),
-            "nobody but the leader of the list learns anything about the result",
+            "of three parties or more nobody but the leader learns anything about the result",
             "",
         ),
     ];
-    match given.into_iter().find(|(_, given, ..)| *given) {
+    let given = if any { &whatever[..] } else { &several };
+    if !any {
+        protocol(a.operation, a.common.protocol.and_then(Wish::named))?;
+    }
+    match given.iter().find(|(_, given, ..)| *given) {
         Some((option, _, reason, further)) => {
             wrong(format!("{option} does not go with {PARTIES}: {reason}. Omit {option}{further}"))
         }

@@ -115,7 +115,8 @@ impl Others {
     pub(crate) fn peer(&self) -> Option<Fingerprint> {
         match self {
             Others::Peer { protection: NamedProtection::Tls { peer, .. }, .. } => Some(*peer),
-            _ => None,
+            Others::Peer { protection: NamedProtection::InsecurePlaintext, .. } => None,
+            Others::Parties { me, .. } => only_other(me),
         }
     }
 
@@ -146,7 +147,7 @@ fn operation(a: OperationArgs) -> Result<PartyPlan> {
         shared_values: a.shares.as_ref().is_some_and(|a| a.values.is_some()),
         ..Terms::default()
     };
-    let accepted = Accepted::of(&a.common);
+    let accepted = Accepted::of(&a.common, me.as_ref());
     let mut plan = common(a.operation, terms, a.common, a.output, me)?;
     plan.warnings.append(&mut warnings);
     if let Some(a) = a.ids {
@@ -269,9 +270,10 @@ struct Accepted {
 }
 
 impl Accepted {
-    fn of(a: &CommonArgs) -> Accepted {
+    fn of(a: &CommonArgs, me: Option<&Me>) -> Accepted {
         let named = a.protocol.and_then(Wish::named).is_some();
-        let chosen = named || a.filter.is_some() || a.cipher.is_some() || a.parties.is_some();
+        let several = me.is_some_and(|me| only_other(me).is_none());
+        let chosen = named || a.filter.is_some() || a.cipher.is_some() || several;
         Accepted {
             assume: a.assume.clone(),
             group: a.computed.group,
@@ -326,18 +328,18 @@ fn common(
     output: OutputArgs,
     me: Option<Me>,
 ) -> Result<PartyPlan> {
-    let (role, protocol) = match &me {
-        Some(me) => {
-            let role = Role::multiparty(me.leads());
-            (role, parties::protocol(operation, a.protocol.and_then(Wish::named))?)
-        }
-        None => {
-            // Clap ensures that there is a role.
-            let role = a.role.ok_or_else(|| Error::Bug("a run of two without a role".into()))?;
+    let role = match &me {
+        Some(me) => Role::multiparty(me.leads()),
+        // Clap ensures that there is a role.
+        None => a.role.ok_or_else(|| Error::Bug("a run of two without a role".into()))?,
+    };
+    let named = a.protocol.and_then(Wish::named);
+    let protocol = match &me {
+        Some(me) if only_other(me).is_none() => parties::protocol(operation, named)?,
+        _ => {
             let filtering =
                 if a.filter.is_some() || a.cipher.is_some() { protocols::filtering(operation) } else { None };
-            let protocol = a.protocol.and_then(Wish::named).or(filtering);
-            (role, protocol.unwrap_or_else(|| protocols::default_for(operation, &terms)))
+            named.or(filtering).unwrap_or_else(|| protocols::default_for(operation, &terms))
         }
     };
     let has_values = operation.uses.has_values(role, &terms);
@@ -487,14 +489,21 @@ fn one_peer(
     Ok(Others::Peer { endpoint, protection, name })
 }
 
+/// Returns the fingerprint of the other party of a list of two.
+fn only_other(me: &Me) -> Option<Fingerprint> {
+    let mut others = me.others();
+    others.next().filter(|_| others.next().is_none()).map(|member| member.fingerprint())
+}
+
 /// Returns the seats and fingerprints of the other parties.
 fn seats(others: &Others) -> Vec<(Seat, Option<Fingerprint>)> {
     match others {
         Others::Peer { protection: NamedProtection::Tls { peer, .. }, .. } => vec![(Seat::PEER, Some(*peer))],
         Others::Peer { protection: NamedProtection::InsecurePlaintext, .. } => vec![(Seat::PEER, None)],
-        Others::Parties { me, .. } => {
-            me.others().map(|member| (member.seat(), Some(member.fingerprint()))).collect()
-        }
+        Others::Parties { me, .. } => match only_other(me) {
+            Some(peer) => vec![(Seat::PEER, Some(peer))],
+            None => me.others().map(|member| (member.seat(), Some(member.fingerprint()))).collect(),
+        },
     }
 }
 

@@ -136,7 +136,7 @@ fn parties(report: &Report) -> Markup {
 /// Shows the numbers that this party learned; in a run of two, also as a drawing.
 fn learned(report: &Report) -> Markup {
     let mut rows: Vec<(String, Known)> = Vec::new();
-    let of_two = report.parties.count() == 1 && report.parties.peer().seat.number().is_none();
+    let of_two = report.parties.count() == 1;
     let regions = Regions::of(report);
     let known = |n: Option<usize>| n.map_or(Known::Unknown, Known::Exactly);
     let peer = called(report.parties.peer());

@@ -100,6 +100,44 @@ impl Several {
     }
 }
 
+/// The list gives roles, addresses and fingerprints; all else is as between two peers: columns, both results, two-party
+/// protocols, and the fields of the report.
+#[test]
+fn a_list_of_two_is_a_run_of_two() {
+    let several = Several::new();
+    let world = &several.world;
+    let list = several.list();
+    let (two, _) = list.split_at(list.rfind("\n[[party]]").unwrap());
+    world.write("parties.toml", two);
+    let rows = |name: &str, range: std::ops::Range<u32>| {
+        let rows: String = range.map(|i| format!("{i},city {i}\n")).collect();
+        world.write(name, format!("id,city\n{rows}"))
+    };
+    let (a, b) = (rows("a.csv", 0..30), rows("b.csv", 20..70));
+    let both = |operation: &str, more: [Words; 2]| {
+        let start =
+            |who: usize, file: &Path| Running::start(&mut several.party(who, operation, file, more[who]));
+        [start(NORTH, &a), start(SOUTH, &b)].map(Running::end)
+    };
+    let report: Words = &["--receive-columns", "city=town", "--both", "--report", "report.json"];
+    let [north, south] = both("intersect", [report, &["--send-columns", "city", "--both"]]);
+    let matches: String = (20..30).map(|i| format!("{i},city {i},city {i}\n")).collect();
+    assert_eq!(north.good(), format!("id,city,town\n{matches}"));
+    assert_eq!(south.good().lines().count(), 11);
+    let report = several.json("report.json");
+    assert_eq!(
+        (&report["peer"], &report["role"]),
+        (&several.fingerprints[1].as_str().into(), &"receiver".into())
+    );
+    assert_eq!((&report["sizes"]["peer"], &report["protocol"]), (&50.into(), &"dh-psi".into()));
+    assert_eq!(report["peer_name"], "south");
+    let [north, south] = both("sum --protocol dh", [&[], &["--values", "id"]]);
+    assert_eq!(north.good(), "matches\n10\n");
+    assert_eq!(south.good(), format!("matches,sum,below_minimum\n10,{},false\n", (20..30).sum::<u32>()));
+    let refused = both("union --protocol mpsu", [&[], &[]]);
+    refused.into_iter().for_each(|ended| ended.bad(2, &["mpsu is for three parties or more"]));
+}
+
 #[test]
 fn three_processes_give_the_plain_results_at_unequal_sizes() {
     let several = Several::new();

@@ -32,7 +32,7 @@ fn options_that_do_not_go_with_a_list_are_refused_with_the_reason() {
         (
             "union",
             &["--role", "sender"],
-            &["--role", "the leader of the list gets the result", "Omit --role"],
+            &["--role", "the leader of the list is the receiver", "Omit --role"],
         ),
         ("union", &["--peer", &fingerprint], &["--peer", "the fingerprints of all parties", "Omit --peer"]),
         (
@@ -88,8 +88,8 @@ fn options_for_a_list_are_refused_without_one() {
     // (options, words)
     let cases: [(Words, Words); 3] = [
         (&["--me", "north"], &["--me is our name in a list of parties", "--parties FILE", "omit --me"]),
-        (&["--protocol", "mpsu"], &["--protocol mpsu", "--parties is missing", "omit --protocol"]),
-        (&["--protocol", "mpsi-ca"], &["--protocol mpsi-ca", "--parties is missing"]),
+        (&["--protocol", "mpsu"], &["--protocol mpsu", "three parties or more", "Omit --protocol"]),
+        (&["--protocol", "mpsi-ca"], &["--protocol mpsi-ca", "--parties"]),
     ];
     for (more, words) in cases {
         run(world.party(0, "union", &input, more).args(["--listen", "127.0.0.1:0"])).bad(2, words);

@@ -138,7 +138,8 @@ impl Connection {
 pub enum Connected {
     /// The connection to the other party of a run of two.
     Peer(Box<Connection>),
-    /// The connections to all others in a run of several, ordered by seat, as [`super::assemble`] returns them.
+    /// The connections to all others in a run of several, ordered by seat, as [`super::assemble`] returns them. That of a list of
+    /// two is a `Peer`.
     Parties(Vec<Connection>),
 }
 
@@ -160,7 +161,10 @@ impl From<Connection> for Connected {
 
 impl From<Vec<Connection>> for Connected {
     fn from(connections: Vec<Connection>) -> Connected {
-        Connected::Parties(connections)
+        match <[_; 1]>::try_from(connections) {
+            Ok([peer]) => peer.into(),
+            Err(connections) => Connected::Parties(connections),
+        }
     }
 }
 

@@ -47,6 +47,8 @@ const BOTH_PLAIN: &str = concat!("Were both sides run with ", setting!(insecure_
 /// Our connections to all other parties of a run, and what is agreed over them.
 pub(super) struct Handshake {
     pub(super) mesh: Mesh,
+    /// Whether all have compared their lists of the parties, and so their versions.
+    listed: bool,
     /// The other parties, ordered by seat. Their sizes are not known yet.
     parties: Parties,
     /// What else is known of the connection to each of them.
@@ -85,35 +87,38 @@ impl Handshake {
             Connected::Peer(connection) => vec![*connection],
             Connected::Parties(connections) => connections,
         };
+        let several = spec.several();
         let (mut links, mut parties, mut ends, mut our) = (Vec::new(), Vec::new(), Vec::new(), None);
+        let mut fits = true;
+        let mut listed = spec.parties.iter().flat_map(Me::others);
         for connection in connections {
             let Connection { channel, seat, peer: fingerprint, peer_name: name, our: ours, exporter, wire } =
                 connection;
+            let member = listed.next();
+            fits &= match member {
+                None => seat == Seat::PEER,
+                Some(member) => {
+                    seat == member.seat() && fingerprint.is_none_or(|proven| proven == member.fingerprint())
+                }
+            };
+            let name = member.map(|member| member.name().into()).or(name);
+            // In a run of two, from a list too, the other party is the peer.
+            let seat = if several { seat } else { Seat::PEER };
             ends.push(End { exporter, wire, account: channel.account().clone() });
             links.push((seat, channel));
-            let listed = spec.parties.iter().flat_map(Me::others).find(|member| member.seat() == seat);
-            let name = listed.map(|member| member.name().into()).or(name);
             parties.push(Party { seat, fingerprint, name, announced: Announced { size: 0, padded: false } });
             our = ours;
         }
-        let fits = match &spec.parties {
-            None => parties.iter().map(|party| party.seat).eq([Seat::PEER]),
-            Some(me) => {
-                parties.len() == me.others().count()
-                    && parties.iter().zip(me.others()).all(|(party, member)| {
-                        party.seat == member.seat()
-                            && party.fingerprint.is_none_or(|proven| proven == member.fingerprint())
-                    })
-            }
-        };
+        fits &= listed.next().is_none() && (several || parties.len() == 1);
         // The stages of two are those of their channel, which has those of the protocol too.
         let clock = if let [end] = &ends[..] { end.account.clone() } else { Account::default() };
         let parties = Parties::of(parties).filter(|_| fits);
         let parties = parties
             .ok_or_else(|| Error::Bug("connections that are not those to the parties of the run".into()))?;
         clock.begin(AGREEING);
-        let mesh = Mesh::new(spec.parties.as_ref().map_or(Seat::PEER, |me| me.own().seat()), links)?;
-        Ok(Handshake { mesh, parties, ends, our, pairs: Vec::new(), clock })
+        let ours = spec.parties.as_ref().filter(|_| several).map_or(Seat::PEER, |me| me.own().seat());
+        let (mesh, listed) = (Mesh::new(ours, links)?, spec.parties.is_some());
+        Ok(Handshake { mesh, listed, parties, ends, our, pairs: Vec::new(), clock })
     }
 
     /// Agrees on the run, and returns when all parties allow it.
@@ -155,7 +160,7 @@ impl Handshake {
         let our_bytes = WireHello::new(&hello, rng.bytes()).to_bytes()?;
         let start = Instant::now();
         // Nobody gives up before it has read what all others ask for: all see every difference themselves.
-        let (listed, plain) = (self.parties.peer().seat.number().is_some(), self.our.is_none());
+        let (listed, plain) = (self.listed, self.our.is_none());
         let told = self.mesh.each(|who, channel| {
             // Two different versions understand nothing else of each other. Without TLS these are the first bytes that show which
             // protocol the peer speaks.

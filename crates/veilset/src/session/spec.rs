@@ -57,17 +57,15 @@ impl Spec {
         self.parties.as_ref().is_some_and(|me| me.others().count() > 1)
     }
 
-    /// Our number: of two, the receiver is 0; in a list, it is that of our place.
+    /// Our number: of two, the receiver is 0; of several, it is that of our place in the list.
     pub(super) fn number(&self) -> usize {
-        self.parties.as_ref().map_or(self.role as usize, |me| number(me.own().seat()))
+        let listed = self.parties.as_ref().filter(|_| self.several());
+        listed.map_or(self.role as usize, |me| number(me.own().seat()))
     }
 
     /// The role that the party at this seat must have.
     pub(super) fn role_of(&self, other: Seat) -> Role {
-        match self.parties {
-            None => self.role.other(),
-            Some(_) => Role::multiparty(number(other) == 0),
-        }
+        if self.several() { Role::multiparty(number(other) == 0) } else { self.role.other() }
     }
 
     /// Allows only those candidates that are `permitted`.
