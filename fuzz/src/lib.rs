@@ -21,7 +21,7 @@ use veilset::many::seat;
 use veilset::net::{Connected, Connection, Fingerprint, Listed, ListedParty, Me, Roster, in_memory};
 use veilset::operations::sum::Modulus;
 use veilset::operations::{Learned, Operation, Role, Rows, Terms};
-use veilset::protocols::{self, Choice, Protocol};
+use veilset::protocols::{self, Attachment, Choice, Protocol};
 use veilset::session::run::{Request, run};
 use veilset::sharded::set::Set;
 use veilset_core::hazmat;
@@ -212,8 +212,7 @@ impl Data {
         let sum = operation.uses.values;
         let columns = all && operation.uses.rows != Rows::None;
         let reveal_count = protocol.offer(operation).is_some_and(|offer| offer.reveals_count);
-        let cuts =
-            operation.name == "intersect" && protocol.offer(operation).is_some_and(|offer| offer.shards);
+        let cuts = operation.name == "intersect" && protocol.attaches(operation, Attachment::Shards);
         let terms = match all {
             false => Terms {
                 max_row: 16,

@@ -15,7 +15,7 @@ use veilset::governance::review::Review;
 use veilset::net::{Connected, Identity, Protection, assemble, establish};
 use veilset::operations::{Role, Shape};
 use veilset::party::{self, Data, InFolder, PartySpec, Phase, Ran, Watch};
-use veilset::protocols::Choice;
+use veilset::protocols::{Attachment, Choice};
 use veilset::rng::Prng;
 use veilset::session::estimate::Estimate;
 use veilset::session::report::{Report, wrong_clock};
@@ -132,8 +132,10 @@ impl PartyPlan {
             return Ok(());
         }
         party.spec.restrict(|choice| match choice.protocol.offer(operation) {
-            Some(offer) if offer.filters => permits_filter(policy, audit_log.as_deref(), others.peer())
-                .inspect_err(|why| notes.push(format!("{choice} is left out: {why}"))),
+            Some(offer) if offer.takes_with(Attachment::Filter) => {
+                permits_filter(policy, audit_log.as_deref(), others.peer())
+                    .inspect_err(|why| notes.push(format!("{choice} is left out: {why}")))
+            }
             _ => Ok(()),
         })
     }

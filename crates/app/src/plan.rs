@@ -23,7 +23,7 @@ use veilset::party::{InputTable, PartySpec};
 use veilset::paths::{Paths, Use, open_regular};
 use veilset::places::Folder;
 use veilset::planner::{self, Choices, Preference};
-use veilset::protocols::{self, Assumption, Choice};
+use veilset::protocols::{self, Assumption, Attachment, Choice};
 use veilset::session::Planning;
 use veilset::spelling::{
     ASSUME, AUDIT_LOG, BOOK, BOTH, CHECKED, CONNECT, DELIMITER, ESCAPE, FOR_SPREADSHEETS, FORMAT, HELP,
@@ -300,7 +300,7 @@ fn accept(plan: &mut PartyPlan, Accepted { assume, group, picks, prepared }: &Ac
     let acceptable = |allowed| planner::acceptable(operation, &party.spec.terms, *group, allowed);
     let mut all = acceptable(allowed);
     if *prepared {
-        all.retain(|choice| choice.protocol.offer(operation).is_some_and(|offer| offer.prepares));
+        all.retain(|choice| choice.protocol.attaches(operation, Attachment::Half));
         if all.is_empty() {
             return Err(Error::usage(format!(
                 "no protocol that is allowed computes {} from a prepared half. Omit {PREPARED}",

@@ -30,7 +30,7 @@ fn no_file_of_a_run_is_its_result_or_its_report() {
                 "parties" => protocols::multiparty_for(operation).is_some(),
                 "filter" => protocols::filtering(operation).is_some(),
                 "prepared" | "prepared-ledger" => {
-                    !protocols::names(|p| p.offer(operation).is_some_and(|offer| offer.prepares)).is_empty()
+                    !protocols::names(|p| p.attaches(operation, Attachment::Half)).is_empty()
                 }
                 _ => true,
             };
@@ -116,9 +116,7 @@ fn a_worker_plans_the_computation_and_asks_for_nothing_else() {
     assert_eq!((party.spec.terms.shards, party.spec.terms.max_row, party.in_memory), (4, 32, true));
     assert_eq!((&party.spec.sent_columns, &party.received_as), (&vec!["city".into()], &vec!["city".into()]));
     assert_eq!((timeouts.connect.as_secs(), timeouts.idle), (7, Timeouts::default().idle));
-    assert!(
-        party.spec.candidates.first.protocol.offer(party.spec.operation).is_some_and(|offer| offer.shards)
-    );
+    assert!(party.spec.candidates.first.protocol.attaches(party.spec.operation, Attachment::Shards));
     // The same settings as those of the side that agrees: its hello has the same terms.
     let set = veilset::item::ItemSet::default();
     let own = PartyPlan::of(

@@ -39,7 +39,8 @@ fn ignored_from(status: &str) -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// The time that a program asked to stop has left if there is no peer: a step then takes only milliseconds.
+/// The time that a program asked to stop has left if there is no peer. Reading and writing react within milliseconds; hashing,
+/// sorting or padding a large set does not look at the flag, and is cut off.
 const ALONE: Duration = Duration::from_secs(1);
 /// The time that a program asked to stop has left with a peer, which must be notified before the log is written.
 const WITH_PEER: Duration = Duration::from_secs(10);

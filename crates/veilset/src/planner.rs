@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::operations::cost::{Cost, Deal, PartyCost};
 use crate::operations::{Announced, Operation, Role, Terms, multiparty};
 use crate::params::shards;
-use crate::protocols::{self, Assumption, Choice};
+use crate::protocols::{self, Assumption, Attachment, Choice};
 use crate::speed::Speeds;
 use crate::spelling::{ASSUME, GROUP};
 use crate::work::{Primitive, Step, Traffic, Work};
@@ -390,7 +390,7 @@ pub fn acceptable(
         let choice = Choice { protocol, group };
         let fits = offer.malicious_sender >= terms.malicious_sender
             && offer.reveals_count == terms.reveal_count
-            && (terms.shards == 0 || offer.shards)
+            && (terms.shards == 0 || offer.takes_with(Attachment::Shards))
             && choice.beyond(operation, assume).is_none();
         fits.then_some((offer.order, choice))
     };

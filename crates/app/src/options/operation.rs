@@ -7,7 +7,7 @@ use clap::{ArgMatches, Args, Error, FromArgMatches, Subcommand};
 use std::path::PathBuf;
 use veilset::operations::{self, Operation, Role, Rows, Shape, Terms, Uses};
 use veilset::party::ID_COLUMN;
-use veilset::protocols;
+use veilset::protocols::{self, Attachment};
 use veilset::sharded::run::MAX_SHARDS;
 
 /// An operation and its options. Options that the operation does not use are absent.
@@ -214,7 +214,7 @@ fn reveals(operation: &'static Operation) -> bool {
 }
 
 fn cuts(operation: &'static Operation) -> bool {
-    !protocols::names(|p| p.offer(operation).is_some_and(|offer| offer.shards)).is_empty()
+    !protocols::names(|p| p.attaches(operation, Attachment::Shards)).is_empty()
 }
 
 fn identifies(operation: &Operation) -> bool {

@@ -4,8 +4,8 @@
 //! - Messages, constants and weights are elements of a ring;
 //! - *combine* makes a **fresh** encryption of `constant + sum of weight * message`. Its randomness has full range and is
 //!   distributed as in an encryption under the public key alone, independent of the randomness of the inputs. The owner
-//!   of the secret key knows the latter, and could otherwise test guesses of the weights. So encrypting, adding,
-//!   multiplying and re-randomising what is sent are one function here, which always adds fresh randomness;
+//!   of the secret key knows the latter, and could otherwise test guesses of the weights. So a holder of the
+//!   public key sends only what *combine* returns; sums that were only added up ([`Cipher::add`]) are never sent;
 //! - the owner of the secret key decrypts or, where an instance cannot, tests whether a message is 0.
 //!
 //! Where several parties have a key each ([`joint`]), messages are group elements and cannot be combined: ciphertexts
@@ -36,8 +36,9 @@ pub type Name = [u8; 32];
 /// Security: IND-CPA. Answers are distributed as fresh encryptions of their messages, even to the owner, who knows the
 /// randomness of all inputs, provided its key was generated correctly.
 ///
-/// All functions compute on the pool of the calling thread. They are constant-time in messages, weights and keys. The
-/// memory addresses reveal which ciphertexts are loaded, added and selected.
+/// All functions compute on the pool of the calling thread. They are constant-time in messages, weights and keys, except
+/// that making a Paillier key, and encrypting with it for the first time, reveal a little about its primes
+/// (`veilset_kernels::paillier`). The memory addresses reveal which ciphertexts are loaded, added and selected.
 pub trait Cipher: Send + Sync {
     /// The secret key, which encrypts faster than the public key.
     type Owner: Send + Sync;
@@ -84,8 +85,8 @@ pub trait Cipher: Send + Sync {
     /// [`Malformed`] if the key is malformed, or its proof does not hold for this seed.
     fn key(encoding: &[u8], seed: &SessionId) -> Result<Self::Key, Malformed>;
 
-    /// Encrypts bits, each with fresh randomness; the first is number `first` of the list with this seed. A seed may be
-    /// used for only one list under one key.
+    /// Encrypts bits, each with randomness of its own, which is drawn, or derived from the seed and the bit's number; the first
+    /// is number `first` of the list with this seed. A seed may be used for only one list under one key.
     fn encrypt(owner: &Self::Owner, seed: &SessionId, first: u64, bits: &[bool], rng: &mut Prng) -> Vec<u8>;
 
     /// Checks all received encrypted bits as far as that is cheap, whichever of them will be loaded.
@@ -96,7 +97,7 @@ pub trait Cipher: Send + Sync {
 
     /// Loads the encrypted bits with these numbers in the list with this seed, after [`Cipher::check`]. An encryption of 0
     /// replaces each malformed one that the check does not find. Also returns the position of the first of these. The
-    /// sender must not learn this position, as it reveals which bits are loaded.
+    /// owner of the key, which sent the ciphertexts, must not learn this position, as it reveals which bits are loaded.
     fn load(seed: &SessionId, numbers: &[u32], cells: &[u8]) -> (Self::List, FirstMalformed);
 
     /// Returns `n` encryptions of 0 without randomness.

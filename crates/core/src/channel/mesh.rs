@@ -142,9 +142,9 @@ impl Mesh {
         self.each_with(inputs, |seat, (), channel| step(seat, channel))
     }
 
-    /// Runs a step with each of these parties and its input at once, each on its own thread. Returns the results in the
-    /// order of the inputs. If one fails, the run fails: all parties are notified, including those without a step, and
-    /// the other steps end.
+    /// Runs a step with each of these parties and its input at once, each on its own thread, or on this one in a run of two.
+    /// Returns the results in the order of the inputs. If one fails, the run fails: all parties are notified, including those
+    /// without a step, and the other steps end.
     ///
     /// Steps may wait for each other at queues. An error about a queue that ended early never hides its cause.
     ///
@@ -225,8 +225,8 @@ impl Mesh {
         }
     }
 
-    /// Ends the run: notifies all others if it failed for a reason of our own, and closes the channels, within little
-    /// more than 3 seconds.
+    /// Ends the run: if it failed, and no failed step has notified the others yet, notifies them; then closes the channels,
+    /// within little more than 3 seconds.
     ///
     /// # Errors
     /// The error of `result`.
@@ -377,7 +377,8 @@ impl<T> Steps<T> {
 pub struct Cause {
     /// The error of the run.
     pub error: Error,
-    /// The number of the party at fault; `None` if it is ours.
+    /// The number of the party at fault; `None` if the fault is ours or nobody's, if the party is unknown, and in a run of two,
+    /// which has no numbers.
     pub culprit: Option<NonZeroU8>,
     /// Whether the failure is known only from another party's accusation.
     reported: bool,
@@ -410,8 +411,9 @@ impl Cause {
     }
 
     /// The root cause of these failures, of which the one of link `first` came first: follows accusations from accuser
-    /// to accused, as long as the accused has failed us or has left too. A counter-accusation adds no information: a
-    /// party that was accused has often received that accusation from the same party.
+    /// to accused, as long as the accused has failed us or has left too. It stops at a party that it has
+    /// followed already: a counter-accusation adds no information, because the accused often gives up only since its accuser
+    /// gave up on it.
     pub fn find(
         links: &mut [(Seat, &mut Channel)],
         mut causes: BTreeMap<usize, Cause>,

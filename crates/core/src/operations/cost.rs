@@ -112,8 +112,9 @@ pub struct PartyCost {
 /// The most bytes that a party holds, in addition to its hashed set and to the channel's bytes in flight
 /// ([`Cost::in_flight`]).
 ///
-/// For sets of a few thousand items or more, this is at least the measured peak and at most three times as much. Growing
-/// lists may allocate twice the room they need, and the peaks of the two parties may not coincide.
+/// For sets of a few thousand items or more, the memory stated for all parties together is at least the measured peak, and at most
+/// three times as much; in a run of several, four times. Growing lists may allocate twice the room they need, and the peaks of
+/// the parties may not coincide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     /// Bytes held on any number of threads.
@@ -181,7 +182,7 @@ pub(crate) fn grown(n: usize, bytes: usize) -> usize {
 pub(crate) fn held_for_tags(deal: &Deal, (n_y, n_x): (usize, usize), coding: Coding) -> [usize; 2] {
     let payload = usize::from(deal.terms.payload);
     let width = payload * Layout::<1>::new(deal.terms.max_row).width();
-    // Tags as received and as numbers, and their places among the own tags.
+    // Tags as received and as numbers, and their places among the receiver's own tags.
     let frame = n_x.min(tags::FRAME) * 56 + 2 * n_x.min(ot::rows_per_frame(width)) * width;
     let found = grown(n_x, 5) + payload * grown(n_y.min(n_x), deal.terms.max_row + 8);
     let own = coding.held() + 16 * payload;

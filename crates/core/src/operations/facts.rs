@@ -1,7 +1,7 @@
 //! The facts that a party learns, and their wording before a run, in its report, and in SECURITY.md.
 
-/// Something that a party learns from a run, in addition to the size of the peer's set. A party learns nothing beyond its
-/// facts.
+/// Something that a party learns from a run, in addition to the size of the peer's set. A party that follows the
+/// protocol learns nothing beyond its facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fact {
@@ -14,7 +14,7 @@ pub enum Fact {
     HowManyMatch,
     /// The sum of its own values over the matches.
     Sum,
-    /// A share of each of its own items, or of each of the other party's items.
+    /// A share of each of its own items, or of each of the other party's items and which of these shares are of matches.
     Shares {
         /// Whether the shared items are its own.
         own: bool,
@@ -114,7 +114,9 @@ impl View<'_> {
                 None => "the sum of its own values over them".into(),
             },
             Fact::Shares { own: true } => "a share of each of its own items, random by itself".into(),
-            Fact::Shares { own: false } => format!("a share of each item of {other}, random by itself"),
+            Fact::Shares { own: false } => {
+                format!("a share of each item of {other}, random by itself, and which of them are of matches")
+            }
             Fact::Identifiers => {
                 format!(
                     "the random identifiers of its own items and of all items of both, and so {}",

@@ -1,6 +1,9 @@
 //! `dh`: mqRPMT from a commutative weak PRF, and OT extension (CZZDL 5.3).
 
-use super::{Assumption, BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups, in_group};
+use super::{
+    Assumption, Attachment, BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups,
+    in_group,
+};
 use crate::channel::HEADER;
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
@@ -30,14 +33,17 @@ pub static CWPRF: Protocol = Protocol {
     offers: &[
         Offer {
             unasked: Unasked::WithoutColumns,
-            prepares: true,
-            shards: true,
+            attachments: &[Attachment::Half, Attachment::Shards],
             ..Offer::of(&INTERSECT, 3, deviating::INTERSECT)
         },
-        Offer { prepares: true, inserts_list: true, shards: true, ..Offer::of(&UNION, 0, deviating::UNION) },
-        Offer { prepares: true, ..Offer::of(&COUNT, 0, deviating::COUNT) },
-        Offer { prepares: true, ..Offer::of(&SUM, 0, deviating::SUM) },
-        Offer { prepares: true, ..Offer::of(&SHARE, 0, deviating::SHARE) },
+        Offer {
+            attachments: &[Attachment::Half, Attachment::Shards],
+            inserts_list: true,
+            ..Offer::of(&UNION, 0, deviating::UNION)
+        },
+        Offer { attachments: &[Attachment::Half], ..Offer::of(&COUNT, 0, deviating::COUNT) },
+        Offer { attachments: &[Attachment::Half], ..Offer::of(&SUM, 0, deviating::SUM) },
+        Offer { attachments: &[Attachment::Half], ..Offer::of(&SHARE, 0, deviating::SHARE) },
         Offer::of(&ID, 0, deviating::ID),
     ],
     rests_on: |_| &[Assumption::Ddh],

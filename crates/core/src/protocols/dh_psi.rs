@@ -1,6 +1,6 @@
 //! `dh-psi`: classic Diffie-Hellman PSI.
 
-use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, groups, in_group};
+use super::{Assumption, Attachment, Offer, Protocol, Runs, SEMI_HONEST, groups, in_group};
 use crate::context::Context;
 use crate::error::Result;
 use crate::group::{Facts, Group, InGroup};
@@ -27,7 +27,10 @@ pub static DH_PSI: Protocol = Protocol {
         groups::P256_COMPRESSED,
     ],
     ciphers: &[],
-    offers: &[Offer { prepares: true, shards: true, ..Offer::of(&INTERSECT, 0, DEVIATING) }],
+    offers: &[Offer {
+        attachments: &[Attachment::Half, Attachment::Shards],
+        ..Offer::of(&INTERSECT, 0, DEVIATING)
+    }],
     rests_on: |_| &[Assumption::Ddh],
     probes: &[],
     assumptions: |_, group| vec![SEMI_HONEST, in_group(group), "BLAKE3 as a random oracle, AES-128"],

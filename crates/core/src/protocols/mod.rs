@@ -28,7 +28,7 @@ pub use cwprf::CWPRF;
 pub use dh_psi::DH_PSI;
 pub use krtw19::KRTW19;
 pub use multiparty::{MPSI, MPSI_CA, MPSU};
-pub use offer::{Choice, Offer, Unasked};
+pub use offer::{Attachment, Choice, Offer, Unasked};
 #[cfg(feature = "fhe")]
 pub use on_request::SIGMA_FHE;
 pub use on_request::{DC17, KRTW19_PLAIN, POPRF, SIGMA_AHE, SIGMA_DH, allow_short_moduli, under_cipher};
@@ -147,9 +147,10 @@ pub mod groups {
     /// Returns the groups in which halves of runs can be prepared.
     pub fn prepared() -> Vec<&'static str> {
         let prepares = |group: &str| {
-            super::ALL
-                .iter()
-                .any(|p| p.groups.contains(&group) && p.offers.iter().any(|offer| offer.prepares))
+            super::ALL.iter().any(|p| {
+                p.groups.contains(&group)
+                    && p.offers.iter().any(|offer| offer.takes_with(super::Attachment::Half))
+            })
         };
         ALL.iter().copied().filter(|group| prepares(group)).collect()
     }
@@ -255,7 +256,7 @@ pub fn default_for(operation: &Operation, terms: &Terms) -> &'static Protocol {
 
 /// Returns the protocol that computes the operation from a filter made in advance, if there is one.
 pub fn filtering(operation: &Operation) -> Option<&'static Protocol> {
-    ALL.into_iter().find(|p| p.offer(operation).is_some_and(|offer| offer.filters))
+    ALL.into_iter().find(|p| p.attaches(operation, Attachment::Filter))
 }
 
 /// Returns the protocol of several parties that computes the operation, if there is one.
@@ -349,6 +350,11 @@ impl Protocol {
 
     fn not_of(&self, parties: usize) -> Error {
         Error::bug(format!("{self} in a run of {parties} parties"))
+    }
+
+    /// Whether it computes the operation, and a run of it can use such an attachment.
+    pub fn attaches(&self, operation: &Operation, attachment: Attachment) -> bool {
+        self.offer(operation).is_some_and(|offer| offer.takes_with(attachment))
     }
 
     /// Whether it computes the operation.

@@ -25,14 +25,8 @@ pub struct Offer {
     /// Whether the receiver inserts the listed dummies that the sender's set may have ([`Operation::dummies`]), so that
     /// they match. Otherwise the protocol itself makes sure that they are not delivered.
     pub inserts_list: bool,
-    /// Whether it has preprocessing: half of a party's work before it meets the peer (`veilset::artefact`).
-    pub prepares: bool,
-    /// Whether the receiver's filter can be made in advance, for many runs (`veilset::artefact::filter`).
-    pub filters: bool,
-    /// Whether it can run in shards whose results show no more than the result of one run (`veilset::sharded::run`). If
-    /// so, its error follows from [`Terms::exponent`], and it hides which of the sender's rows are dummies. A key-value store
-    /// that had to be encoded again shows only in time, with probability 2^-40 per shard.
-    pub shards: bool,
+    /// What a run can use in addition to the sets.
+    pub attachments: &'static [Attachment],
     /// The ends of the sentences "a receiver that deviates can ..." and "a sender that deviates can ...", unless the protocol
     /// is made secure against that sender. With several parties, the ends for the leader and for any other party.
     pub deviations: [&'static str; 2],
@@ -51,7 +45,25 @@ pub enum Unasked {
     No,
 }
 
+/// What a run can use in addition to the sets of the parties, if its offer says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attachment {
+    /// Preprocessing: half of a party's work, done before it meets the peer (`veilset::artefact`).
+    Half,
+    /// The receiver's filter, made in advance for many runs (`veilset::artefact::filter`).
+    Filter,
+    /// Shards, whose results show no more than the result of one run (`veilset::sharded::run`). The error of the protocol follows
+    /// from [`Terms::exponent`], and it hides which of the sender's rows are dummies. A key-value store that had to be encoded
+    /// again shows only in time, with probability 2^-40 per shard.
+    Shards,
+}
+
 impl Offer {
+    /// Whether a run by this offer can use such an attachment.
+    pub fn takes_with(&self, attachment: Attachment) -> bool {
+        self.attachments.contains(&attachment)
+    }
+
     /// Whether it may be picked under these terms if the user named none.
     pub fn may_be_picked(&self, terms: &Terms) -> bool {
         match self.unasked {
@@ -90,9 +102,7 @@ impl Offer {
             malicious_sender: false,
             reveals_count: false,
             inserts_list: false,
-            prepares: false,
-            filters: false,
-            shards: false,
+            attachments: &[],
             largest: [MAX_SET; 2],
         }
     }

@@ -1,7 +1,7 @@
 //! `osn`: membership tests in cuckoo bins, from VOLE and oblivious switching.
 
 use super::krtw19::over_bins;
-use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, deviating, groups};
+use super::{Assumption, Attachment, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, deviating, groups};
 use crate::error::Result;
 use crate::membership::osn::{Osn, Plan};
 use crate::operations::cost::{Cost, Deal, Memory, transfer};
@@ -21,7 +21,10 @@ pub static OSN: Protocol = Protocol {
     when: "large sets on fast networks",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer { shards: true, ..Offer::of(&UNION, 2, DEVIATING) }, Offer::of(&ID, 2, deviating::ID)],
+    offers: &[
+        Offer { attachments: &[Attachment::Shards], ..Offer::of(&UNION, 2, DEVIATING) },
+        Offer::of(&ID, 2, deviating::ID),
+    ],
     rests_on: |_| &[Assumption::Ddh, Assumption::Lpn],
     probes: &[Probe {
         primitive: Primitive::Switch,

@@ -1,6 +1,6 @@
 //! `vole`: a multi-point OPRF from vector OLE (RR22).
 
-use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, groups};
+use super::{Assumption, Attachment, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, groups};
 use crate::operations::{INTERSECT, Role};
 use crate::oprf::vole::Rr22;
 use crate::vole::silent::Silent;
@@ -18,7 +18,7 @@ pub static VOLE: Protocol = Protocol {
     when: "large sets: the least time and traffic",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer { shards: true, ..Offer::of(&INTERSECT, 1, DEVIATING) }],
+    offers: &[Offer { attachments: &[Attachment::Shards], ..Offer::of(&INTERSECT, 1, DEVIATING) }],
     rests_on: |_| &[Assumption::Ddh, Assumption::Lpn],
     probes: &[Probe {
         primitive: Primitive::Tag,

@@ -3,7 +3,7 @@
 use super::case::{Terms, chance, pick};
 use veilset::operations::Announced;
 use veilset::planner::Preference;
-use veilset::protocols::{self, Offer, Protocol, groups};
+use veilset::protocols::{self, Attachment, Offer, Protocol, groups};
 use veilset::rng::Prng;
 
 /// The settings of both sides. In arrays, the receiver precedes the sender.
@@ -58,11 +58,11 @@ impl How {
             asked
         };
         let malicious = asks(rng, 2, |offer| offer.malicious_sender);
-        let shards = asks(rng, 3, |offer| offer.shards).then(|| 2 + rng.below(5));
+        let shards = asks(rng, 3, |offer| offer.takes_with(Attachment::Shards)).then(|| 2 + rng.below(5));
         // A half is for a run in one piece.
         let prepares = [(); 2].map(|()| shards.is_none() && chance(rng, 4));
-        let prepared =
-            prepares != [false; 2] && all.iter().any(|p| offer(p).is_some_and(|offer| offer.prepares));
+        let prepared = prepares != [false; 2]
+            && all.iter().any(|p| offer(p).is_some_and(|offer| offer.takes_with(Attachment::Half)));
         let prepares = prepares.map(|prepares| prepares && prepared);
         // A party that prepares in the group of one protocol must not allow protocols in other groups.
         let alone = |at: usize| prepares[at] || protocol.is_some_and(|p| !picked(p));

@@ -11,7 +11,7 @@ use crate::membership::cwprf::{CwPrf, GolombTags};
 use crate::net::Connection;
 use crate::operations::intersect::dh_psi;
 use crate::operations::{COUNT, INTERSECT, Learned, Operation, Role, Rows, SUM, Terms};
-use crate::protocols::{self, CM20, Choice, VOLE};
+use crate::protocols::{self, Attachment, CM20, Choice, VOLE};
 use crate::session::run::{Request, RunOutcome, check, run, run_if};
 use crate::session::{Approval, Proposal};
 use crate::testing::{SEEDS, Shared, dh_psi_receiver, dh_psi_sender, run_pair, split_frames, under};
@@ -139,7 +139,7 @@ fn results_and_messages_are_those_of_a_run_without() {
 /// The operations, and the protocols in their groups, that can use a prepared half.
 fn kinds() -> Vec<(&'static Operation, Choice)> {
     let offers = protocols::ALL.into_iter().flat_map(|p| p.offers.iter().map(move |offer| (offer, p)));
-    let prepares = offers.filter(|(offer, _)| offer.prepares);
+    let prepares = offers.filter(|(offer, _)| offer.takes_with(Attachment::Half));
     prepares.flat_map(|(offer, p)| p.choices().map(|choice| (offer.operation, choice))).collect()
 }
 

@@ -8,7 +8,7 @@ use crate::operations::sum::Modulus;
 use crate::operations::{Operation, Role, Terms};
 use crate::params::MAX_SET;
 use crate::planner::{self, Choices};
-use crate::protocols::{self, Choice};
+use crate::protocols::{self, Attachment, Choice};
 use crate::spelling::{ASSUME, PROTOCOL, RECEIVE_COLUMNS, SHARDS, plain};
 use std::fmt;
 use std::path::PathBuf;
@@ -89,7 +89,8 @@ impl Options {
         self
     }
 
-    /// Picks only protocols that assume no hard problems other than these: `ddh`, `lpn`, `rlwe`, `dcr`.
+    /// Picks only protocols that assume no hard problems other than these: `ddh`, `lpn`, `rlwe`, `dcr`. An empty list, like
+    /// the default, allows all.
     pub fn assume<'a>(mut self, problems: impl IntoIterator<Item = &'a str>) -> Self {
         self.assume = problems.into_iter().map(str::to_string).collect();
         self
@@ -153,7 +154,9 @@ impl Options {
         self
     }
 
-    /// Protects the receiver of an intersection from a sender that deviates from the protocol. Must be set on both sides.
+    /// Keeps a sender of an intersection that deviates from the protocol from changing which keys match, other than by its choice
+    /// of a set. Covers neither columns that are sent nor what the sender learns with [`Options::both`]. Must be set on both
+    /// sides.
     pub fn malicious_sender(mut self) -> Self {
         self.terms.malicious_sender = true;
         self
@@ -249,8 +252,10 @@ impl Options {
                 "{RECEIVE_COLUMNS} is for the receiver. The sender has its columns with its keys"
             ));
         }
-        let cut =
-            protocols::ALL.iter().filter_map(|protocol| protocol.offer(operation)).any(|offer| offer.shards);
+        let cut = protocols::ALL
+            .iter()
+            .filter_map(|protocol| protocol.offer(operation))
+            .any(|offer| offer.takes_with(Attachment::Shards));
         if self.terms.shards > 0 && !cut {
             return usage(format!("{SHARDS} is not for {operation}. Omit it"));
         }

@@ -16,7 +16,7 @@ use crate::net::{Fingerprint, Identity};
 use crate::operations::{self, Role};
 use crate::places::{Line, PATIENCE, PAUSE, append_line, private_parent, with_check, without_check};
 use crate::planner::Choices;
-use crate::protocols::{self, Protocol};
+use crate::protocols::{self, Attachment, Protocol};
 use crate::secret::Secret;
 use crate::session::report::{name_of, rfc3339};
 use crate::session::{Party, Proposal};
@@ -233,8 +233,10 @@ impl Run {
             let operation = operations::ALL.into_iter().find(|operation| operation.name == self.operation);
             operation.and_then(|operation| protocol.offer(operation))
         };
-        let filters =
-            protocols::named(&self.protocol).ok().and_then(offer).is_some_and(|offer| offer.filters);
+        let filters = protocols::named(&self.protocol)
+            .ok()
+            .and_then(offer)
+            .is_some_and(|offer| offer.takes_with(Attachment::Filter));
         let both = self.terms.get("output").is_some_and(|output| output == "both");
         filters && (self.role == Role::Sender.name() || both)
     }

@@ -31,7 +31,7 @@ use crate::operations::{Announced, Role};
 use crate::params::MAX_SET;
 use crate::params::filter::{Agreed, Contents};
 use crate::planner::Choices;
-use crate::protocols::Choice;
+use crate::protocols::{Attachment, Choice};
 use crate::rng::Prng;
 use crate::speed::Speeds;
 use crate::spelling::{CAPACITY, FILTER, FOR, INSECURE_PLAINTEXT, PAD_TO, setting};
@@ -228,7 +228,7 @@ impl Handshake {
         let Some(facts) = receiver else { return Ok(None) };
         let Choice { protocol, group } = candidates.first;
         let offer = protocol.offer(hello.spec.operation).filter(|_| candidates.others.is_empty());
-        let uses = offer.is_some_and(|offer| offer.filters);
+        let uses = offer.is_some_and(|offer| offer.takes_with(Attachment::Filter));
         let filter = facts.filter().map_err(|what| Error::misbehaves(format!("its hello has {what}")))?;
         match fingerprint {
             Some(fingerprint) if uses => {

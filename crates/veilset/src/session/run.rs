@@ -5,7 +5,7 @@ pub use super::request::{Prepared, Request};
 use super::agreement::predict;
 use super::estimate::Estimate;
 use super::handshake::Handshake;
-use super::request::{Attachment, CutSet, Ours};
+use super::request::{Attached, CutSet, Ours};
 use super::stages::{COMPUTING, CONFIRMING, OPENING, SETUP};
 use super::{Approval, Parties, Proposal, Term, confirm};
 use crate::channel::{Account, Mesh, MessageBytes, Network, StageTime, WireCount};
@@ -202,7 +202,7 @@ struct Whole<'a> {
     request: &'a Request<'a>,
     proposal: &'a Proposal,
     set: &'a HashedSet<'a>,
-    attachment: Option<&'a Attachment>,
+    attachment: Option<&'a Attached>,
 }
 
 impl<'a> Whole<'a> {
@@ -226,7 +226,7 @@ impl<'a> Whole<'a> {
             values: request.input.values,
             payloads: request.input.payloads,
             terms,
-            filter: attachment.and_then(Attachment::filter),
+            filter: attachment.and_then(Attached::filter),
         };
         let (session, exponent, threads) = (proposal.session_id, terms.exponent(), &request.local.threads);
         let mut many = Many { me, mesh, pairs, session, rng, exponent, threads };

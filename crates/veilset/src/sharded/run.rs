@@ -40,7 +40,7 @@ use crate::net::Fingerprint;
 use crate::operations::intersect::Matching;
 use crate::operations::{Announced, Confirmed, Learned, Operation, Role, Sealed, Task};
 pub use crate::params::shards::bound;
-use crate::protocols::{self, Choice, Protocol};
+use crate::protocols::{self, Attachment, Choice, Protocol};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use crate::session::run::Request;
@@ -576,7 +576,7 @@ pub(crate) fn check(number: u32, operation: &Operation, protocol: &Protocol) -> 
     if !(2..=MAX_SHARDS).contains(&number) {
         return wrong(format!("{} is not possible. Use 2 to {MAX_SHARDS}, or omit it", SHARDS.with(number)));
     }
-    let cuts = |p: &Protocol| p.offer(operation).is_some_and(|offer| offer.shards);
+    let cuts = |p: &Protocol| p.attaches(operation, Attachment::Shards);
     if cuts(protocol) {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use crate::item::ItemSet;
 use crate::net::Connection;
 use crate::operations::union::rows::New;
 use crate::operations::{self, INTERSECT, SUM, Terms, UNION};
-use crate::protocols::{CWPRF, VOLE};
+use crate::protocols::{Attachment, CWPRF, VOLE};
 use crate::session::run::{RunOutcome, run, run_if};
 use crate::session::stages::{AGREEING, CONFIRMING, OPENING};
 use crate::testing::{ANY_SESSION, Garble, SEEDS, Shared, overlapping, run_pair, split_frames, with_frames};
@@ -55,7 +55,7 @@ fn run_both(receiver: &Request, sender: &Request) -> [RunOutcome; 2] {
 /// Everything that can be cut.
 fn cut() -> Vec<(&'static Operation, &'static Protocol)> {
     let all = operations::ALL.into_iter().flat_map(|operation| {
-        let cuts = move |p: &&'static Protocol| p.offer(operation).is_some_and(|offer| offer.shards);
+        let cuts = move |p: &&'static Protocol| p.attaches(operation, Attachment::Shards);
         protocols::ALL.into_iter().filter(cuts).map(move |protocol| (operation, protocol))
     });
     let all: Vec<_> = all.collect();

@@ -11,11 +11,12 @@
 //! includes the matches (order invariance).
 //!
 //! Departures from the figure, and points that must not change:
-//! - a holds tags of digests of F_k(y), in a compact set that is sorted as a whole. This replaces the shuffle of the first
-//!   message: the order of Y would show P2 which items of Y match;
+//! - a holds tags of digests of F_k(y), in a compact set that is sorted as a whole. In the figure the first message is in the
+//!   order of Y, which would show P2 which items of Y match;
 //! - one s serves all queries. With a mask per query, P2 would have to know which query a response answers, and the test would
 //!   not be stateless;
-//! - invalid points and points of low order are rejected, as in [`crate::membership::cwprf`], as are keys of 0.
+//! - invalid points and points of low order are rejected, as in [`crate::membership::cwprf`]. So a key of 0, whose results are
+//!   the identity, is noticed.
 
 use super::{EXPONENT, SigmaMqpmt, Sizes};
 use crate::channel::{Message, Rx, Tx};
@@ -96,7 +97,7 @@ impl<G: Group> SigmaMqpmt for SigmaDh<G> {
             let points = threads.run(|| server.own.points(positions)).map(Zeroizing::new).map_err(unlucky)?;
             values.extend(&threads.run(|| digests(&server.domain, &points)));
         }
-        // shuffled: a is sorted.
+        // a is sorted, so its order shows nothing.
         a.send(tx, threads, values)
     }
 

@@ -10,7 +10,7 @@ use crate::membership::encrypted_filter::{MOST_ITEMS, frame, head};
 use crate::operations::cost::{Cost, Deal, Memory, framed};
 use crate::operations::dc17::{Shape, count, filter, intersect, union};
 use crate::operations::{self, COUNT, INTERSECT, Learned, Operation, Sealed, Task, Terms, UNION};
-use crate::protocols::{Assumption, Offer, Probe, Protocol, Runs, SEMI_HONEST, Unasked, groups};
+use crate::protocols::{Assumption, Attachment, Offer, Probe, Protocol, Runs, SEMI_HONEST, Unasked, groups};
 use crate::work::{Step, Traffic, Work};
 use std::sync::atomic::{AtomicBool, Ordering};
 use under_cipher::{UnderCipher, with_cipher};
@@ -88,7 +88,7 @@ const fn offer(operation: &'static Operation, order: u8, receiver: &'static str)
     Offer {
         unasked: Unasked::No,
         largest: [MOST_ITEMS; 2],
-        filters: true,
+        attachments: &[Attachment::Filter],
         ..Offer::of(operation, order, [receiver, SENDER])
     }
 }

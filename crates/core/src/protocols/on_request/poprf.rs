@@ -8,7 +8,9 @@ use crate::operations::cost::{Cost, Deal, framed, grown};
 use crate::operations::{COUNT, ID, INTERSECT, SHARE, SUM, UNION};
 use crate::oprf::permuted;
 use crate::protocols::cwprf::{Test, over_mqrpmt, with_transfer};
-use crate::protocols::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups};
+use crate::protocols::{
+    Assumption, Attachment, Offer, Protocol, Runs, SEMI_HONEST, Unasked, deviating, groups,
+};
 use crate::work::{Primitive, Step, Work};
 
 /// mqRPMT from a permuted OPRF, and OT extension ([`crate::membership::poprf`]).
@@ -21,20 +23,30 @@ pub static POPRF: Protocol = Protocol {
     offers: &[
         Offer {
             unasked: Unasked::No,
-            prepares: true,
-            shards: true,
+            attachments: &[Attachment::Half, Attachment::Shards],
             ..Offer::of(&INTERSECT, 4, deviating::INTERSECT)
         },
         Offer {
             unasked: Unasked::No,
-            prepares: true,
+            attachments: &[Attachment::Half, Attachment::Shards],
             inserts_list: true,
-            shards: true,
             ..Offer::of(&UNION, 1, deviating::UNION)
         },
-        Offer { unasked: Unasked::No, prepares: true, ..Offer::of(&COUNT, 1, deviating::COUNT) },
-        Offer { unasked: Unasked::No, prepares: true, ..Offer::of(&SUM, 1, deviating::SUM) },
-        Offer { unasked: Unasked::No, prepares: true, ..Offer::of(&SHARE, 1, deviating::SHARE) },
+        Offer {
+            unasked: Unasked::No,
+            attachments: &[Attachment::Half],
+            ..Offer::of(&COUNT, 1, deviating::COUNT)
+        },
+        Offer {
+            unasked: Unasked::No,
+            attachments: &[Attachment::Half],
+            ..Offer::of(&SUM, 1, deviating::SUM)
+        },
+        Offer {
+            unasked: Unasked::No,
+            attachments: &[Attachment::Half],
+            ..Offer::of(&SHARE, 1, deviating::SHARE)
+        },
         Offer { unasked: Unasked::No, ..Offer::of(&ID, 1, deviating::ID) },
     ],
     rests_on: |_| &[Assumption::Ddh],

@@ -9,7 +9,7 @@ use crate::spelling::{
 };
 
 use crate::operations::{self, Role, Rows, Terms, share, sum};
-use crate::protocols::{self, Choice, Offer, Protocol};
+use crate::protocols::{self, Attachment, Choice, Offer, Protocol};
 use crate::sharded::run as shards;
 use crate::sharded::set::Set;
 
@@ -227,9 +227,8 @@ impl Request<'_> {
     /// [`Error::Usage`].
     pub fn check_filter(&self) -> Result<()> {
         self.check_in_one_piece()?;
-        let those = protocols::names(|p| p.offers.iter().any(|offer| offer.filters));
-        let uses =
-            |choice: Choice| choice.protocol.offer(self.spec.operation).is_some_and(|offer| offer.filters);
+        let those = protocols::names(|p| p.offers.iter().any(|offer| offer.takes_with(Attachment::Filter)));
+        let uses = |choice: Choice| choice.protocol.attaches(self.spec.operation, Attachment::Filter);
         match self.candidates().iter().all(uses) {
             true => Ok(()),
             false => Err(Error::usage(format!(
@@ -246,7 +245,7 @@ impl Request<'_> {
         self.check_in_one_piece()?;
         let first = self.spec.candidates.first.group;
         for Choice { protocol, group } in self.candidates().iter() {
-            if !protocol.offer(self.spec.operation).is_some_and(|offer| offer.prepares) {
+            if !protocol.attaches(self.spec.operation, Attachment::Half) {
                 return Err(Error::usage(format!(
                     "{} cannot use a prepared half. Omit {PREPARED} or {PROTOCOL}",
                     PROTOCOL.with(protocol)

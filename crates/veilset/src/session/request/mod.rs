@@ -4,7 +4,7 @@ mod checks;
 mod prepared;
 
 pub use prepared::Prepared;
-pub(super) use prepared::{Attachment, CutSet, Ours};
+pub(super) use prepared::{Attached, CutSet, Ours};
 
 use super::{Hello, Planning, Spec};
 use crate::artefact::Basis;

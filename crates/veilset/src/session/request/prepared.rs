@@ -50,7 +50,7 @@ impl<'a> Request<'a> {
         self.check()?;
         self.check_prepared()?;
         let (set, half) = artefact::open(half, ledger, identity, &self.basis()?)?;
-        Ok(Prepared { request: self.clone(), ours: Ours::Whole(set, Some(Attachment::Half(half))) })
+        Ok(Prepared { request: self.clone(), ours: Ours::Whole(set, Some(Attached::Half(half))) })
     }
 
     /// Like [`Request::prepare`], with a filter that was made in advance: as the receiver our own, which `identity` opens,
@@ -111,32 +111,32 @@ impl<'a> Request<'a> {
             }
         });
         let set = if request.announced() > self.announced() { request.basis()?.hashed(rng) } else { set };
-        Ok(Prepared { request, ours: Ours::Whole(set, Some(Attachment::Filter(filter))) })
+        Ok(Prepared { request, ours: Ours::Whole(set, Some(Attached::Filter(filter))) })
     }
 }
 
 /// Our set, hashed and padded, and what goes with it.
 pub(in crate::session) enum Ours<'a> {
     /// For a run in one piece.
-    Whole(HashedSet<'a>, Option<Attachment>),
+    Whole(HashedSet<'a>, Option<Attached>),
     /// For a run in shards, and what keeps its results if it is not to lose any.
     Sharded(CutSet<'a>, Option<&'a dyn Keep>),
 }
 
 /// What was prepared in advance for the protocol.
-pub(in crate::session) enum Attachment {
+pub(in crate::session) enum Attached {
     /// Our half of the multiplications.
     Half(Half),
     /// The receiver's filter.
     Filter(filter::Opened),
 }
 
-impl Attachment {
+impl Attached {
     /// The filter, as the protocol takes it.
     pub(in crate::session) fn filter(&self) -> Option<&Stored> {
         match self {
-            Attachment::Half(_) => None,
-            Attachment::Filter(filter) => Some(&filter.stored),
+            Attached::Half(_) => None,
+            Attached::Filter(filter) => Some(&filter.stored),
         }
     }
 }
@@ -179,15 +179,15 @@ impl<'a> Prepared<'a> {
     /// Whether work of the protocol was done in advance on our side.
     pub(in crate::session) fn in_advance(&self) -> bool {
         match &self.ours {
-            Ours::Whole(_, Some(Attachment::Half(_))) => true,
-            Ours::Whole(_, Some(Attachment::Filter(_))) => self.request.spec.role == Role::Receiver,
+            Ours::Whole(_, Some(Attached::Half(_))) => true,
+            Ours::Whole(_, Some(Attached::Filter(_))) => self.request.spec.role == Role::Receiver,
             _ => false,
         }
     }
 
     fn filter(&self) -> Option<&filter::Opened> {
         match &self.ours {
-            Ours::Whole(_, Some(Attachment::Filter(filter))) => Some(filter),
+            Ours::Whole(_, Some(Attached::Filter(filter))) => Some(filter),
             _ => None,
         }
     }
@@ -260,7 +260,7 @@ impl<'a> Prepared<'a> {
         let Ours::Whole(set, attachment) = &mut self.ours else { return Ok(()) };
         let Party { seat, announced, .. } = *proposal.parties.peer();
         match attachment.take() {
-            Some(Attachment::Half(half)) => set.take_over(
+            Some(Attached::Half(half)) => set.take_over(
                 mesh.with(seat, |channel| half.spend(&|| channel.alive(), &mut |text| approval.warn(text)))?,
             ),
             other => *attachment = other,
