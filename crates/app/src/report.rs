@@ -159,7 +159,7 @@ fn learned(report: &Report) -> Markup {
         (None, _) => {}
     }
     html! {
-        @if of_two { (venn::diagram(report.sizes.ours, report.parties.peer().announced, (&peer, &regions))) }
+        @if of_two { (venn::diagram(report.sizes.ours, report.parties.peer().announced, &peer, &regions)) }
         (table("Numbers that this party learned, or that follow from what it learned", &["What", "Number"], &rows))
         @if !of_two {
             p.quiet { "No overlaps of pairs are shown: nobody learns them in a run of several parties." }

@@ -57,11 +57,11 @@ fn finish(ready: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
             let write = || -> Result<()> {
                 data.write(&outcome, &mut output)?;
                 if let Some(mut ids) = files.ids {
-                    data.write_ids(&outcome, &mut ids)?;
+                    data.write_beside(&outcome, &mut ids)?;
                     ids.commit()?;
                 }
                 if let Some(mut map) = files.map {
-                    data.write_map(&outcome, &mut map)?;
+                    data.write_beside(&outcome, &mut map)?;
                     map.commit()?;
                 }
                 output.commit_telling(there)

@@ -218,7 +218,7 @@ impl Run {
         whole: Whole,
         crew: Py<PyAny>,
     ) -> PyResult<Run> {
-        agree(py, (operation, options), whole, crew)
+        agree(py, operation, options, whole, crew)
     }
 
     /// Waits for the end, for at most this number of seconds. Returns whether the run is over.
@@ -377,18 +377,18 @@ fn finish(ready: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
         }
         match files.ids {
             Some(mut ids) => {
-                data.write_ids(&outcome, &mut ids)?;
+                data.write_beside(&outcome, &mut ids)?;
                 ids.commit()?;
             }
-            None if party.has_identifiers() => all_ids = Some(data.ids(&outcome)?),
+            None if party.has_identifiers() => all_ids = Some(data.beside(&outcome)?),
             None => {}
         }
         match files.map {
             Some(mut map) => {
-                data.write_map(&outcome, &mut map)?;
+                data.write_beside(&outcome, &mut map)?;
                 map.commit()?;
             }
-            None if party.shares_ours() => row_map = Some(data.map(&outcome)?),
+            None if party.shares_ours() => row_map = Some(data.beside(&outcome)?),
             None => {}
         }
         Ok(())

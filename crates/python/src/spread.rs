@@ -289,7 +289,8 @@ impl Whole {
 /// Starts the run of the side that agrees.
 pub(crate) fn agree(
     py: Python<'_>,
-    (operation, options): (&str, &Bound<'_, PyDict>),
+    operation: &str,
+    options: &Bound<'_, PyDict>,
     whole: Whole,
     crew: Py<PyAny>,
 ) -> PyResult<Run> {

@@ -8,7 +8,7 @@ use veilset::operations::Announced;
 const FITS: usize = 30;
 
 /// Draws both sets of a run of two: `ours` is the size of ours, and `theirs` the size that the peer announced.
-pub(crate) fn diagram(ours: usize, theirs: Announced, (peer, regions): (&str, &Regions)) -> Markup {
+pub(crate) fn diagram(ours: usize, theirs: Announced, peer: &str, regions: &Regions) -> Markup {
     let set = [Known::Exactly(ours), Known::announced(theirs)].map(|known| items(&known));
     let Regions { ours, both, theirs, .. } = regions;
     let described = format!(

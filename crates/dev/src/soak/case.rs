@@ -2,7 +2,7 @@
 
 use super::People;
 use super::cells::{self, Rows};
-use super::expected::{Expected, expected};
+use super::expected::{Expected, Rules, expected};
 use super::how::How;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -436,7 +436,8 @@ impl Case {
             let unusable = |e: std::io::Error| veilset::error::Error::output(e.to_string());
             std::fs::write(folder.join(file), "").map_err(unusable)?;
         }
-        let expected = expected(&terms, &sides, pads, (add, min_count, rename, max_row as usize));
+        let expected =
+            expected(&terms, &sides, pads, Rules { add, min_count, rename, max_row: max_row as usize });
         let mut kind = format!("{} {}", terms.operation, how.name());
         for (is, what) in [
             (terms.both, " both"),

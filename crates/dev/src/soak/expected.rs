@@ -21,13 +21,27 @@ pub enum Expected {
     Shared { rows: Vec<String>, all: usize },
 }
 
+/// Settings that results depend on.
+#[derive(Clone, Copy)]
+pub struct Rules {
+    /// Whether values of rows with the same key are added.
+    pub add: bool,
+    /// The least number of matches for which there is a sum.
+    pub min_count: usize,
+    /// Whether the receiver gives the sent columns names of its own.
+    pub rename: bool,
+    /// The most bytes of a row.
+    pub max_row: usize,
+}
+
 /// Returns the expected results. In the plain computation, items are the numbers of keys, and payloads the numbers of rows.
 pub fn expected(
     terms: &Terms,
     [ours, theirs]: &[Side; 2],
     pads: [Option<usize>; 2],
-    (add, min_count, rename, max_row): (bool, usize, bool, usize),
+    how: Rules,
 ) -> [Expected; 2] {
+    let Rules { add, min_count, rename, max_row } = how;
     let (y, x) = (ours.firsts(), theirs.firsts());
     let set = |firsts: &[(usize, usize)]| firsts.iter().map(|(n, _)| n.to_le_bytes()).collect::<ItemSet>();
     let payloads: Items = x.iter().filter(|_| terms.sent > 0).map(|(_, row)| row.to_le_bytes()).collect();

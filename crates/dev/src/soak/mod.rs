@@ -231,12 +231,12 @@ fn party(spec: PartySpec, connected: impl Into<Connected>, identity: Option<&Ide
         files.result.clone_from(&spec.output);
     }
     if let Some(mut ids) = ids {
-        data.write_ids(&ran.outcome, &mut ids)?;
+        data.write_beside(&ran.outcome, &mut ids)?;
         ids.commit()?;
         files.ids.clone_from(&spec.ids);
     }
     if let Some(mut map) = map {
-        data.write_map(&ran.outcome, &mut map)?;
+        data.write_beside(&ran.outcome, &mut map)?;
         map.commit()?;
         files.map.clone_from(&spec.map);
     }

@@ -526,8 +526,8 @@ fn a_digest_tells_sets_and_values_apart_but_not_orders() {
     let set = |items: &[&str]| items.iter().collect::<ItemSet>();
     let under = |key: &Secret<[u8; 32]>, items: &[&str], values: &[i128]| {
         let in_memory = digest_under(key, (&set(items)).into(), values, Threads::global()).unwrap();
-        let place = (&*std::env::temp_dir(), Form::default());
-        let distinct = Distinct::of(&set(items), &Items::new(), place).unwrap();
+        let folder = std::env::temp_dir();
+        let distinct = Distinct::of(&set(items), &Items::new(), &folder, Form::default()).unwrap();
         let on_disk = distinct.padded(items.len() + 5, &mut Prng::from_seed(&[1; 32])).unwrap().into();
         assert_eq!(digest_under(key, Set::Disk(&on_disk), values, Threads::global()).unwrap(), in_memory);
         in_memory

@@ -16,7 +16,7 @@ use crate::session::report::{LeftOut, Report, decimal};
 use crate::session::run::{Prepared, Request, RunOutcome};
 use crate::sharded::elsewhere::Elsewhere;
 use crate::sharded::on_disk::OnDisk;
-use crate::sharded::set::Set;
+use crate::sharded::set::{Place, Set};
 use crate::spelling::{FILTER, FOR_SPREADSHEETS, OUTPUT_FORMAT, PREPARED};
 use crate::table::{
     Batches, Destination, Duplicates, Format, Found, KeyedSet, Layout, Note, Profile, SHARE_COLUMNS,
@@ -24,7 +24,6 @@ use crate::table::{
     check_sum_bound, keyed_set, payloads, values, write_cells, write_keys, write_rows, write_union,
 };
 use crate::threads::Threads;
-use std::path::Path;
 use zeroize::Zeroizing;
 
 /// A table, and the set of its keys.
@@ -103,15 +102,8 @@ pub struct Data<'a> {
     pub(crate) output_format: Format,
 }
 
-/// Our table.
-pub(crate) enum OurTable {
-    /// In memory.
-    Memory(Box<InMemory>),
-    /// To be read again, with the set on disk.
-    Disk(Box<OnDisk>),
-    /// With workers.
-    Elsewhere(Box<Elsewhere>),
-}
+/// Our table. If its set is on disk, it is read again for the result.
+pub(crate) type OurTable = Place<Box<InMemory>, Box<OnDisk>, Box<Elsewhere>>;
 
 pub(crate) struct InMemory {
     pub(crate) keys: KeyedTable,
@@ -210,7 +202,7 @@ impl<'a> Data<'a> {
     pub fn keys(&self) -> Option<&KeyedTable> {
         match &self.input {
             OurTable::Memory(all) => Some(&all.keys),
-            OurTable::Disk(_) | OurTable::Elsewhere(_) => None,
+            OurTable::Disk(_) | OurTable::Workers(_) => None,
         }
     }
 
@@ -226,7 +218,7 @@ impl<'a> Data<'a> {
                 profile: Some(&all.profile),
                 ..TableFacts::of(&all.head)
             },
-            OurTable::Elsewhere(all) => TableFacts {
+            OurTable::Workers(all) => TableFacts {
                 name: "the table of the workers",
                 rows: all.rows,
                 items: all.spread.items as u64,
@@ -252,7 +244,7 @@ impl<'a> Data<'a> {
         let (set, normalisation) = match &self.input {
             OurTable::Memory(all) => (Set::Memory(&all.keys.keyed.set), &all.keys.compared),
             OurTable::Disk(all) => (Set::Disk(&all.stored), &all.compared),
-            OurTable::Elsewhere(all) => (Set::Remote(&all.spread), &all.compared),
+            OurTable::Workers(all) => (Set::Workers(&all.spread), &all.compared),
         };
         let mut request = self.party.request(set, normalisation);
         if let OurTable::Memory(all) = &self.input {
@@ -320,7 +312,7 @@ impl<'a> Data<'a> {
             None => {
                 let layout =
                     Layout { for_spreadsheets: self.party.for_spreadsheets, ..self.output_format.into() };
-                let seat = self.seat(outcome);
+                let seat = outcome.parties.seat();
                 self.write_items(&outcome.learned, &[], To::File(layout, output.writer()))
                     .map_err(|error| error.by(seat))
             }
@@ -333,8 +325,8 @@ impl<'a> Data<'a> {
     /// [`Error::Peer`] for malformed rows of the peer.
     pub fn batches(&self, outcome: &RunOutcome) -> Result<Option<Batches>> {
         match (&self.input, self.party.shape().has_items()) {
-            (OurTable::Elsewhere(_), _) | (_, false) => Ok(None),
-            _ => self.rows_of(&outcome.learned, &[], self.seat(outcome)).map(Some),
+            (OurTable::Workers(_), _) | (_, false) => Ok(None),
+            _ => self.rows_of(&outcome.learned, &[], outcome.parties.seat()).map(Some),
         }
     }
 
@@ -374,8 +366,7 @@ impl<'a> Data<'a> {
         let party = self.party;
         let KeyedTable { table, columns, keyed, .. } = match &self.input {
             OurTable::Disk(all) => return all.write(party, learned, to),
-            OurTable::Memory(all) => &all.keys,
-            OurTable::Elsewhere(_) => return Err(Error::Bug("rows that lie with workers".into())),
+            OurTable::Memory(_) | OurTable::Workers(_) => &self.in_memory()?.keys,
         };
         let sent = |payloads| {
             let names = party.received_as.as_slice();
@@ -426,71 +417,65 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// Malformed rows came from the peer; among several parties nobody can say from whom.
-    fn seat(&self, outcome: &RunOutcome) -> Seat {
-        outcome.parties.seat()
-    }
-
-    /// Writes the list of all identifiers, if there is one: the same on both sides.
+    /// Writes what a result has beside it: the list of all identifiers, the same on both sides; or the map from share rows to our
+    /// rows, which has our keys and values, and the row of their share, in our order.
     ///
     /// # Errors
-    /// [`Error::Output`].
-    pub fn write_ids(&self, outcome: &RunOutcome, output: &mut Destination) -> Result<()> {
-        let layout = self.beside(self.party.ids.as_deref(), 1);
-        self.put_ids(outcome, To::File(layout, output.writer()))
+    /// [`Error::Output`]; [`Error::Bug`] if there is neither.
+    pub fn write_beside(&self, outcome: &RunOutcome, output: &mut Destination) -> Result<()> {
+        let beside = self.lists(outcome)?;
+        let (path, columns, table) = match &beside {
+            Lists::Identifiers(table, _) => (&self.party.ids, 1, table),
+            Lists::Map(keys, _) => (&self.party.map, keys.table.header().len() + 1, &&keys.table),
+        };
+        let path = path.as_deref();
+        let format = Format::of_output(path, table.format(), columns);
+        let (for_spreadsheets, delimiter) =
+            (self.party.for_spreadsheets, path.and_then(Format::delimiter_of));
+        let layout = Layout { format, for_spreadsheets, delimiter };
+        beside.put(self.party, To::File(layout, output.writer()))
     }
 
-    /// The list of all identifiers in memory.
+    /// The same list or map in memory.
     ///
     /// # Errors
-    /// [`Error::Bug`] if there is none.
-    pub fn ids(&self, outcome: &RunOutcome) -> Result<Batches> {
+    /// [`Error::Bug`] if there is neither.
+    pub fn beside(&self, outcome: &RunOutcome) -> Result<Batches> {
         let mut batches = Batches::default();
-        self.put_ids(outcome, To::Batches(&mut batches))?;
+        self.lists(outcome)?.put(self.party, To::Batches(&mut batches))?;
         Ok(batches)
     }
 
-    fn put_ids(&self, outcome: &RunOutcome, to: To<'_>) -> Result<()> {
-        let Learned::Identifiers(identifiers) = &outcome.learned else {
-            return Err(Error::Bug("a list of identifiers without any".into()));
+    fn lists<'d>(&'d self, outcome: &'d RunOutcome) -> Result<Lists<'d>> {
+        match (&self.input, &outcome.learned) {
+            (OurTable::Memory(all), Learned::Identifiers(identifiers)) => {
+                Ok(Lists::Identifiers(&all.keys.table, &identifiers.all))
+            }
+            (OurTable::Memory(all), Learned::Shares(Shares { beside: Beside::Order(order), .. })) => {
+                Ok(Lists::Map(&all.keys, order))
+            }
+            _ => Err(Error::Bug("a list of identifiers, or a map of shares, of a result without one".into())),
+        }
+    }
+}
+
+/// What a result has beside it.
+enum Lists<'d> {
+    /// All identifiers.
+    Identifiers(&'d Table, &'d [Identifier]),
+    /// The share rows of our rows, by their order.
+    Map(&'d KeyedTable, &'d [u32]),
+}
+
+impl Lists<'_> {
+    fn put(&self, party: &PartySpec, to: To<'_>) -> Result<()> {
+        let (KeyedTable { table, keyed, .. }, order) = match *self {
+            Lists::Map(keys, order) => (keys, order),
+            Lists::Identifiers(table, all) => {
+                let all = all.iter().map(|id| [hexadecimal(id)]);
+                return write_cells(table, &[&party.id_column], all, to);
+            }
         };
-        let all = identifiers.all.iter().map(|id| [hexadecimal(id)]);
-        write_cells(&self.in_memory()?.keys.table, &[&self.party.id_column], all, to)
-    }
-
-    /// How a file of this many columns beside the result is written: by its own name.
-    fn beside(&self, path: Option<&Path>, columns: usize) -> Layout {
-        let input = self.in_memory().map(|all| all.keys.table.format()).unwrap_or_default();
-        let format = Format::of_output(path, input, columns);
-        let delimiter = path.and_then(Format::delimiter_of);
-        Layout { format, for_spreadsheets: self.party.for_spreadsheets, delimiter }
-    }
-
-    /// Writes the map from share rows to our rows: our keys and values, and the row of their share, in our order.
-    ///
-    /// # Errors
-    /// [`Error::Output`].
-    pub fn write_map(&self, outcome: &RunOutcome, output: &mut Destination) -> Result<()> {
-        let columns = self.in_memory()?.keys.table.header().len() + 1;
-        let layout = self.beside(self.party.map.as_deref(), columns);
-        self.put_map(outcome, To::File(layout, output.writer()))
-    }
-
-    /// The map from share rows to our rows in memory.
-    ///
-    /// # Errors
-    /// [`Error::Bug`] if there is none.
-    pub fn map(&self, outcome: &RunOutcome) -> Result<Batches> {
-        let mut batches = Batches::default();
-        self.put_map(outcome, To::Batches(&mut batches))?;
-        Ok(batches)
-    }
-
-    fn put_map(&self, outcome: &RunOutcome, to: To<'_>) -> Result<()> {
-        let Learned::Shares(Shares { beside: Beside::Order(order), .. }) = &outcome.learned else {
-            return Err(Error::Bug("a map without the order of the shares".into()));
-        };
-        let KeyedTable { table, keyed, .. } = &self.in_memory()?.keys;
         let mut rows = vec![0; keyed.set.len()];
         for (row, &at) in order.iter().enumerate() {
             if let Some(place) = rows.get_mut(at as usize) {

@@ -5,7 +5,7 @@ pub use super::request::{Prepared, Request};
 use super::agreement::predict;
 use super::estimate::Estimate;
 use super::handshake::Handshake;
-use super::request::{Attached, CutSet, Ours};
+use super::request::{Attached, Ours};
 use super::stages::{COMPUTING, CONFIRMING, OPENING, SETUP};
 use super::{Approval, Parties, Proposal, Term, confirm};
 use crate::channel::{Account, Mesh, MessageBytes, Network, StageTime, WireCount};
@@ -21,6 +21,7 @@ use crate::planner::{self, Prices, Setting};
 use crate::protocols::{self, Choice};
 use crate::rng::Prng;
 use crate::sharded::run::{self as shards, Begun, InMemory, ShardedRun};
+use crate::sharded::set::CutSet;
 use crate::sharded::workers;
 use crate::speed::Speeds;
 use crate::spelling::ALLOW_SMALL;
@@ -134,8 +135,9 @@ fn our_side(
             let keep = keep.unwrap_or(&in_memory);
             let job = ShardedRun { request: &request, proposal: &proposal, keep, wrong: &wrong };
             let computed = match set {
+                CutSet::Memory(never) => match *never {},
                 CutSet::Disk(set) => job.run(set, mesh, rng),
-                CutSet::Remote(set) => workers::run(&job, set, mesh, rng),
+                CutSet::Workers(set) => workers::run(&job, set, mesh, rng),
             };
             // What is wrong with a result matters more than how the run broke off after that.
             let (sealed, confirmed) =
@@ -185,7 +187,7 @@ fn expect(mesh: &mut Mesh, proposal: &Proposal, prepared: &Prepared) -> Result<(
     };
     // Workers have connections of their own.
     let course = match (&prepared.ours, protocol.cost(&deal)) {
-        (Ours::Sharded(CutSet::Remote(_), _), _) | (_, Err(_)) => Course::default(),
+        (Ours::Sharded(CutSet::Workers(_), _), _) | (_, Err(_)) => Course::default(),
         (_, Ok(cost)) => {
             // With our speeds on both sides and no link: what is left is corrected while the run goes on.
             let speeds = [local.planning.map_or_else(speeds, |by| by.speeds); 2];

@@ -318,7 +318,7 @@ impl Distinct {
     ///
     /// # Errors
     /// Those of [`Draft`].
-    pub fn of(set: &ItemSet, payloads: &Items, (folder, form): (&Path, Form)) -> Result<Distinct> {
+    pub fn of(set: &ItemSet, payloads: &Items, folder: &Path, form: Form) -> Result<Distinct> {
         let mut draft = Draft::new(folder, form)?;
         let payload = |i: usize| if payloads.is_empty() { &[] } else { payloads.get(i) };
         draft.push(0..set.len() as u32, set.hashes(), |i| [set.get(i), payload(i)])?;

@@ -154,7 +154,7 @@ fn sums_are_of_items_and_payloads_wherever_the_set_is() {
     let dir = folder();
     let set: ItemSet = (0..700).map(|i| format!("item {i}")).collect();
     let payloads: Items = (0..700).map(|i| vec![i as u8; i % 9]).collect();
-    let on_disk = Distinct::of(&set, &payloads, (dir.path(), ROWS)).unwrap();
+    let on_disk = Distinct::of(&set, &payloads, dir.path(), ROWS).unwrap();
     let on_disk = on_disk.padded(800, &mut Prng::from_seed(&[1; 32])).unwrap();
     let sum = |set: Set<'_>, payloads: &Items| {
         set.digest(payloads, Threads::global(), &[1; 32], |position, hash, payload, to| {

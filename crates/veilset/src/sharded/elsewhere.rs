@@ -93,7 +93,7 @@ impl<'a> Data<'a> {
         if !party.in_memory || party.output.is_some() {
             return Err(Error::usage(format!("the result of workers goes to no file. Omit {OUTPUT}")));
         }
-        let input = OurTable::Elsewhere(Box::new(all));
+        let input = OurTable::Workers(Box::new(all));
         Ok(Data { party, input, output_format: Format::Arrow })
     }
 

@@ -199,8 +199,8 @@ impl OnDisk {
         again.iter().for_each(|&(_, row)| first.set(row, false));
         repeated.extend(again);
         repeated.sort_unstable_by_key(|&(_, again)| again);
-        if let (Duplicates::Error, Some(&two)) = (source.duplicates(false), repeated.first()) {
-            return Err(same_key(party, &key, two));
+        if let (Duplicates::Error, Some(&(first, again))) = (source.duplicates(false), repeated.first()) {
+            return Err(same_key(party, &key, first, again));
         }
         let stored = distinct.padded(source.pad_to.unwrap_or(n), &mut Prng::from_os()?)?.into();
         Ok(OnDisk {
@@ -323,7 +323,7 @@ fn changed_while_read(file: impl AsRef<Path>) -> Error {
 }
 
 /// The error for two rows with the same key.
-fn same_key(party: &PartySpec, key: &[usize], (first, again): (u32, u32)) -> Error {
+fn same_key(party: &PartySpec, key: &[usize], first: u32, again: u32) -> Error {
     let (mut before, mut place) = (0, String::new());
     let looked = party.pieces(&|_| Ok(()), &mut |piece| {
         let within =

@@ -34,8 +34,8 @@ fn request<'a>(
 
 /// The set as it is cut.
 fn stored(set: &ItemSet) -> DiskSet {
-    let place = (&*std::env::temp_dir(), crate::sharded::disk::Form::default());
-    let distinct = crate::sharded::disk::Distinct::of(set, &Items::new(), place).unwrap();
+    let (folder, form) = (std::env::temp_dir(), crate::sharded::disk::Form::default());
+    let distinct = crate::sharded::disk::Distinct::of(set, &Items::new(), &folder, form).unwrap();
     distinct.padded(set.len(), &mut Prng::from_seed(&SEEDS[0])).unwrap()
 }
 

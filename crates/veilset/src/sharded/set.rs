@@ -9,22 +9,29 @@ use crate::sharded::disk::DiskSet;
 use crate::sharded::engine::RemoteSet;
 use crate::threads::Threads;
 use rayon::prelude::*;
+use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Items hashed at once.
 pub(super) const BATCH: usize = 1 << 9;
 
-/// The set of a run.
+/// Where a party's set, or its table, is.
 #[derive(Clone, Copy)]
-pub enum Set<'a> {
+pub enum Place<M, D, W> {
     /// In memory.
-    Memory(&'a ItemSet),
+    Memory(M),
     /// On disk.
-    Disk(&'a Arc<DiskSet>),
-    /// With workers.
-    Remote(&'a RemoteSet),
+    Disk(D),
+    /// With workers, each of which has a part.
+    Workers(W),
 }
+
+/// The set of a run.
+pub type Set<'a> = Place<&'a ItemSet, &'a Arc<DiskSet>, &'a RemoteSet>;
+
+/// A set that is cut into shards. One that was in memory is on disk.
+pub(crate) type CutSet<'a> = Place<Infallible, Arc<DiskSet>, &'a RemoteSet>;
 
 impl<'a> From<&'a ItemSet> for Set<'a> {
     fn from(set: &'a ItemSet) -> Self {
@@ -66,7 +73,7 @@ impl Set<'_> {
         match self {
             Set::Memory(set) => set.len(),
             Set::Disk(set) => set.len(),
-            Set::Remote(set) => set.items,
+            Set::Workers(set) => set.items,
         }
     }
 
@@ -120,7 +127,7 @@ impl Set<'_> {
                 Ok(threads.run(|| batches.reduce(|| [0; 4], add)))
             }
             Set::Disk(set) => set.sum(threads, domain, message),
-            Set::Remote(set) => {
+            Set::Workers(set) => {
                 let sum = set.sums.iter().find(|(under, _)| **under == *key);
                 sum.map(|(_, sum)| *sum)
                     .ok_or_else(|| Error::Bug("a set with workers, and no such sum".into()))

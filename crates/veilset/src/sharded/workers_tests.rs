@@ -179,7 +179,7 @@ fn coordinate(crews: [&Arc<Crew>; 2]) -> [Result<RunOutcome>; 2] {
         let connection = establish(&endpoint, &security, QUICK, &|| false, &|_| ()).unwrap();
         let spread = RemoteSet { items: crew.set.len(), sums: Vec::new(), workers: Box::new(crew.clone()) };
         let rng = &mut Prng::from_os().unwrap();
-        let request = crew.request(Set::Remote(&spread));
+        let request = crew.request(Set::Workers(&spread));
         request.prepare(rng).and_then(|prepared| run_if(connection, prepared, &mut (), rng))
     };
     thread::scope(|scope| {
@@ -450,9 +450,9 @@ fn workers_need_tls_and_workers_on_the_other_side() {
             [side(&crews[0], sets[0], ours), there.join().unwrap()]
         })
     };
-    let plain = errors([Set::Remote(&spreads[0]), Set::Remote(&spreads[1])]);
+    let plain = errors([Set::Workers(&spreads[0]), Set::Workers(&spreads[1])]);
     assert!(plain[0].contains("workers need TLS"), "{plain:?}");
-    let different = errors([Set::Remote(&spreads[0]), Set::Memory(&crews[1].set)]);
+    let different = errors([Set::Workers(&spreads[0]), Set::Memory(&crews[1].set)]);
     let words = "ours is a new one, run by workers, the peer's is a new one";
     assert!(different[0].contains(words), "{different:?}");
 }

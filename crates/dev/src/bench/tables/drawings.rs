@@ -28,7 +28,7 @@ impl<'a> Drawn<'a> {
     }
 
     fn known(&self, row: &'a Row, log_n: u32, network: &'a Network) -> Option<(Point<'a>, &'a Measured)> {
-        Point::known(self.table, (row, log_n, network), self.results)
+        Point::known(self.table, row, log_n, network, self.results)
     }
 
     /// Returns all drawings of the table.

@@ -48,7 +48,9 @@ impl<'p> Point<'p> {
     /// Returns the measured point of this size and network with the most threads, up to the paper's.
     pub fn known(
         table: &'p Table,
-        (row, log_n, network): (&'p Row, u32, &'p Network),
+        row: &'p Row,
+        log_n: u32,
+        network: &'p Network,
         results: &'p Results,
     ) -> Option<(Point<'p>, &'p Measured)> {
         (1..=row.threads).rev().find_map(|threads| {

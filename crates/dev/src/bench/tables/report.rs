@@ -3,7 +3,7 @@
 use super::Known;
 use super::drawings::{Drawn, predictions};
 use super::machine::Machine;
-use super::papers::{Network, Row, Table};
+use super::papers::Table;
 use super::point::Point;
 use super::results::{Measured, VERSION};
 use maud::{Markup, html};
@@ -159,7 +159,7 @@ impl Report<'_> {
         for row in &table.rows {
             for &log_n in table.sizes(row) {
                 for network in table.networks(paper) {
-                    let Some((point, measured)) = Point::known(table, (row, log_n, network), results) else {
+                    let Some((point, measured)) = Point::known(table, row, log_n, network, results) else {
                         continue;
                     };
                     // Among several other programs, the last one is shown.
@@ -169,8 +169,8 @@ impl Report<'_> {
                     let program = beside.and_then(|point| point.beside.as_ref());
                     differs.extend(program.map(|program| format!("Beside: {program}.")));
                     let numbers: Vec<String> = differs.iter().map(|note| number(&mut notes, note)).collect();
-                    let figures = table.figures(row, log_n, &network.name);
-                    rows.push(cells((row, log_n, network), measured, beside, figures, &numbers.join(", ")));
+                    let figures = table.figures(row, log_n, &network.name).into();
+                    rows.push(cells(&point, measured, beside, figures, &numbers.join(", ")));
                 }
             }
         }
@@ -224,20 +224,20 @@ fn marked(text: &str) -> Markup {
 
 /// Returns the cells for [`COLUMNS`].
 fn cells(
-    (row, log_n, network): (&Row, u32, &Network),
+    point: &Point<'_>,
     measured: &Measured,
     beside: Option<&Measured>,
-    (paper_seconds, paper_megabytes): (Option<f64>, Option<f64>),
+    [paper_seconds, paper_megabytes]: [Option<f64>; 2],
     notes: &str,
 ) -> Vec<String> {
     let exact = |figure: Option<f64>| figure.map(|x| x.to_string()).unwrap_or_default();
     let three = |figure: Option<f64>| figure.map(digits).unwrap_or_default();
     let of = |point: Option<&Measured>, f: fn(&Measured) -> String| point.map(f).unwrap_or_default();
     vec![
-        row.what(),
+        point.row.what(),
         measured.runs.first().map(|run| run.figures["threads"].to_string()).unwrap_or_default(),
-        format!("2^{log_n}"),
-        network.name.clone(),
+        format!("2^{}", point.log_n),
+        point.network.name.clone(),
         digits(measured.seconds),
         exact(paper_seconds),
         three(measured.predicted_seconds),

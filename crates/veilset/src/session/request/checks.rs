@@ -94,11 +94,6 @@ impl Request<'_> {
     fn check_parties(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::usage(what));
         let operation = self.spec.operation;
-        if let Some(me) = &self.spec.parties
-            && self.spec.role != Role::multiparty(me.leads())
-        {
-            return Err(Error::bug(format!("the role of {} in {}", self.spec.role, me.own())));
-        }
         if !self.spec.several() {
             return match self.candidates().iter().find(|choice| choice.protocol.is_multiparty()) {
                 Some(Choice { protocol, .. }) => wrong(format!(
@@ -177,29 +172,39 @@ impl Request<'_> {
         Err(Error::usage(wrong))
     }
 
-    /// Refuses rows longer than the agreed maximum.
+    /// Refuses data that are not for such a run, and rows longer than the agreed maximum.
     fn check_rows(&self) -> Result<()> {
         let terms = self.spec.agreed_terms();
         let Terms { payload, max_row, .. } = terms;
-        let set = match self.input.set {
-            Set::Memory(set) => set,
-            Set::Disk(_) | Set::Remote(_) if terms.shards == 0 => {
-                return Err(Error::Bug("a set that is not in memory, for a run in one piece".into()));
-            }
-            Set::Disk(stored) if stored.form() != self.spec.form() => {
-                return Err(Error::Bug("a set on disk of another form".into()));
-            }
-            Set::Disk(stored) if stored.announced() != self.announced() => {
-                return Err(Error::Bug("a set on disk that is not padded as it is announced".into()));
-            }
-            // Each row was checked when it was written, or is by a worker.
-            Set::Disk(_) | Set::Remote(_) => return Ok(()),
-        };
         let keys_travel = self.spec.operation.uses.items_in_rows(self.spec.role, &terms);
         let payloads = self.input.payloads;
-        if !self.spec.sends().is_empty() && payloads.len() != set.len() {
-            return Err(Error::Bug("the payloads do not belong to the items".into()));
+        let sends = !self.spec.sends().is_empty();
+        let unfit = match self.input.set {
+            Set::Memory(set) if sends && payloads.len() != set.len() => {
+                "payloads that do not belong to the items"
+            }
+            Set::Disk(_) | Set::Workers(_) if terms.shards == 0 => {
+                "a set that is not in memory, for a run in one piece"
+            }
+            Set::Disk(stored) if stored.form() != self.spec.form() => "a set on disk of another form",
+            Set::Disk(stored) if stored.announced() != self.announced() => {
+                "a set on disk that is not padded as it is announced"
+            }
+            _ if self
+                .spec
+                .parties
+                .as_ref()
+                .is_some_and(|me| self.spec.role != Role::multiparty(me.leads())) =>
+            {
+                "a role that is not that of our place in the list of parties"
+            }
+            _ => "",
+        };
+        if !unfit.is_empty() {
+            return Err(Error::Bug(unfit.into()));
         }
+        // Other rows were checked when they were written, or are by a worker.
+        let Set::Memory(set) = self.input.set else { return Ok(()) };
         let key = |i| if keys_travel { set.get(i).len() } else { 0 };
         let sent = |i| if payloads.is_empty() { 0 } else { payloads.get(i).len() };
         match (0..set.len()).map(|i| key(i) + sent(i)).max() {

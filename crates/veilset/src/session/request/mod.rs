@@ -4,7 +4,7 @@ mod checks;
 mod prepared;
 
 pub use prepared::Prepared;
-pub(super) use prepared::{Attached, CutSet, Ours};
+pub(super) use prepared::{Attached, Ours};
 
 use super::{Hello, Planning, Spec};
 use crate::artefact::Basis;
@@ -113,16 +113,30 @@ impl<'a> Request<'a> {
         (announced.size < SMALL_SET && learns).then_some(announced)
     }
 
+    /// Our set, if it is in memory.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] for one that is not, which is for a run in shards.
+    pub fn whole(&self) -> Result<&'a ItemSet> {
+        match self.input.set {
+            Set::Memory(set) => Ok(set),
+            Set::Disk(_) | Set::Workers(_) => {
+                Err(Error::Bug("a set that is not in memory is for a run in shards".into()))
+            }
+        }
+    }
+
     /// What determines our set and its padding.
     ///
     /// # Errors
-    /// [`Error::Bug`] for a set on disk.
+    /// Those of [`Request::whole`].
     pub fn basis(&self) -> Result<Basis<'a>> {
-        let Set::Memory(set) = self.input.set else {
-            return Err(Error::Bug("a set that is not in memory is for a job in shards".into()));
-        };
+        Ok(self.basis_of(self.whole()?))
+    }
+
+    fn basis_of(&self, set: &'a ItemSet) -> Basis<'a> {
         let Input { key_columns, normalisation, pad_to, .. } = self.input;
-        Ok(Basis {
+        Basis {
             set,
             key_columns,
             normalisation,
@@ -134,7 +148,7 @@ impl<'a> Request<'a> {
             },
             group: self.spec.candidates.first.group,
             threads: self.local.threads.clone(),
-        })
+        }
     }
 
     /// The choices that we allow at the size of our set, in order of preference, without repetition.
@@ -170,7 +184,7 @@ impl<'a> Request<'a> {
             padded: self.input.pad_to.is_some(),
             filter: None,
             job: None,
-            workers: matches!(self.input.set, Set::Remote(_)),
+            workers: matches!(self.input.set, Set::Workers(_)),
             speeds: planning.map(|planning| planning.speeds),
         }
     }

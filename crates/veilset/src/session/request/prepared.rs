@@ -11,13 +11,11 @@ use crate::net::{Fingerprint, Identity};
 use crate::operations::{Role, Terms};
 use crate::rng::Prng;
 use crate::session::{Approval, Hello, Party, Proposal, Spec};
-use crate::sharded::disk::{DiskSet, Distinct};
-use crate::sharded::engine::RemoteSet;
+use crate::sharded::disk::Distinct;
 use crate::sharded::run::{self as shards, Begun, Keep};
-use crate::sharded::set::Set;
+use crate::sharded::set::{CutSet, Set};
 use crate::spelling::{ENCODING, FILTER, KEY, MAX_PEER_ITEMS, NORMALIZE, setting};
 use std::path::Path;
-use std::sync::Arc;
 
 impl<'a> Request<'a> {
     /// Does the work whose duration depends on our data, or on how much of it is dummies. Best called before connecting
@@ -28,15 +26,17 @@ impl<'a> Request<'a> {
     /// Those of [`Request::check`].
     pub fn prepare(&self, rng: &mut Prng) -> Result<Prepared<'a>> {
         self.check()?;
-        let ours = match (self.spec.terms.shards, self.input.set) {
-            (0, _) => Ours::Whole(self.basis()?.hashed(rng), None),
-            (_, Set::Disk(stored)) => Ours::Sharded(CutSet::Disk(stored.clone()), None),
-            (_, Set::Remote(spread)) => Ours::Sharded(CutSet::Remote(spread), None),
-            (_, Set::Memory(set)) => {
+        let ours = match self.input.set {
+            Set::Memory(set) if self.spec.terms.shards == 0 => {
+                Ours::Whole(self.basis_of(set).hashed(rng), None)
+            }
+            Set::Memory(set) => {
                 let folder = std::env::temp_dir();
-                let distinct = Distinct::of(set, self.input.payloads, (&folder, self.spec.form()))?;
+                let distinct = Distinct::of(set, self.input.payloads, &folder, self.spec.form())?;
                 Ours::Sharded(CutSet::Disk(distinct.padded(self.announced(), rng)?.into()), None)
             }
+            Set::Disk(stored) => Ours::Sharded(CutSet::Disk(stored.clone()), None),
+            Set::Workers(spread) => Ours::Sharded(CutSet::Workers(spread), None),
         };
         Ok(Prepared { request: self.clone(), ours })
     }
@@ -67,8 +67,8 @@ impl<'a> Request<'a> {
     ) -> Result<Prepared<'a>> {
         self.check()?;
         self.check_filter()?;
-        let basis = self.basis()?;
-        let (set, items) = (basis.hashed(rng), basis.set);
+        let items = self.whole()?;
+        let set = self.basis_of(items).hashed(rng);
         let Input { key_columns, normalisation, .. } = self.input;
         let threads = &self.local.threads;
         let draft = FilterDraft { set: items, key_columns, normalisation, threads };
@@ -110,7 +110,8 @@ impl<'a> Request<'a> {
                 request.input.pad_to = Some(head.capacity);
             }
         });
-        let set = if request.announced() > self.announced() { request.basis()?.hashed(rng) } else { set };
+        let set =
+            if request.announced() > self.announced() { request.basis_of(items).hashed(rng) } else { set };
         Ok(Prepared { request, ours: Ours::Whole(set, Some(Attached::Filter(filter))) })
     }
 }
@@ -139,13 +140,6 @@ impl Attached {
             Attached::Filter(filter) => Some(&filter.stored),
         }
     }
-}
-
-/// A set that is cut into shards.
-pub(in crate::session) enum CutSet<'a> {
-    Disk(Arc<DiskSet>),
-    /// By workers.
-    Remote(&'a RemoteSet),
 }
 
 /// A checked request with its set hashed and padded.
