@@ -34,7 +34,7 @@ pub struct Raised<'s, G: Group> {
 
 /// Restores a key of a prepared half.
 fn prepared<K: Key>(bytes: &[u8]) -> Result<K> {
-    K::of_ours(bytes).ok_or_else(|| Error::Bug("a key of another length was prepared".into()))
+    K::of_ours(bytes).ok_or_else(|| Error::Bug("what was prepared is no key".into()))
 }
 
 impl<'s, G: Group> Raised<'s, G> {

@@ -124,7 +124,7 @@ impl Rr22<Silent> {
             answered: self.vole.answers(parts()),
             held: [receiver, sender].map(|bytes| extension::SETUP_HELD + bytes),
             each_thread: [0; 2],
-            progress: (Unit::Items, m),
+            progress: (Unit::Bytes, S::SIZE * m),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Compares the protocol with its definition, over the ideal and the silent VOLE; checks its messages and its refusals.
 
 use super::*;
-use crate::channel::Channel;
+use crate::channel::{Channel, Observer, Unit};
 use crate::error::{Error, Fault};
 use crate::oprf::tests::is_an_oprf;
 use crate::rng::Prng;
@@ -41,6 +41,44 @@ fn the_field_is_halved_while_the_error_allows_it() {
     let most = |exponent| (0..=28).filter(|log_n| halved(exponent, 1 << log_n)).max();
     assert_eq!([40, 48, 60, 64].map(most), [Some(24), Some(16), Some(4), Some(0)]);
     assert!(halved(40, 0) && !halved(40, (1 << 24) + 1) && !halved(65, 0));
+}
+
+/// Counts the bytes of stages in bytes.
+#[derive(Default)]
+struct Bytes(AtomicUsize);
+
+impl Observer for Bytes {
+    fn stage(&self, _: &'static str, _: Unit, _: usize) {}
+
+    fn advance(&self, unit: Unit, amount: usize, _: usize) {
+        if unit == Unit::Bytes {
+            self.0.fetch_add(amount, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What users see of the progress is A + P, in the unit in which it is sent.
+#[test]
+fn progress_covers_what_the_receiver_sends() {
+    let all = inputs(3000);
+    for exponent in [40, 65] {
+        let protocol = Rr22::new(Silent::default());
+        let seen = Arc::new(Bytes::default());
+        run_pair(
+            &SessionId::of([1; 32]),
+            |cx| {
+                cx.exponent = exponent;
+                cx.ch.observe(seen.clone());
+                protocol.receiver(cx, &all, all.len())
+            },
+            |cx| {
+                cx.exponent = exponent;
+                protocol.sender(cx, &all, all.len())
+            },
+        );
+        let (unit, total) = protocol.cost(exponent, all.len(), all.len()).progress;
+        assert_eq!((unit, total), (Unit::Bytes, seen.0.load(Ordering::Relaxed)));
+    }
 }
 
 /// Frames of a few inputs, as each run has its own base OTs.

@@ -69,6 +69,8 @@ fn refuse(a: &BenchArgs) -> Result<()> {
         ("--one-sided", a.one_sided, "a recording is of one connection"),
         ("--n-sender", a.n_sender.is_some(), "all parties have as many items, which --n says"),
         ("--group", a.group.is_some(), "each protocol for several parties works in one group"),
+        ("--cipher", a.cipher.is_some(), "no protocol for several parties has filters"),
+        ("--filter-of-paper", a.filter_of_paper, "no protocol for several parties has filters"),
         (
             "--malicious-sender",
             a.malicious_sender,

@@ -10,7 +10,7 @@ use super::stages::{COMPUTING, CONFIRMING, OPENING, SETUP};
 use super::{Approval, Parties, Proposal, Term, confirm};
 use crate::channel::{Account, Mesh, MessageBytes, Network, StageTime, WireCount};
 use crate::course::Course;
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, Reason, Result, Seat};
 use crate::hash::SessionId;
 use crate::hashed::HashedSet;
 use crate::many::Many;
@@ -146,7 +146,8 @@ fn our_side(
             sealed.open(confirmed)
         }
     };
-    let learned = learned.map_err(|e| e.by(seat))?;
+    // Where no step said whose message it was.
+    let learned = learned.map_err(|e| if e.seat() == Some(Seat::PEER) { e.by(seat) } else { e })?;
     let (session_id, terms) = (proposal.name(), proposal.terms());
     let Proposal { choice, why, parties, .. } = proposal;
     let wires = ends.iter().map(|end| &end.wire);
