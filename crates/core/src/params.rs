@@ -22,9 +22,9 @@ pub const LAMBDA: u32 = 40;
 /// The maximum size of a set: 2^28 items. Up to this size, tags fit in 96 bits.
 pub const MAX_SET: usize = 1 << 28;
 
-/// A smaller set queries each of its items individually, and is refused by parties that have not allowed it
-/// (`veilset::governance::gate`). The limit prevents only accidents: a party can query a few items undetected by
-/// padding its set with others.
+/// A smaller set amounts to asking about each of its items. If its owner learns something about another party's items, that
+/// party refuses it, unless it allows small sets or its policy decides (`veilset::governance::gate`). The limit prevents only
+/// accidents: a party can query a few items undetected by adding others to its set.
 pub const SMALL_SET: usize = 10;
 
 /// Returns the exponent for each of `kinds` kinds of events that share 2^-`exponent`.

@@ -51,7 +51,7 @@ pub(crate) mod refused {
         static AFTER: Cell<Option<usize>> = const { Cell::new(None) };
     }
 
-    /// From now on, this thread can start `some` threads, and then none.
+    /// From now on, this thread can start `some` threads, and then none; with `None`, any number.
     pub(crate) fn after(some: Option<usize>) {
         AFTER.set(some);
     }

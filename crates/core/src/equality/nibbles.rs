@@ -27,8 +27,8 @@
 //! 2^20 strings of 64 bits take both parties together 5.3 s of CPU at k = 4 and 5, and 12 s at k = 8.
 //!
 //! Memory: strings are processed in batches of 2^20. The pads of a frame of OTs are used before the next frame is made. For a
-//! batch, a party holds one bit per nibble and three per AND, and about as many again while it joins them: 22 bytes per string
-//! of 64 bits, or 23 MB. The share of a string takes a byte.
+//! batch, a party holds one bit per nibble and three per AND, and about twice as many more while it joins them: in all 22
+//! bytes per string of 64 bits, or 23 MB. The share of a string takes a byte.
 //!
 //! Both the 16-bit strings and the single bits are cut from masks that are derived from the pads, for the reason in
 //! `ot/masks.rs`.
@@ -288,7 +288,7 @@ fn receive_leaves(
 ) -> Result<Leaves> {
     let shape = strings.shape();
     // S answers each frame of corrections with tables, so both directions flow at once. The keys that open the tables are
-    // queued, and a sender that withholds tables gets no more corrections.
+    // queued. Once the queue is full, a sender that withholds tables gets no more corrections.
     let (triples, equal) = cx.ch.duplex_with_queue(
         AHEAD,
         |tx, queue| {

@@ -142,7 +142,7 @@ const ORDER: [u8; 32] = [
 /// Returns `F_k(H(x))` for the hash of each item or dummy.
 ///
 /// # Errors
-/// If an item hashes to a point of low order, which happens with probability 2^-250.
+/// If an item hashes to a point of low order, which for each item happens with a probability below 2^-250.
 pub fn map_and_raise(hashes: &[ItemHash], key: &Key) -> Result<Vec<Point>, Unfit> {
     let mut points: Vec<[u8; 32]> = hashes.iter().map(|hash| *hash.as_bytes()).collect();
     points.par_chunks_mut(BATCH).for_each(|batch| {

@@ -15,16 +15,16 @@
 //! To S, v is a uniform element in either case. To R, v_0^k is a random element under DDH, and so is its output. R knows v_0,
 //! which must therefore be fresh for each query: two queries with the same v_0 would have equal w if and only if both are in X.
 //!
-//! Cost: the mOT with rows of 32 bytes, and 32 bytes back per query. Per query, R does two scalar multiplications and maps two
-//! elements, and S does one multiplication. Memory: 97 bytes per query for R and 65 for S, and the memory of the mOT.
+//! Cost: the mOT with rows of 32 bytes, and 32 bytes from S to R per query. Per query, R does two scalar multiplications and
+//! maps two elements, and S does one multiplication. Memory: 97 bytes per query for R and 65 for S, and the memory of the mOT.
 //!
 //! **Why no operation uses it.** GNT23 builds its union of many sets from cOPRFs. There the clients query the cOPRF of one
 //! party, under one key. If two clients collude and both hold x, they compare their values for x, which are equal if and only
 //! if x is not in X. A union must not reveal that. A test shows the attack. A union needs mOT on the items themselves. (One
 //! client that queries x twice learns it too, so queries must be distinct.)
 //!
-//! Departures from Figure 5: alpha and k are scalars of full range, where the paper takes 128 bits, so that a discrete
-//! logarithm takes only 2^64 steps. v_0 is an element, where the paper takes bytes, which cannot be raised to k unless they
+//! Departures from Figure 5: alpha and k are scalars of full range. The paper takes 128 bits, at which a discrete logarithm
+//! takes only 2^64 steps. v_0 is an element, where the paper takes bytes, which cannot be raised to k unless they
 //! encode an element. Values from the peer must encode elements other than the identity. The values that S receives depend on
 //! X, so if one is malformed, S stops with an error that the peer must not learn of.
 

@@ -22,7 +22,7 @@
 //! of Y against A + P; X would still be hidden.
 //!
 //! Leakage: |Y| to S, |X| to R. The time that R takes to solve for P depends slightly on Y and on the seed,
-//! which S learns later. S can measure it: R solves between its last message of the base OTs and its first corrections.
+//! which S learns later. S can measure it: R solves between its last message of the VOLE's setup and its first corrections.
 //!
 //! Cost: a VOLE of m = `okvs::size(|Y|)` elements, and 8 or 16 m bytes from receiver to sender: 10.2 MB at 2^20. With 2^20
 //! inputs per side, one thread of a Zen 5 processor takes 0.4 s as the receiver and 0.3 s as the sender of a whole
@@ -60,7 +60,7 @@ const A_P: Message<[u8]> = Message::new(0x99, "R->S  A + P");
 const PURPOSE: &str = "RR22";
 
 /// The number of elements in a part of the VOLE: a multiple of [`FRAME`], and more than 2^20 inputs need, which thus take a
-/// single part. Each further part costs half a megabyte and a round trip.
+/// single part. Each further part costs up to half a megabyte and a round trip.
 const PART: usize = 1 << 21;
 
 /// RR22 over any VOLE.
@@ -77,7 +77,7 @@ impl<V> Rr22<V> {
     }
 
     /// The protocol with parts of an eighth of the default length. The VOLE of a part then takes 8 MB instead of 67. Each
-    /// part costs half a megabyte and a round trip.
+    /// further part costs up to half a megabyte and a round trip.
     pub fn in_small_parts(vole: V) -> Rr22<V> {
         Rr22 { vole, part: PART / 8 }
     }

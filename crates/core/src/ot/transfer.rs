@@ -19,8 +19,8 @@ use veilset_kernels::aes::Aes128;
 /// Maximum size of the rows of a frame in bytes. A longer row gets its own frame.
 const ROW_BYTES: usize = 1 << 18;
 /// Number of frames of OTs whose pads may wait for rows, in addition to the current one: 2^20 OTs, 16 MiB of pads. The
-/// limit is reached only if bandwidth times round-trip time is 2.9 MB of corrections (k = 6): 290 Mbit/s at 80 ms. With
-/// rows of 66 bytes it is 69 MB, or 6.9 Gbit/s at 80 ms. Below that the limit costs no time.
+/// limit is reached only if bandwidth times round-trip time is at least their 2.9 MB of corrections (k = 6): 290 Mbit/s at
+/// 80 ms. With rows of 66 bytes it is 69 MB, or 6.9 Gbit/s at 80 ms. Below that the limit costs no time.
 pub(crate) const AHEAD: usize = 1 << 7;
 const ROWS: Message<[u8]> = Message::new(0x41, "S->R  rows, encrypted");
 const PAIRS: Message<[u8]> =
@@ -173,8 +173,9 @@ pub(crate) fn receive_frames(
     width: usize,
     mut open: impl FnMut(usize, &[bool], &[Pad], &mut [u8]),
 ) -> Result<()> {
-    // The sender answers each frame of corrections with rows, so both directions flow at once. The pads are queued. A
-    // sender that withholds rows gets no more corrections, so the queue bounds the memory that it can make us hold.
+    // The sender answers each frame of corrections with rows, so both directions flow at once. The pads are queued. Once the
+    // queue is full, a sender that withholds rows gets no more corrections. So the queue bounds the memory that it can make
+    // us hold.
     ch.duplex_with_queue(
         AHEAD,
         |tx, pads| choices.chunks(FRAME).try_for_each(|choices| pads.put(ot.pads(tx, choices)?)),

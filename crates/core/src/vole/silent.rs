@@ -27,7 +27,7 @@
 //! sender at k = 6, and 2.4 KB per frame. The sender sends 32 bytes per level and 16 per tree. That is 0.47 MB for a
 //! million elements, or 0.36 MB with A in GF(2^64), including base OTs.
 //!
-//! Memory: N elements of 16 bytes, although messages take only about 0.5 MB. If the peer's n is not trusted, generate
+//! Memory: N elements of 16 bytes, although messages take less than 1 MB. If the peer's n is not trusted, generate
 //! the elements in parts. Up to 4096 elements are made from OTs alone (`gilboa.rs`), without the assumption on the
 //! code: 390 or 195 bytes each.
 //!
@@ -78,8 +78,8 @@ pub struct Receiver(Setup<extension::Receiver>);
 /// The sender of a silent VOLE.
 pub struct Sender(Setup<extension::Sender>);
 
-/// A party's state between vectors: its OTs, the number of vectors so far, and the number of OTs that masked a
-/// level.
+/// A party's state between vectors: its OTs, the number of vectors made with the code so far, and the number of OTs that
+/// masked a level.
 struct Setup<Ot> {
     part: SessionId,
     ot: Ot,
@@ -238,7 +238,7 @@ impl super::Receiver for Receiver {
             let masks = masks(first, &self.0.ot.pads(&mut cx.ch.tx, right)?);
             taken.extend(&Secrets::from(masks.iter().map(|mask| mask.to_le_bytes()).collect::<Vec<_>>()));
         }
-        // 4. Apply the code to the noise. C does not depend on A, so the message derived from A is sent before the sums
+        // 4. Apply the code to the noise. A does not depend on the sums, so the message derived from it is sent before they
         //    arrive.
         let scalars = cx.threads.run(|| shape.scalars(&places, &a));
         take(cx, scalars)?;
@@ -345,8 +345,8 @@ impl Silent {
     }
 
     /// Returns the maximum number of bytes that the receiver and the sender hold for a vector of one of these lengths.
-    /// If the code makes it, they hold an element of 16 bytes per place and a frame of OTs. Otherwise they hold the
-    /// vectors, a byte per OT for the receiver's bit, and a frame of OTs.
+    /// If the code makes it, they hold an element of 16 bytes per place and a frame of OTs. Otherwise they hold at most the
+    /// vectors, a byte per OT for the receiver's bits, and a frame of OTs.
     pub(crate) fn held<S: VoleScalar>(&self, lengths: impl Iterator<Item = usize>) -> [usize; 2] {
         let frame = OT * FRAME;
         let of = |n: usize| match n <= DIRECT {

@@ -113,7 +113,7 @@ impl Binning {
         frames(self.bins.number, per_frame).enumerate().map(move |(f, n_bins)| (f * per_frame, n_bins))
     }
 
-    /// Bytes of all frames, including headers, if the items fit at the first attempt: to the sender and to the
+    /// Bytes of all messages, including headers, if the items fit at the first attempt: to the sender and to the
     /// receiver.
     pub fn traffic(&self) -> (u64, u64) {
         const HEADER: usize = crate::channel::HEADER;
@@ -143,7 +143,7 @@ impl Binning {
     /// and so on until the last frame.
     pub fn rounds(&self) -> usize {
         let (toss, base, again) = (4, 2, if self.peqt.is_some() { 2 } else { 0 });
-        // The first inputs go with the base OTs' last message.
+        // With S's last message of the OPRF's base OTs go its first inputs, or its message of the comparison's base OTs.
         toss + base + again + 2 * self.frames().len().div_ceil(AHEAD)
     }
 

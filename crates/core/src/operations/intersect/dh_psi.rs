@@ -1,9 +1,10 @@
 //! Classic Diffie-Hellman PSI (Huberman, Franklin, Hogg, EC 1999), except that the receiver removes its blinding. It obtains
 //! F_a(y) = H(y)^a, for the sender's key a, without revealing y to the sender.
 //!
-//! Security: semi-honest, DDH, `H` a random oracle. Leakage: |X| to R, |Y| to S, the matches to R. Cost: 2 |Y| points, which
-//! have 32 bytes over Curve25519, and tags of 40 + log2(|X| |Y|) bits for X, of which about log2 |X| are saved by their coding
-//! (`tags.rs`); 2 |Y| exponentiations for R, |X| + |Y| for S. With payload the tags have 128 bits, and S sends one row per x.
+//! Security: semi-honest, DDH, `H` a random oracle. Leakage: |X| to R, |Y| to S, the matches to R, and to S if both get them.
+//! Cost: 2 |Y| points, which have 32 bytes over Curve25519, and tags of 40 + log2(|X| |Y|) bits for X, of which about log2 |X|
+//! are saved by their coding (`tags.rs`); 2 |Y| exponentiations for R, |X| + |Y| for S. With payload the tags have 128 bits,
+//! and S sends one row per x.
 //!
 //! A malicious receiver learns at most |Y| values of F_a, so it can test |Y| guesses. This bound rests on the
 //! one-more gap Diffie-Hellman assumption, as in [`crate::oprf::two_hash_dh`]; it does not follow from DDH. Over

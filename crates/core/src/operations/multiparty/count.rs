@@ -1,9 +1,9 @@
-//! Count of several parties: the leader learns how many items all have, and nothing else.
+//! Count of several parties: the leader learns how many items all have. Nobody learns more, except the bounds on all sets.
 //!
 //! 1. All parties agree on hash functions and a joint key (`setup.rs`).
 //! 2. P_1 places its items in a cuckoo table. With each other party it runs a membership test with shared output for
 //!    each bin ([`crate::membership::shared`]).
-//! 3. P_1 encrypts 0 for each bin with an item, and the generator G for an empty one. For j = 2, ..., n: a membership OT
+//! 3. P_1 encrypts 0 for each bin with an item, and the generator G for any other. For j = 2, ..., n: a membership OT
 //!    ([`crate::membership::mot`]) hands P_j the ciphertext if it has the item, and a fresh encryption of G if not. P_j
 //!    re-randomises the received ciphertext and returns it; P_1 re-randomises it again. Malformed ciphertexts become
 //!    encryptions of 0 on the way (`rows.rs`).
@@ -11,11 +11,12 @@
 //!    scalar. P_1 counts the rows that hold 0.
 //!
 //! Security: semi-honest, against any coalition of n - 1 parties, under the assumptions of the parts. The scalars protect
-//! against a P_1 that deviates: if it offers different elements instead of G, it would otherwise see which party was the last
-//! to lack an item.
+//! against one deviation of P_1: if it offers different elements instead of G, it would otherwise see which party was the last
+//! to lack an item. They do not protect against others: P_1 chooses what is counted, for instance its matches with one party.
 //!
-//! Leakage: the bounds on all sets. P_1 learns the number of items that all have. Cost for beta bins of P_1: with
-//! each other party a membership test of beta bins, and a membership OT; then beta ciphertexts to each party in turn.
+//! Leakage: the bounds on all sets. P_1 learns the number of items that all have. Cost for beta bins of P_1: with each other
+//! party a membership test of beta bins, a membership OT with rows of one ciphertext, and beta ciphertexts back; then beta
+//! ciphertexts to each party in turn.
 //!
 //! Source: not in GNT23, which has the union only.
 
@@ -89,7 +90,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
     /// `None` to the others.
     ///
     /// # Errors
-    /// [`Error::Usage`] for sets that are too large for the number of parties, and the errors of all operations.
+    /// [`Error::Usage`] for sets that are too large for the number of parties, and the errors of [`crate::operations`].
     pub fn run<'a>(
         &self,
         many: &mut Many,
