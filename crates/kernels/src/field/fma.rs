@@ -34,7 +34,7 @@
 //! 750 * 2^50 in size, and between 0 and 2^61 after adding 2^9 p + 2^50, whose limbs are less than 2^14 below
 //! 2^60 + 2^50.
 //!
-//! A carry moves the bits above 51 to the next limb, in all limbs at once: from 0 to 2^10, and from the last limb to
+//! A carry moves the bits from 51 on to the next limb, in all limbs at once: from 0 to 2^10, and from the last limb to
 //! the first 19 times as much, less than 2^15. The remainder is less than 2^51. The 2^50 added to each limb is
 //! subtracted again, so a limb is between -2^50 and 2^50 + 2^15.
 //!

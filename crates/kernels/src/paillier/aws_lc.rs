@@ -60,8 +60,8 @@ impl Number {
         assert!(fits, "a number is read in its width");
     }
 
-    /// Returns whether the greatest common divisor with another number is 1. Only the widths and the result are
-    /// revealed.
+    /// Returns whether the greatest common divisor with another number is 1. If one of the two is odd, only their
+    /// widths, the result and the width of the divisor are revealed.
     pub(super) fn is_coprime_to(&self, other: &Number, scratch: &mut Scratch) -> bool {
         let divisor = Number::zero();
         // SAFETY: all pointers are valid, and our access to written numbers is exclusive.
@@ -170,14 +170,14 @@ impl Modulus {
         bytes
     }
 
-    /// Replaces a with a b / R. One of the two must be below m, the other below R; both have the width of m.
+    /// Replaces a with a b / R mod m. One of the two must be below m, the other below R; both have the width of m.
     pub(super) fn multiply(&self, a: &mut Number, b: &Number, scratch: &mut Scratch) {
         // SAFETY: all pointers are valid, our access to `a` is exclusive, and the library allows it as input and
         // output.
         require(unsafe { BN_mod_mul_montgomery(a.0, a.0, b.0, self.montgomery, scratch.0) } == 1);
     }
 
-    /// Replaces a with a a / R, for a below m.
+    /// Replaces a with a a / R mod m, for a below m.
     pub(super) fn square(&self, a: &mut Number, scratch: &mut Scratch) {
         // SAFETY: as in `multiply`.
         require(unsafe { BN_mod_mul_montgomery(a.0, a.0, a.0, self.montgomery, scratch.0) } == 1);

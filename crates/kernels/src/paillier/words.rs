@@ -1,5 +1,6 @@
-//! Fixed-length numbers as words, the least significant first: the operations of Paillier's encryption other than
-//! modular multiplication. No branch and no address depends on a value, and no division is used.
+//! Fixed-length numbers as words, the least significant first: the operations of Paillier's encryption other than those of
+//! `aws_lc.rs`. No branch and no address depends on a value, except that of a [`Divisor`], which is public. No division is
+//! used.
 
 use std::iter::zip;
 use zeroize::Zeroizing;

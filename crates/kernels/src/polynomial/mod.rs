@@ -44,7 +44,7 @@ pub struct Shape {
     pub free: usize,
 }
 
-/// The error for an instance with a repeated point, through which no polynomial can be interpolated.
+/// The error for an instance with a repeated point, which cannot be interpolated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeated;
 
