@@ -88,7 +88,8 @@ impl Counting {
         now
     }
 
-    /// Returns the maximum number of bytes allocated at any time since the last [`Counting::restart`].
+    /// Returns the maximum number of bytes allocated at any time since the last [`Counting::restart`]. While a block is
+    /// reallocated, its old and its new size both count.
     pub fn most(&self) -> usize {
         self.most.load(Ordering::SeqCst)
     }

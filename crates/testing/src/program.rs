@@ -18,7 +18,7 @@ pub type Words<'a> = &'a [&'a str];
 pub struct Ended {
     /// Its exit code; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// What it wrote to standard output.
+    /// What it wrote to standard output; empty if that went elsewhere ([`Running::start_into`]).
     pub out: String,
     /// What it wrote to standard error.
     pub err: String,
@@ -117,10 +117,11 @@ impl Running {
         signal(self.id(), name);
     }
 
-    /// Closes the standard input of the process, and waits until it ends.
+    /// Closes the standard input of the process, and waits until it ends. Then waits, without a limit, until its output is
+    /// closed: a process that it started may still hold it.
     ///
     /// # Panics
-    /// If that takes more than a minute.
+    /// If it does not end within a minute.
     pub fn end(mut self) -> Ended {
         drop(self.child.stdin.take());
         let start = Instant::now();
@@ -163,12 +164,15 @@ pub fn run(command: &mut Command) -> Ended {
 /// Sends a signal, for instance INT, to a process.
 ///
 /// # Panics
-/// If there is no such process, or it may not be signalled.
+/// If there is no such signal or process, or it may not be signalled.
 pub fn signal(process: u32, name: &str) {
     assert!(signalled(process, name));
 }
 
-/// Sends a signal to a process. Returns whether that succeeded; it fails if there is no such process.
+/// Sends a signal to a process. Returns whether that succeeded: there is such a process, and it may be signalled.
+///
+/// # Panics
+/// If there is no such signal.
 pub fn signalled(process: u32, name: &str) -> bool {
     let signal: Signal = format!("SIG{name}").parse().unwrap();
     kill(Pid::from_raw(process as i32), signal).is_ok()

@@ -20,11 +20,11 @@ const FILES: [(&str, &str); 6] = [
 pub struct Paper {
     pub name: String,
     pub title: String,
-    /// Authors and title.
+    /// Authors and title of the paper; "Ours" if there is none.
     pub source: String,
     /// The machine that the paper measured on; empty if there is no paper.
     pub machine: String,
-    /// Notes on how all rows differ from the paper's.
+    /// Notes that apply to all tables.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The networks of all tables that name none.
@@ -44,14 +44,15 @@ pub struct Network {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// The table's number in the paper, with a suffix if several tables share it; a word if the paper has no such table.
+    /// The table's number in the paper, with a suffix if several tables share it. If the paper has no such table, a word, or
+    /// the number of a similar one with a suffix.
     pub name: String,
     pub title: String,
-    /// The source of the figures.
+    /// The source of the figures, or a note that the paper has none.
     pub source: String,
     /// Binary logarithms of the sizes of the sets.
     pub sizes: Vec<u32>,
-    /// The sizes for `--quick`.
+    /// The sizes for `--quick`; a row with its own sizes takes its first.
     pub quick: Vec<u32>,
     #[serde(default)]
     pub networks: Vec<Network>,
@@ -83,7 +84,7 @@ pub struct Row {
     pub op: String,
     pub protocol: String,
     pub group: Option<String>,
-    /// The paper's threads of a party.
+    /// The threads of a party: the paper's, if it has the row.
     pub threads: u16,
     /// The number of parties in a run of several.
     pub parties: Option<u8>,
@@ -148,7 +149,7 @@ impl Table {
 }
 
 impl Row {
-    /// Describes the row in words.
+    /// Describes the row in words, without threads, sizes and some of the options.
     pub fn what(&self) -> String {
         let group = self.group.iter().map(|group| format!(" over {group}"));
         let parties = self.parties.iter().map(|parties| format!(", {parties} parties"));
@@ -199,7 +200,7 @@ mod tests {
                     assert!(seconds.values().all(|list| list.len() == sizes.len()), "{at}");
                     assert!(megabytes.is_empty() || megabytes.len() == sizes.len(), "{at}");
                     assert!(seconds.values().flatten().chain(megabytes).all(|x| *x > 0.0), "{at}");
-                    // A larger set takes longer, so a mistyped figure is noticed.
+                    // A larger set takes longer, so many a mistyped figure is noticed.
                     assert!(seconds.values().all(|list| list.is_sorted()) && megabytes.is_sorted(), "{at}");
                 }
             }
