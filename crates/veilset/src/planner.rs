@@ -57,7 +57,7 @@ pub enum Preference {
     Time,
     /// Bytes in both directions together.
     Bytes,
-    /// Dollars of both parties together.
+    /// Dollars of all parties together.
     Dollars,
 }
 
@@ -113,7 +113,7 @@ pub struct Prediction {
     pub rounds: usize,
     /// The most bytes that the receiver and the sender hold, not counting their sets.
     pub memory: [u64; 2],
-    /// Dollars of both parties together.
+    /// Dollars of all parties together.
     pub dollars: f64,
 }
 

@@ -39,7 +39,7 @@ use crate::threads::Threads;
 /// # Errors
 /// [`Error::Usage`], before the peer receives anything, if the mistake is on our side only; after that, the errors of the
 /// connection and the run, for instance [`Error::Refused`] for a peer's set that is too small or too large. [`Error::Output`]
-/// if the audit log cannot be written.
+/// if the audit log cannot be opened, or the start of the run cannot be written to it; for its end see [`Outcome::logged`].
 pub fn intersect(
     peer: Peer,
     role: Role,

@@ -1,8 +1,9 @@
 //! Measures the speed of this machine.
 //!
-//! Protocols run between two parties in memory, over random items. Then each party runs once more, alone, on one thread, with
-//! the messages it received the first time, and is timed. Subtracting the times of known primitives leaves the time of the
-//! unknown one. On a busy machine the difference can be zero, so it is bounded from below.
+//! Hashes of items, multiplications of points, and TLS are timed directly. For other primitives, protocols run between two
+//! parties in memory. Then each party runs once more, alone, on one thread, with the messages it received the first time, and
+//! is timed. Subtracting the times of known primitives leaves the time of the unknown one. On a busy machine the difference can
+//! be zero, so it is bounded from below.
 
 use super::{FARTHEST, Speeds};
 use crate::channel::{Channel, Message, Recording, Timeouts, replay};
@@ -40,7 +41,7 @@ const MANY: usize = (1 << 19) / LESS;
 const SOME: usize = (1 << 14) / LESS;
 /// Elements of a VOLE that are made from correlated OTs alone.
 const FEW: usize = 1 << 8;
-/// How long a party waits for the other.
+/// How long a party waits for the other over TLS.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Length of an item in bytes.
 const ITEM: usize = 16;
@@ -53,12 +54,12 @@ const FRAMES: usize = 512 / LESS;
 const FRAME: usize = 1 << 17;
 const FILL: Message<[u8]> = Message::new(0x0f, "measurement of TLS");
 
-/// Measures all primitives that this program has, which takes a few seconds, and calls `begins` before each. `threads` is the
+/// Measures all primitives that this program has, which takes a few seconds, and calls `begins` for each. `threads` is the
 /// number of threads that the machine computes on.
 ///
 /// # Errors
-/// [`Error::Usage`] if no thread can be started, or no port listened at; the errors of the protocols, and of the connection of
-/// this machine with itself.
+/// [`Error::Usage`] if no thread can be started, or no port can be listened at; the errors of the protocols, and of the
+/// connection of this machine with itself.
 pub fn measure(threads: usize, begins: &mut dyn FnMut(Primitive)) -> Result<Speeds> {
     let speeds = Speeds::built_in(1);
     let mut bench = Bench { speeds, one: Threads::new(1)?, rng: Prng::from_os()?, runs: 0, begins };
@@ -92,7 +93,8 @@ struct Bench<'b> {
     speeds: Speeds,
     one: Threads,
     rng: Prng,
-    /// Number of runs so far; each has a generator of its own.
+    /// Number of runs of a party so far, not counting the timed ones. Each has a generator of its own, which its timed run
+    /// repeats.
     runs: u64,
     begins: &'b mut dyn FnMut(Primitive),
 }
@@ -113,7 +115,7 @@ impl Bench<'_> {
         (self.begins)(primitive);
     }
 
-    /// Runs `work` on one thread, and returns its time in seconds.
+    /// Runs `work` on one thread. Returns its result, and its time in seconds.
     fn time<T: Send>(&self, work: impl FnOnce() -> T + Send) -> (T, f64) {
         let start = Instant::now();
         let result = self.one.run(work);
