@@ -1,4 +1,4 @@
-//! Utilities for the tests of all protocols: sets, runs of two parties, and their views. The feature `test-util`
+//! Utilities for the tests of all protocols: sets, runs of two or more parties, and their views. The feature `test-util`
 //! exports them for the tests of other crates.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
@@ -94,8 +94,8 @@ pub fn kinds() -> Vec<Kind> {
     kinds
 }
 
-/// Returns these sizes, reduced for protocols that are slow or take only small sets, so that no run takes longer than
-/// others.
+/// Returns these sizes, reduced for protocols that are slow or take only small sets, so that no run takes much longer than
+/// the others.
 pub fn fitting((operation, choice, _): &Kind, sizes: [usize; 2]) -> [usize; 2] {
     let largest = choice.protocol.offer(operation).unwrap().largest;
     let most = if choice.protocol == &DC17 { 400 } else { usize::MAX };
@@ -216,7 +216,7 @@ pub fn with_frames<T>(frames: &[(u16, &[u8])], run: impl FnOnce(&mut Context) ->
     run(&mut Context::new(&mut ch, &ANY_SESSION, &mut Prng::from_seed(&SEEDS[0])))
 }
 
-/// Flips the highest bit of the body's byte `at`, if any, in all frames with this tag.
+/// Flips the highest bit of the body's byte `at`, if any, in all frames whose tag has this low byte.
 pub struct Garble {
     pub sink: Box<dyn Sink>,
     pub tag: u8,

@@ -177,7 +177,7 @@ pub struct Rx {
     who: Who,
     /// The position of the channel in a mesh, if there is one.
     link: Option<Link>,
-    /// The number of the party that the peer accused when it gave up.
+    /// The number of the party that the peer accused when it gave up; never its own or ours.
     accuses: Option<NonZeroU8>,
 }
 
@@ -414,8 +414,8 @@ impl Channel {
         channel
     }
 
-    /// Returns a channel over any transport, for replays and for tests that tamper with frames. A cancellation does not
-    /// interrupt its blocked operations.
+    /// Returns a channel over any transport, for replays and for tests. A cancellation does not interrupt its blocked
+    /// operations, and the peer is not told why we give up.
     pub fn from_halves(sink: Box<dyn Sink>, source: Box<dyn Source>) -> Channel {
         let account = Account::default();
         Channel {
@@ -437,8 +437,8 @@ impl Channel {
         }
     }
 
-    /// Returns two connected in-memory channels. Each direction is bounded to 1 MiB, so that a protocol that would
-    /// deadlock over a network does so here.
+    /// Returns two connected in-memory channels. Each direction holds at most 1 MiB, or one larger frame, so that a protocol
+    /// that would deadlock over a network does so here.
     pub fn pair() -> (Channel, Channel) {
         let (a, b) = (Pipe::new(), Pipe::new());
         (Channel::from_pipes(a.clone(), b.clone()), Channel::from_pipes(b, a))
@@ -536,7 +536,7 @@ impl Channel {
         }
     }
 
-    /// The number of the party of a mesh that the peer accused when it gave up, unless that is us.
+    /// The number of the party of a mesh that the peer accused when it gave up; `None` if it accused nobody, itself or us.
     pub(crate) fn accuses(&self) -> Option<NonZeroU8> {
         self.rx.accuses
     }

@@ -73,7 +73,7 @@ pub trait Group: Copy + Default + Send + Sync + 'static {
     /// Returns F_k(P) for each point.
     ///
     /// # Errors
-    /// If a point is unfit: its multiple would be the same for all keys, or it is not an element of the group. Whether a
+    /// If a point is unfit ([`Group::UNFIT`]), for instance because its multiple would be the same for all keys. Whether a
     /// point is unfit is public.
     fn raise(points: &[Self::Point], key: &Self::Key) -> Result<Vec<Self::Point>, Unfit>;
 }

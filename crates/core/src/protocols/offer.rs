@@ -92,7 +92,8 @@ impl Offer {
         sizes.iter().zip(self.largest).all(|(size, largest)| *size <= largest)
     }
 
-    /// Returns an offer against semi-honest parties, without inserted dummies, that may be picked and prepares nothing.
+    /// Returns an offer against semi-honest parties that may always be picked, shows no count, inserts no dummies and has no
+    /// attachments.
     pub(super) const fn of(operation: &'static Operation, order: u8, deviations: [&'static str; 2]) -> Offer {
         Offer {
             operation,
@@ -108,12 +109,12 @@ impl Offer {
     }
 }
 
-/// A way to compute an operation: a protocol, and the group it works in.
+/// A way to compute an operation: a protocol, and the group it works in, or the encryption in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice {
     /// The protocol.
     pub protocol: &'static Protocol,
-    /// One of its groups.
+    /// One of the names of [`Protocol::works_in`].
     pub group: &'static str,
 }
 
@@ -126,7 +127,8 @@ impl Choice {
     /// Returns the protocol and the group with these names.
     ///
     /// # Errors
-    /// A sentence that states the unknown name and the known ones, or how to build the program with this protocol.
+    /// A sentence that states the unknown name and the names of the protocols, or of the protocol's groups, or says how to
+    /// build the program with this protocol.
     pub fn named(protocol: &str, group: &str) -> Result<Choice, String> {
         let protocol = named(protocol)?;
         let found = protocol.works_in().find(|name| *name == group);
