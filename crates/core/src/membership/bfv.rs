@@ -77,8 +77,10 @@ fn small(rng: &mut Prng) -> Secrets<i64> {
 }
 
 impl Bfv {
+    /// Computes the rings and the constants.
+    ///
     /// # Errors
-    /// [`Error::Bug`] if the crate refuses the parameters.
+    /// [`Error::Bug`] if the crate refuses the parameters, or an inverse does not exist.
     pub(crate) fn new() -> Result<Bfv> {
         let q = Ring::new_arc(&MODULI, DEGREE).map_err(mismatch)?;
         let t = Ring::new_arc(&[PLAIN], DEGREE).map_err(mismatch)?;

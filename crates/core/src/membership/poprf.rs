@@ -3,7 +3,8 @@
 //! Security: that of the permuted OPRF ([`crate::oprf::permuted`]): semi-honest, DDH, random oracles. Leakage: the sizes; the
 //! server's bits are the output. Cost: 2 n_y points, and n_x tags (10 bytes each at 2^20 items per side). The server does 2 n_y
 //! scalar multiplications and the client n_y + n_x. Memory: in addition to the hashed set, the server holds up to 52 bytes per
-//! item of its own and 48 per query; the client, 36 bytes per item of the server and 4 per item of its own.
+//! item of its own and 48 per query; the client, 36 bytes per item of the server and 4 per item of its own. Each also holds a
+//! frame of points.
 //!
 //! P1 is the server: the receiver R of the operations and of the OPRF. P2 is the client: the sender S of both.
 //!
@@ -17,8 +18,8 @@
 //!   of its items match;
 //! - the server permutes its set. A client that uses several keys for its points, and then gets a result, would learn
 //!   where in the server's file its matches are;
-//! - only a tag of F_k(x) is sent, with error probability 2^-40 per run. No compact set is used: P1 unmasks point by point, so
-//!   points are sent whole, and the queries must stay in the order of the bits;
+//! - only a tag of F_k(x) is sent, with error probability at most 2^-40 per run. No compact set is used: P1 unmasks point by
+//!   point, so points are sent whole, and the queries must stay in the order of the bits;
 //! - queries with equal tags are rejected. Otherwise a client could repeat one item as often as the minimum count and
 //!   learn from the result whether Y has it. (A client that uses several keys still can: a minimum count protects
 //!   against semi-honest clients only);

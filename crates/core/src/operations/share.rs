@@ -89,7 +89,7 @@ pub static SHARE: Operation = Operation {
         transfer: Some(|deal, n_x| {
             let (_, width) = kind(&deal.terms);
             let rows = transfer(n_x, width, None);
-            // In addition to the rows of a frame: two key streams, and the growing list of shares.
+            // In addition to the rows of a frame: two key streams, and the shares.
             Transfer { held: rows.held.map(|held| held + in_frame(deal, n_x)), ..rows }
         }),
         held: |deal, _, n_x| [0, 4 * n_x].map(|order| order + 2 * n_x * kind(&deal.terms).1),
@@ -110,7 +110,8 @@ fn kind(terms: &Terms) -> (Sharing, usize) {
     }
 }
 
-/// Bytes of the key streams of a frame, and of all shares in a growing list.
+/// Bytes of the key streams of a frame, and of all shares. What their list takes in addition while it grows is in
+/// [`OverMqrpmt::held`].
 fn in_frame(deal: &Deal, n_x: usize) -> usize {
     let (_, width) = kind(&deal.terms);
     2 * n_x.min(crate::ot::transfer::rows_per_frame(width)) * width + n_x * width

@@ -84,7 +84,7 @@ pub fn fits(modulus: Modulus, n: usize, values: &[i128]) -> bool {
     above.is_some_and(|above| above < half) && below.is_some_and(|below| below <= half)
 }
 
-/// Returns how far a sum of up to `n` of these values can be above 0, and how far below; `None` beyond 128 bits.
+/// Returns bounds on how far a sum of up to `n` of these values can be above 0, and how far below; `None` beyond 128 bits.
 fn bounds(n: u64, values: &[i128]) -> (Option<u128>, Option<u128>) {
     let farthest = |value: fn(i128) -> i128| {
         let one = values.iter().map(|&v| value(v).unsigned_abs()).max().unwrap_or(0);
@@ -254,7 +254,7 @@ pub(crate) fn sender<'a>(
     }
 }
 
-/// Whether this sum is in the range of the sums of up to `matches` of these values.
+/// Whether this sum is within the [`bounds`] on the sums of up to `matches` of these values.
 fn can_be(sum: i128, matches: u64, values: &[i128]) -> bool {
     let (above, below) = bounds(matches, values);
     let farthest = if sum < 0 { below } else { above };

@@ -9,14 +9,15 @@
 //!
 //! Cost: per input of the receiver, two points (64 bytes over ristretto255) and three scalar multiplications, two of
 //! them its own; per input of the sender, one. Memory: the sender holds a point and a position of 4 bytes for each
-//! input of the receiver, because it permutes all of them; the receiver holds 16 bytes for each value.
+//! input of the receiver, because it permutes all of them; the receiver holds 16 bytes for each value, and up to three times
+//! that while their list grows. Both hold a frame of points.
 //!
 //! P1 is the sender and P2 the receiver (the paper's server and client). In the mqRPMT built from it, the roles are reversed
 //! ([`crate::membership::poprf`]).
 //!
 //! Departures from the figures:
-//! - k and s are not 0. The figures draw them from all of Z_p, but with s = 0 nothing can be unmasked, and F_0 is
-//!   constant;
+//! - a run with k or s equal to 0, which has negligible probability, fails. The figures draw them from all of Z_p, but with
+//!   s = 0 nothing can be unmasked, and F_0 is constant;
 //! - F hashes the point to 128 bits, in a domain of the session. Points of one session mean nothing in another, and the output
 //!   is no longer than its callers need;
 //! - invalid points are rejected, as is the identity, whose F_k does not depend on k.
@@ -34,7 +35,7 @@ use rayon::prelude::*;
 use std::marker::PhantomData;
 use zeroize::Zeroizing;
 
-/// Points per frame: 8192, or 256 KiB. Over ristretto255 a party holds 2.5 MiB while it works on a frame.
+/// Points per frame: 8192. Over ristretto255 that is 256 KiB, and a party holds 2.5 MiB while it works on a frame.
 pub const FRAME: usize = 1 << 13;
 
 /// The messages; their elements are points of a group.

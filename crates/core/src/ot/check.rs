@@ -78,8 +78,8 @@ impl Leaves {
         self.0.len()
     }
 
-    /// The semi-honest form, in which the leaves are the seeds. Position y holds the seed of leaf alpha + y; position 0
-    /// holds an unused value.
+    /// The semi-honest form, in which the leaves are the seeds. Position y holds the seed of leaf alpha + y, a sum in
+    /// GF(2)^k; position 0 holds an unused value.
     pub(super) fn trusted(self) -> Vec<Secrets<Pad>> {
         self.0.iter().map(|tree| shifted(&tree.leaves, *tree.alpha)).collect()
     }
@@ -145,8 +145,8 @@ pub(super) fn expand(i: usize, leaves: &[Pad]) -> (Secrets<Pad>, Secrets<Tag>) {
     (seeds, tags)
 }
 
-/// Moves the element at alpha + y to position y, for 2^k elements. No address depends on alpha: each of its bits
-/// decides whether to swap all pairs of elements whose positions differ only in that bit.
+/// Moves the element at alpha + y, a sum in GF(2)^k, to position y, for 2^k elements. No address depends on alpha: each of
+/// its bits decides whether to swap all pairs of elements whose positions differ only in that bit.
 pub(super) fn shifted(from: &[Pad], alpha: u32) -> Secrets<Pad> {
     let mut to = Secrets::from(from.to_vec());
     for bit in 0..from.len().trailing_zeros() {

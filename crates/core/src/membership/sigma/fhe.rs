@@ -271,7 +271,7 @@ fn evaluate(
     Ok(sum)
 }
 
-/// The OPRF with the least traffic for a comparison of `n` inputs of each party, and its cost.
+/// Of the OPRFs of cm20 and vole the one with less traffic for a comparison of `n` inputs of each party, and its cost.
 pub(crate) fn comparison(n: usize) -> (Box<dyn Oprf + Send + Sync>, OprfCost) {
     let (cm20, vole) = (MultiPoint::default(), Rr22::new(Silent::default()));
     let exponent = crate::params::LAMBDA;

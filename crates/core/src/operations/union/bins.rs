@@ -2,8 +2,8 @@
 //!
 //! The tests are from KRTW19 ([`crate::membership::rpmt`]), or use oblivious switching ([`crate::membership::osn`]).
 //!
-//! Security: that of the semi-honest tests and OT; nothing binds the receiver's choices to its bits. Leakage: |X| and X \\ Y to
-//! the receiver, |Y| to the sender; for a padded set, the bound.
+//! Security: that of the semi-honest tests and OT; nothing binds the receiver's choices to its bits. Leakage: that of the
+//! tests; |X| and X \\ Y to the receiver, |Y| to the sender; for a padded set, the bound.
 //!
 //! Without the private comparison of KRTW19, the receiver holds the value s* ([`crate::membership::rpmt`]) for every item of
 //! the sender. It gets the items that it lacks anyway. But if the run aborts before the rows, the receiver can still use s* to
