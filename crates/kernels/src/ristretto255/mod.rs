@@ -8,7 +8,7 @@
 //! Scalar arithmetic is not included.
 //!
 //! All functions are constant-time in elements and scalars, and in which encodings are valid. They reveal only the
-//! number of elements.
+//! number of elements, and [`decode`] its result.
 
 mod edwards;
 mod encoding;
