@@ -20,8 +20,8 @@ pub enum Whose {
 }
 
 /// Refuses a file that others can change, called `what` in messages, or returns a warning about it. The open file is checked,
-/// as well as the path to its name, since the name may have belonged to another file meanwhile. Every file passes on a system
-/// without file modes.
+/// as well as the path to its name, since the name may have belonged to another file meanwhile. A device itself passes, and so
+/// do a pipe or socket that was handed to this process, and every file on a system without file modes.
 ///
 /// # Errors
 /// [`Error::Usage`], which says who can change the file, and how to mend this; also for a file that cannot be examined.

@@ -193,7 +193,7 @@ impl Ledger {
         }
     }
 
-    /// `None` if another process holds the lock, or has replaced the file.
+    /// `None` if another process holds the lock, or has replaced or removed the file.
     fn try_locked(&self) -> Result<Option<File>> {
         let file = match OpenOptions::new().read(true).append(true).open(&self.0) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(self.missing()),

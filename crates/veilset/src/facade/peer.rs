@@ -9,8 +9,8 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
-/// The other party, and how to connect to it. The operation connects to it only after all computation whose time depends on our
-/// data.
+/// The other party, and how to connect to it. The operation prepares our keys, in a time that depends on them, before it
+/// connects.
 ///
 /// Over TLS 1.3 each side proves its [`Identity`], and only the party with the given [`Fingerprint`] is accepted. Which side
 /// listens is independent of the roles.
@@ -79,8 +79,9 @@ impl Peer {
     /// Runs over any connection that is already authenticated, confidential and in order, for instance one of a service mesh.
     ///
     /// `read` and `write` may block. When everything is written, or the run has failed, `write` is dropped and `finish` is
-    /// called. `finish` must end our direction, so that the peer's reads end. `read` is dropped once it has ended. The run
-    /// gives up on a peer that is silent for [`Options::idle_timeout`].
+    /// called. `finish` must end our direction, so that the peer's reads end. An error before the connection is used, for
+    /// instance in the options, drops all three without calling `finish`. `read` is dropped once it has ended, or returns data
+    /// after the run. The run gives up on a peer that is silent for [`Options::idle_timeout`].
     ///
     /// The guarantees of TLS hold only as far as this connection provides them. Anyone who can read it learns everything that
     /// protocols send in the clear, including the keys of a union, and anyone who can write to it acts as the peer.

@@ -48,8 +48,8 @@ const LATE: Duration = Duration::from_secs(2);
 ///
 /// Listens at `listen`, HOST:PORT, or else at our address in the list, unless no party connects to us. `cancelled` is called
 /// several times a second and tells whether to give up. It is not called while the system resolves the name of the address to
-/// listen at. `notice` receives single lines for the user: our listening address, connected parties, refused strangers, and
-/// why a party cannot be reached yet.
+/// listen at. `notice` receives single lines for the user, for instance our listening address, connected parties, refused
+/// strangers, and why a party cannot be reached yet.
 ///
 /// # Errors
 /// [`Error::Usage`] if the identity does not match our entry, if we cannot listen or start a thread, or if a party is connected
@@ -160,7 +160,7 @@ impl Meeting {
         greetings.drain().for_each(|(_, greeting)| greeting.stopper.give_up(why, culprit));
     }
 
-    /// Records that this thread begins to compare lists. If the meeting is over, nothing more can be sent or received.
+    /// Records that this thread begins to compare lists. If the meeting is over, gives up on the channel instead.
     fn begin_greeting(&self, with: NonZeroU8, channel: &Channel) {
         let (mut greetings, stopper) = (self.greetings(), channel.stopper());
         match self.is_over() {
@@ -435,8 +435,8 @@ impl<'a> Assembly<'a> {
         self.me.others().filter(move |member| !self.here.iter().any(|link| link.seat == member.seat()))
     }
 
-    /// Whether lists are still being compared with a party that has left, though not because of a known difference. A
-    /// difference may be the cause: the party may have left one of two connections with us because it found one on the other.
+    /// Whether lists are still being compared with a party that has a problem other than a known difference. A difference
+    /// may be its cause: the party may have left one of two connections with us because it found one on the other.
     fn may_say_more(&self) -> bool {
         let unsaid = |cause: &Cause| !matches!(cause.error, Error::Disagreement(_));
         self.wrong.iter().any(|(number, cause)| unsaid(cause) && self.meeting.greets(*number))
@@ -536,7 +536,7 @@ impl<'a> Assembly<'a> {
                     Some(_) => {}
                 }
             }
-            // The lists are the same, and according to them the other one of us connects.
+            // The lists are the same, and according to them the other one of us connects; or the party is here already.
             Ok(()) if !wanted || taken => return,
             Ok(()) => (self.watch.notice)(&format!("{} is connected", self.me.roster().names().full(number))),
         }
@@ -585,7 +585,8 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Returns the connections if all parties are connected. Otherwise notifies the connected ones, and returns the cause.
+    /// Returns the connections if all parties are connected and there is no problem. Otherwise notifies the connected ones,
+    /// and returns the cause.
     fn complete(mut self, mut met: Result<(), Cause>) -> Result<Vec<Connection>> {
         // The threads that connect have ended.
         for thread in std::mem::take(&mut self.greeting) {
@@ -652,7 +653,7 @@ impl<'a> Assembly<'a> {
         )
     }
 
-    /// The last connection that was refused.
+    /// Describes the last connection that was refused because of a key, or else the last one that was refused.
     fn turned_away(&self, entrance: &Entrance<'a>) -> Option<String> {
         let (from, failure) = entrance.reception.last.as_ref()?;
         let ours = match failure {

@@ -68,9 +68,10 @@ impl Listener {
             .map_err(|e| Error::bug(format!("a listening socket has no address: {e}")).because(&e))
     }
 
-    /// Waits for the peer. Strangers neither end nor delay that: their handshakes run concurrently, each with a
-    /// deadline. The first connection to prove that it is the expected peer is accepted, and none after it. Without TLS,
-    /// the first connection from this machine is accepted.
+    /// Waits for the peer. Over TLS, strangers cannot end that: their handshakes run concurrently, each with a deadline.
+    /// Only a flood of connections can delay it: one may displace that of the peer, which then tries again. The first
+    /// connection to prove that it is the expected peer is accepted, and none after it. Without TLS, the first connection
+    /// from this machine is accepted.
     pub fn accept(
         self,
         security: &Protection,
