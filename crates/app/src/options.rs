@@ -1,5 +1,5 @@
 //! The options of operations and of the commands that work in advance, shared by the program, the Python package and run files.
-//! [`crate::plan`] interprets them.
+//! [`crate::plan`] interprets them, and [`crate::make`] those of the commands that work in advance.
 
 mod help;
 mod operation;

@@ -1,11 +1,12 @@
 //! Completion in shells: commands, options and their values, peers in the address book, and columns of the input.
 //!
-//! `veilset completions SHELL` prints a script that runs `veilset -- WORD...` at each Tab, with the words up to the cursor and
-//! the variable [`VARIABLE`]. The answer is one candidate per line ([`shell`]). clap_complete's engine finds the argument to
-//! which the last word belongs; the values on offer are in [`offers`].
+//! `veilset completions SHELL` prints a script that runs `veilset -- WORD...` at each Tab, with the words up to the cursor (in
+//! bash, the line) and the variable [`VARIABLE`]. The answer is one candidate per line ([`shell`]). clap_complete's engine
+//! finds the argument to which the last word belongs; the values on offer are in [`offers`].
 //!
 //! The user has not asked for a run: completion takes at most two seconds, prints nothing to standard error, and offers no
-//! candidate on an error. Only regular files are read; of a table only its beginning, and no cell below a header is shown.
+//! candidate on an error. Only regular files are read: of a table only its beginning, or the footer of Parquet. No cell below a
+//! header is shown.
 
 mod line;
 mod offers;

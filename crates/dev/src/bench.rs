@@ -1,5 +1,5 @@
-//! `veilset-dev bench`: runs all parties as child processes on this machine, over TLS and an emulated network, on
-//! random items.
+//! `veilset-dev bench`: runs all parties as child processes on this machine, over TLS and, with `--net`, an emulated
+//! network, on random items.
 //!
 //! With `--one-sided` each party runs once more, alone against a recording of its received messages, so that two
 //! parties do not share the threads of one core. A replay needs the randomness of the recorded run, so the

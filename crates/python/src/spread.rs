@@ -76,8 +76,8 @@ pub(crate) fn piece_text_keys(
     })
 }
 
-/// Returns the result rows of this piece, which is a shard, given its worker's result. The columns at these positions of the
-/// key are text.
+/// Returns the result rows of this piece, which is a shard, given its worker's result; `None` if our result has no rows. The
+/// columns at these positions of the key are text.
 #[pyfunction]
 pub(crate) fn piece_result(
     py: Python<'_>,
