@@ -16,10 +16,10 @@
 //! * [`transpose`]: transposition of a 128-column bit matrix, for oblivious-transfer extension.
 //! * [`Backend`]: the code path that runs, and its selection in tests.
 //!
-//! Every function works on slices on the calling thread; callers split their batches over threads. Each kernel
-//! that lists `BACKENDS`, or its field, has a `portable` module as its specification, and paths for x86-64 that are
-//! tested against it. The `unsafe` code of the workspace is here, apart from an allocator (veilset-memory) and Arrow's C
-//! interface in Python.
+//! Every function works on the calling thread, and most of them on slices; callers split their batches over threads. Each
+//! kernel that lists `BACKENDS`, or its field, has a `portable` module as its specification, and paths for x86-64 that
+//! are tested against it. The `unsafe` code of the workspace is here, apart from an allocator (veilset-memory) and Arrow's
+//! C interface in Python.
 //!
 //! The features `p256` and `paillier`, which are on by default, link aws-lc. Without them only Rust is compiled, and what
 //! the crate `blake3` has in assembly or C.

@@ -18,9 +18,10 @@
 //! * Let d > 1 divide gcd(N, phi(N)). A prime l that divides d divides N, so it is above 2^16: [`PublicKey::new`]
 //!   refuses N otherwise. At most one unit in l is an N-th power, so all 8 are N-th powers with probability below
 //!   2^-128. This also excludes that the square of a prime divides N: that prime would divide phi(N).
-//! * Now N is a product of different primes, not of one. Modulo a prime, one unit in two is a fourth power if the prime
-//!   is 3 modulo 4, otherwise one in four. So unless N is as claimed, at most one unit in 8 is a fourth power modulo N.
-//!   With the factors 1, -1, w and -w, at most one y in two has a root, and all 128 do with probability at most 2^-128.
+//! * Now N is a product of two or more different primes: [`PublicKey::new`] refuses a prime. Modulo a prime, one unit in
+//!   two is a fourth power if the prime is 3 modulo 4, otherwise one in four. So unless N is as claimed, at most one unit
+//!   in 8 is a fourth power modulo N. With the factors 1, -1, w and -w, at most one y in two has a root, and all 128 do
+//!   with probability at most 2^-128.
 //!
 //! These bounds hold for each pair of N and w that is tried, with BLAKE3 as a random oracle.
 //!
@@ -33,7 +34,7 @@
 //! # Departures from the paper
 //!
 //! * The proof has N-th roots of 8 numbers, not of all: small factors of N are excluded first, so 8 suffice.
-//! * w must be coprime to N. With w = 0, b_i = 1 and x_i = 0 would satisfy every equation.
+//! * w must be coprime to N. With w = 0, b_i = 1 and x_i = 0 would satisfy every equation of x_i.
 //! * The choice of x_i among the four roots is fixed, so that it does not depend on secrets.
 //!
 //! # Limitations
@@ -66,7 +67,8 @@ impl SecretKey {
     /// Proves that the modulus is sound, for [`PublicKey::proven`] with the same purpose, which names the only use of
     /// the proof. The same bytes from `fill` give the same proof.
     ///
-    /// Numbers are drawn until one has the Jacobi symbol -1, as one in two has, so bytes that repeat may take forever.
+    /// Numbers are drawn until one has the Jacobi symbol -1, as one in two has. So this may never return if `fill` repeats
+    /// its bytes.
     pub fn prove(&self, purpose: &[u8; 32], fill: &mut dyn FnMut(&mut [u8])) -> Vec<u8> {
         let (n, mut scratch) = (self.public().n(), Scratch::new());
         let p = Roots::new(&self.p, &self.q, &mut scratch);
@@ -240,14 +242,14 @@ impl Roots<'_> {
         Roots { half, nth: number(&nth), fourth: number(&fourth[..half.p.len()]) }
     }
 
-    /// Returns the N-th root of a number below N.
+    /// Returns the N-th root modulo p of a number below N.
     fn nth(&self, number: &[u8], scratch: &mut Scratch) -> Words {
         let mut root = self.reduced(number, scratch);
         self.half.prime.power(&mut root, &self.nth, scratch);
         self.half.residue(&root)
     }
 
-    /// Returns a fourth root of a number below N or of its negative; the root is itself a square.
+    /// Returns a fourth root modulo p of a number below N or of its negative; the root is itself a square.
     fn fourth(&self, number: &[u8], scratch: &mut Scratch) -> Root {
         let prime = &self.half.prime;
         let mut root = self.reduced(number, scratch);
