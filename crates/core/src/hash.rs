@@ -1,6 +1,6 @@
 //! Domain-separated hashing (BLAKE3).
 //!
-//! Every use of a hash has a domain: its own name and the session id. So a value of one session or purpose is
+//! Nearly every hash in a protocol has a domain: its own name and the session id. So a value of one session or purpose is
 //! meaningless in another. Hashes without a session ([`Domain::without_session`]) are exceptions, above all the hash of
 //! items ([`crate::item`]): a party can hash, and compute `F_k(H(x))`, before it meets its peer (`veilset::artefact`).
 //! There the key separates sessions, on one condition: a key, and all values computed under it, are used in one session
@@ -15,10 +15,10 @@ use veilset_kernels::hash::keyed_hash;
 use zeroize::{Zeroize, optimization_barrier};
 
 /// Identifies a session. It is not secret, but no two sessions may share one, so no party chooses its bytes.
-/// `veilset::session::agree` derives it from all terms that the two sides agreed on, both identities and the TLS
-/// connection; a run of several parties from what all of them said and who they are; and
-/// `veilset::session::introduce`, on a channel that the caller provides, from random bytes of both sides. Where a
-/// protocol runs more than once, [`part`] derives the id of each part.
+/// `veilset::session` derives that of a run from what all parties said, who they are, and the chosen protocol; that of
+/// two parties also from the secret of their connection. `veilset::session::introduce`, on a channel that the caller
+/// provides, derives one from random bytes of both sides. Where a protocol runs more than once, [`part`] derives the id
+/// of each part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionId([u8; 32]);
 
@@ -113,7 +113,7 @@ impl fmt::Debug for ItemHash {
     }
 }
 
-/// A hash function for one purpose in one session.
+/// A hash function for one purpose, in one session unless it was made without one.
 #[derive(Clone)]
 pub struct Domain {
     key: [u8; 32],

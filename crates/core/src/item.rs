@@ -14,8 +14,8 @@ use zeroize::ZeroizeOnDrop;
 pub const MAX_ITEM: usize = 1 << 16;
 
 /// A list of byte strings stored end to end: each takes 8 bytes more than its own length. They are a party's data, so
-/// `Debug` shows only their number, and they are zeroized on drop. A list that grows leaves copies behind, so reserve
-/// capacity.
+/// `Debug` shows only their number, and they are zeroized on drop. A list that grows, or that frees memory
+/// ([`Items::shrink_to_fit`]), leaves copies behind, so reserve capacity.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Items {
     bytes: Vec<u8>,
@@ -95,7 +95,7 @@ impl Items {
         self.ends.truncate(kept);
     }
 
-    /// Frees the memory reserved for further items.
+    /// Frees the memory reserved for further items, without zeroizing it.
     pub fn shrink_to_fit(&mut self) {
         self.bytes.shrink_to_fit();
         self.ends.shrink_to_fit();
@@ -141,7 +141,8 @@ impl<T: AsRef<[u8]>> FromIterator<T> for Items {
 }
 
 /// A set: distinct items, in a fixed order, and their hashes, which take 32 bytes of memory each and are zeroized on
-/// drop. Created only with [`ItemSet::keep_first`]. Two sets are equal if they have the same items in the same order.
+/// drop. Unless it is empty, created only with [`ItemSet::keep_first`]. Two sets are equal if they have the same items in
+/// the same order.
 #[derive(Clone)]
 pub struct ItemSet {
     items: Items,

@@ -6,9 +6,9 @@
 //! Without a front end, backquotes replace the marks ([`plain`]).
 //!
 //! All other text is kept: text from a peer, from a parser or the operating system, and names from files. It needs no
-//! escaping. Marks are removed from text that might contain forged ones ([`unmarked`]).
-//! [`marked`](crate::error::Error::marked) gives an [`Error`](crate::error::Error) with the marks, and `Display`
-//! without.
+//! escaping for this. Marks are removed from text that might contain forged ones ([`unmarked`]), or escaped where it is
+//! the peer's ([`shown`](crate::error::shown)). [`marked`](crate::error::Error::marked) gives an
+//! [`Error`](crate::error::Error) with the marks, and `Display` without.
 
 use std::fmt::{self, Display, Formatter};
 

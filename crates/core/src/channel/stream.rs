@@ -36,7 +36,7 @@ const PATIENCE: u32 = 10;
 pub struct Timeouts {
     /// Maximum time to reach the peer, including the handshake.
     pub connect: Duration,
-    /// Maximum silence of the peer; at least [`Timeouts::SHORTEST_IDLE`].
+    /// Maximum silence of the peer. A shorter time than [`Timeouts::SHORTEST_IDLE`] counts as that.
     pub idle: Duration,
 }
 
@@ -100,7 +100,7 @@ pub struct ByteStream {
     pub read: Box<dyn Read + Send>,
     /// The sending side of the stream, which is flushed after each frame.
     pub write: Box<dyn Write + Send>,
-    /// Ends the stream after the last frame, before the socket is closed.
+    /// Ends the stream after the last frame, before the socket is closed. Not called if a frame could not be written.
     pub finish: Box<dyn FnOnce() + Send>,
     /// The underlying socket, for shutting it down; `None` if there is none.
     pub socket: Option<TcpStream>,
@@ -309,8 +309,8 @@ pub(super) fn wait(threads: &[JoinHandle<()>], until: Instant) {
     }
 }
 
-/// Reads on until the peer closes. Closing a socket with unread bytes would reset the connection, and the peer
-/// would lose our last messages.
+/// Reads on until the peer closes or the time is up. Closing a socket with unread bytes would reset the connection, and
+/// the peer would lose our last messages.
 fn discard(read: &mut dyn Read, until: Instant) {
     let mut waste = vec![0u8; 1 << 16];
     while Instant::now() < until {

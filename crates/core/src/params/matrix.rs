@@ -4,7 +4,7 @@
 use super::ceil_log2;
 
 /// Number of bits that hide a value of the function: the ones of D that a sender's item hits (the paper's d). In the
-/// malicious mode also the bits of a row that no party can choose (its lambda).
+/// malicious mode, 2^-128 also bounds the probability that the rows of two items are equal (its lambda; see [`width`]).
 const D: usize = 128;
 /// Bytes of a base OT in both directions, which a column costs in addition to its bits.
 const BASE_OT: usize = 96;
