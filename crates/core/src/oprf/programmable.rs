@@ -274,7 +274,7 @@ impl Programmed<Rr22<Silent>> {
         let Bounds { receiver, sender, .. } = bounds;
         let oprf = self.0.cost(exponent, receiver, sender);
         let hint = bounds.held();
-        // All inputs; then F, or two copies of its values while they are halved, or the hint.
+        // All inputs; with them F, or its values and their first halves, or the hint.
         let held = [(0, receiver), (1, sender)].map(|(i, n)| 32 * n + oprf.held[i].max(48 * n).max(hint[i]));
         OprfCost {
             steps: [oprf.steps, bounds.steps()].concat(),

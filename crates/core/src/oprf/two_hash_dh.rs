@@ -24,11 +24,11 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha512};
 use zeroize::Zeroizing;
 
-/// Inputs per frame: 4096, whose elements take 128 KiB. Each party holds 1.5 MiB while it works on a frame. The
-/// receiver also holds up to 8 MiB of blinds.
+/// Inputs per frame: 4096, whose elements take 128 KiB. A party holds up to 1.5 MiB for each frame that it works on; the
+/// receiver works on two at once, and also holds up to 8 MiB of blinds.
 pub const FRAME: usize = 1 << 12;
-/// Frames whose blinds may wait for answers, in addition to the current one: 2^18 inputs, 8 MiB of blinds. The
-/// limit is reached only where bandwidth times round-trip time is 8 MiB: 840 Mbit/s at 80 ms. Smaller in tests.
+/// Frames whose blinds may wait for answers, in addition to the current one: 2^18 inputs, 8 MiB of blinds. They cover a
+/// bandwidth times round-trip time of up to 8 MiB: 840 Mbit/s at 80 ms. Smaller in tests.
 const AHEAD: usize = if cfg!(test) { 2 } else { 1 << 6 };
 
 const BLINDED: Message<Encoding> = Message::new(0xb1, "R->S  DH OPRF, blinded elements");

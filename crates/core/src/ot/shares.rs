@@ -56,7 +56,7 @@ fn on_words(a: &mut [u8], b: &[u8], combine: fn(u64, u64) -> u64) {
 /// of the rows of each frame, in order.
 ///
 /// # Errors
-/// The errors of the OT, and [`crate::error::Error::Bug`] for rows of no bytes.
+/// The errors of the OT and of the channel, and [`crate::error::Error::Bug`] for rows of no bytes.
 pub fn send(
     ch: &mut Channel,
     ot: &mut Sender,
@@ -103,7 +103,7 @@ pub fn send(
 /// frame, in order.
 ///
 /// # Errors
-/// The errors of the OT, and [`crate::error::Error::Bug`] for rows of no bytes.
+/// The errors of the OT and of the channel, and [`crate::error::Error::Bug`] for rows of no bytes.
 pub fn receive(
     ch: &mut Channel,
     ot: &mut Receiver,

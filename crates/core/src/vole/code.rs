@@ -114,8 +114,8 @@ fn strength(n: usize, t: usize) -> f64 {
     lengths - t as f64 * ((1.0 - distance(n)) * places as f64 / t as f64).log2()
 }
 
-/// The number of noise elements that `n` outputs need: 546 to 548 for up to five million. Derived in the module's
-/// documentation.
+/// The number of noise elements that `n` outputs need: 546 to 548 for 4097 to five million outputs, and more for fewer,
+/// for which no code is used. Derived in the module's documentation.
 pub(super) fn noise(n: usize) -> usize {
     let least = (KAPPA / -(1.0 - distance(n)).log2()) as usize;
     (least..).find(|&t| strength(n, t) >= KAPPA).unwrap_or(usize::MAX)

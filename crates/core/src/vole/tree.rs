@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(all.len(), 2 * (1 + 2 + 3 + 4 + 5 + 8 + 31 + 32 + 33));
     }
 
-    /// Each tree and level has its own two keys, so that a node reveals neither its parent nor its sibling.
+    /// Each tree and level has its own two keys, so equal nodes have different children everywhere.
     #[test]
     fn every_level_of_every_tree_and_side_has_a_key_of_its_own() {
         let (keys, node) = (Aes128::new(&[7; 16]), [[3; 16]]);
