@@ -32,8 +32,8 @@
 //!   errors: s* equals s by chance, or two of R's items collide in q, so that one is lost.
 //!
 //! **Timing of R.** The number of points of a polynomial depends on the load of its bin, and the loads depend on Y. Random
-//! points pad each frame of bins to a number of points that follows from the sizes. So all frames take the same number of OPRF
-//! evaluations and random bytes. The following still shows:
+//! points pad each frame of bins to a number of points that follows from the sizes. So the numbers of OPRF evaluations and
+//! random bytes for a frame also follow from the sizes. The following still shows:
 //! - Interpolation takes about 1.5 k^2 + k m_r multiplications for a slot with k points. Their sum over a frame
 //!   depends on how uneven the loads are, and correlates with the number of items in the frame. With 2^20 items
 //!   on both sides its standard deviation is a thousandth of its mean.

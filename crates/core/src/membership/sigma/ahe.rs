@@ -58,7 +58,7 @@ pub struct Server {
     key: Option<PublicKey>,
 }
 
-/// The state of P2: its keys, the randomness of its queries, and its set.
+/// The state of P2: its secret key, the randomness of its queries, and its set.
 pub struct Client<'s> {
     key: SecretKey,
     rng: Prng,

@@ -129,8 +129,8 @@ pub trait SigmaMqpmt: Sync {
     /// Move 3: P1's responses to these queries, in their order.
     ///
     /// # Errors
-    /// [`crate::error::Error::Peer`] for queries that no honest client sends; [`crate::error::Error::Bug`] for a part of a query,
-    /// or if the key that the queries need has not been received.
+    /// [`crate::error::Error::Peer`] for queries that no honest client sends; [`crate::error::Error::Bug`] for a part of a
+    /// query, or if the key that the queries need has not been received.
     fn respond(
         &self,
         server: &Self::Server<'_>,
@@ -241,7 +241,7 @@ pub(super) fn ask<S: SigmaMqpmt>(
 /// Runs the server of the mqPMT. It learns nothing.
 ///
 /// # Errors
-/// The errors of the moves, and [`crate::error::Error::Network`].
+/// The errors of the moves and of the channel.
 pub fn server<S: SigmaMqpmt>(sigma: &S, cx: &mut Context, y: &HashedSet, n_x: usize) -> Result<()> {
     // The responses are in the order of the queries.
     answer(sigma, cx, y, n_x)?.send(&mut cx.ch.tx, &(0..n_x as u32).collect::<Vec<_>>())
@@ -251,7 +251,7 @@ pub fn server<S: SigmaMqpmt>(sigma: &S, cx: &mut Context, y: &HashedSet, n_x: us
 /// server's set.
 ///
 /// # Errors
-/// The errors of the moves, and [`crate::error::Error::Network`].
+/// The errors of the moves and of the channel.
 pub fn client<S: SigmaMqpmt>(
     sigma: &S,
     cx: &mut Context,

@@ -11,11 +11,12 @@
 //!
 //! r and kappa are uniform, r' is uniform and a unit, all fresh and independent for each item.
 //!
-//! Security: semi-honest, the encryption is IND-CPA, H is a random oracle, AES-128. For an item that R lacks, its plaintexts
-//! in count and intersect are uniform and independent of the item. In a union they are kappa c and c, and c follows from R's
-//! filter and the row that R gets anyway. For an item that R has, the plaintext is 0 in count. In intersect the plaintexts
-//! are kappa and 0, and open the row; in a union (0, 0), which do not. Leakage: the sizes and the result. An R whose filter
-//! holds only zeros opens the rows of all of X in an intersection; one whose filter holds only ones, in a union.
+//! Security: semi-honest, the encryption is IND-CPA, H is a random oracle, AES-128. For an item that R lacks, the plaintexts
+//! in count and intersect are independent of the item: r c + kappa is uniform, and r' c is a uniform unit. In a union they are
+//! kappa c and c, and c follows from R's filter and the row that R gets anyway. For an item that R has, the plaintext is 0 in
+//! count. In intersect the plaintexts are kappa and 0, and open the row; in a union (0, 0), which do not. Leakage: the sizes
+//! and the result. An R whose filter holds only zeros opens the rows of all of X in an intersection; one whose filter holds
+//! only ones, in a union.
 //!
 //! Cost: the B cells of the filter to the sender, unless it has them already or has no items; per item of the sender one
 //! ciphertext back, or two and a row. Memory: that of the encrypted filter (`encrypted_filter.rs`), the order of the items, a
