@@ -36,7 +36,7 @@ pub(crate) struct Kind {
     pub(crate) name: &'static str,
     /// The command that makes such a file.
     pub(crate) made_by: &'static str,
-    /// The advice for a damaged file, unless it is to delete the file and make another.
+    /// The advice for a file that is damaged, or that a run cannot use, unless it is to make another.
     pub(crate) damaged: Option<&'static str>,
     /// The version of the format of the contents; that of the head is [`HEADS`].
     pub(crate) format: u16,
@@ -205,8 +205,8 @@ impl Reader {
     /// Opens a file of a kind, sealed under this identity.
     ///
     /// # Errors
-    /// [`Error::Input`], naming the file, if it cannot be read, was used up, is not a sealed file, has a damaged head, or
-    /// is of a different kind, version or identity.
+    /// [`Error::Input`], naming the file, if it cannot be read (or written, if its uses are limited), was used up, is not a
+    /// sealed file, has a damaged head, or is of a different kind, version or identity.
     pub(crate) fn open(path: &Path, kind: &'static Kind, identity: &Identity) -> Result<Reader> {
         Reader::of(path, kind, identity, false)
     }

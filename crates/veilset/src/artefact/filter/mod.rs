@@ -8,7 +8,7 @@
 //! **The owner's file** is sealed under its identity (`sealed.rs`). It contains, in this order: the head; the secrets; the
 //! cells; and a digest of the head and the cells. The secrets are the number of items, a keyed digest of them and its key, the
 //! secret key, and the plaintext filter, one bit for each cell. **The public part** consists of the head, the cells and the
-//! digest, unsealed. Nothing in it is secret, and all cells are encrypted under a key that only the owner has.
+//! digest, unsealed. Nothing in it is secret: all cells are encrypted, and only the owner has the key that decrypts them.
 //!
 //! **Identity.** The positions of an item follow from the seed in the head and from the owner's fingerprint. A sender computes
 //! them for the peer that it is connected to. So a party cannot pass off another party's filter as its own: the sender would
@@ -393,7 +393,7 @@ impl fmt::Debug for Opened {
 ///
 /// # Errors
 /// [`Error::Input`], naming the file, if it does not exist, is damaged, is not a filter, or belongs to another identity,
-/// version or set, or to other key columns or another normalisation.
+/// version or set, or to another number of key columns or another normalisation.
 pub(crate) fn open(
     path: &Path,
     identity: &Identity,
@@ -574,7 +574,7 @@ pub struct About {
     pub head: Head,
     /// The facts that both parties of a run state.
     pub facts: FilterFacts,
-    /// Number of items, for the owner only.
+    /// Number of items; `None` if the file is a public part.
     pub items: Option<usize>,
 }
 
