@@ -115,9 +115,9 @@ pub struct Gate<'a> {
     /// The operation and the role that our side was asked for.
     asked: (&'static Operation, Role),
     our: Option<Fingerprint>,
-    /// The digest of our set.
+    /// The digest of our set, if there are a log and an identity.
     set: Option<String>,
-    /// The digest of our set with its values, if it has any.
+    /// The digest of our set with its values, if it has any, under the same conditions.
     values: Option<String>,
     /// The run that our side has allowed.
     allowed: Option<(SessionId, Run)>,
@@ -240,7 +240,7 @@ impl<'a> Gate<'a> {
         learner(proposal).filter(|party| unruled(party) && party.announced.size < SMALL_SET)
     }
 
-    /// Refuses a small set of a party that learns something about our rows.
+    /// Refuses a small set of a party that learns something about our rows, unless small sets are allowed.
     fn permits_small(&self, proposal: &Proposal) -> Result<()> {
         match self.small(proposal) {
             Some(party) if !self.setup.allow_small => Err(Error::refused(format!(
@@ -286,8 +286,8 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Compares the run with earlier ones. If sets have changed, or the log has lines that are not entries, warns or refuses,
-    /// as the policy says.
+    /// Compares the run with earlier ones. If sets have, or may have, changed, or the log has lines that are not entries, warns
+    /// or refuses, as the policy says.
     fn repeats(&self, log: &AuditLog, run: &Run, say: &dyn Fn(&str)) -> Result<()> {
         let policy = self.setup.policy;
         if policy.repeats() == Repeats::Allow {

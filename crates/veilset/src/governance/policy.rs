@@ -49,7 +49,7 @@ pub struct Rules {
     pub protocols: Option<Vec<&'static Protocol>>,
     /// Whether as the receiver we must be secure against a malicious sender.
     pub malicious_sender: Option<bool>,
-    /// The reaction if the sets have changed since an earlier run with the same peer.
+    /// The reaction if the sets have, or may have, changed since an earlier run with the same peer.
     pub repeats: Option<Repeats>,
     /// The maximum number of runs in which we answer to the filter of one peer (dc17): as the sender, and as the receiver if
     /// both get the result. The information that these runs reveal to the peer adds up.
@@ -58,7 +58,7 @@ pub struct Rules {
     pub peer: BTreeMap<String, Rules>,
 }
 
-/// The reaction to another run with the same peer if the sets have changed. Stricter values are greater.
+/// The reaction to another run with the same peer if the sets have, or may have, changed. Stricter values are greater.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -226,7 +226,7 @@ impl Policy {
         self.parties.iter().filter_map(|party| party.rules.max_filter_runs).min()
     }
 
-    /// Returns the error of a run that the rule `key` forbids with any parties.
+    /// Returns the error of a run that the rule `key` forbids; `what` is the reason. The error names no party.
     pub fn refuses(&self, key: &str, what: impl Display) -> Result<()> {
         self.refuses_with("", key, what)
     }

@@ -47,7 +47,7 @@ pub struct Review {
     warning: Option<String>,
 }
 
-/// The columns of our table that a run uses. The peer learns their number, not their names.
+/// The key and value columns of our table in a run. The peer learns how many there are, not their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Columns {
