@@ -48,7 +48,7 @@ pub trait Front {
     fn together(&self, others: usize);
     /// Called when a run or a step of work in advance ends; `all` tells whether it completed.
     fn ends(&self, all: bool);
-    /// Called when the result has its final name. The result remains even if a later step fails.
+    /// Called when a file made in advance has its final name. The file remains even if a later step fails.
     fn done(&self, _what: String) {}
 }
 

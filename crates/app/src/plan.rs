@@ -1,4 +1,4 @@
-//! The plan, derived from the arguments: everything that can be rejected without reading the data is rejected here.
+//! The plan, derived from the arguments. Most of what can be rejected without reading the data is rejected here.
 
 use crate::book::Book;
 use crate::columns::Columns;
@@ -72,7 +72,7 @@ impl PartyPlan {
     /// Plans an operation, if the policy allows it. With `in_memory`, a result without an output file stays in memory.
     ///
     /// # Errors
-    /// [`Error::Usage`] and [`Error::Refused`].
+    /// [`Error::Usage`], [`Error::Refused`], and [`Error::Input`] for a folder of input files that cannot be used.
     pub fn of(wanted: Wanted, in_memory: bool) -> Result<PartyPlan> {
         let Wanted::Operation(a) = wanted else { return Err(no_operation()) };
         let mut plan = operation(*a)?;
@@ -94,14 +94,14 @@ pub fn no_operation() -> Error {
 /// The means of reaching the other parties.
 #[derive(Debug)]
 pub(crate) enum Others {
-    /// The peer in a run of two.
+    /// The peer in a run of two without a list of parties.
     Peer {
         endpoint: Endpoint,
         protection: NamedProtection,
         /// The peer's name in the address book.
         name: Option<String>,
     },
-    /// The parties in a run of several.
+    /// The parties of a list, which may have only two.
     Parties {
         me: Me,
         /// Where we listen, if not at our address in the list.
@@ -111,7 +111,7 @@ pub(crate) enum Others {
 }
 
 impl Others {
-    /// The fingerprint of the only other party, if there is one.
+    /// The fingerprint of the only other party; `None` if there are several, or without TLS.
     pub(crate) fn peer(&self) -> Option<Fingerprint> {
         match self {
             Others::Peer { protection: NamedProtection::Tls { peer, .. }, .. } => Some(*peer),
@@ -283,7 +283,8 @@ impl Accepted {
     }
 }
 
-/// Allows all acceptable protocols if one is to be picked; otherwise refuses a fixed protocol that is not acceptable.
+/// If a protocol is to be picked, allows the acceptable ones that may be; otherwise refuses a fixed protocol that is not
+/// acceptable.
 fn accept(plan: &mut PartyPlan, Accepted { assume, group, picks, prepared }: &Accepted) -> Result<()> {
     let PartyPlan { party, policy, threads, notes, .. } = plan;
     let operation = party.spec.operation;
@@ -489,7 +490,7 @@ fn one_peer(
     Ok(Others::Peer { endpoint, protection, name })
 }
 
-/// Returns the fingerprint of the other party of a list of two.
+/// Returns the fingerprint of the other party of a list of two; `None` for a longer list.
 fn only_other(me: &Me) -> Option<Fingerprint> {
     let mut others = me.others();
     others.next().filter(|_| others.next().is_none()).map(|member| member.fingerprint())
@@ -630,7 +631,7 @@ fn on_this_machine(endpoint: &Endpoint) -> Result<()> {
     }
 }
 
-/// Returns the path of our identity, if there is a folder for it.
+/// Returns the path of our identity: the typed one, or the default one, if there is a folder for it.
 pub fn identity_path(typed: Option<&Path>) -> Option<PathBuf> {
     typed.map(Path::to_path_buf).or_else(|| Identity::default_path().ok())
 }
