@@ -122,8 +122,8 @@ impl PartyPlan {
         Destination::check(self.report.as_deref(), self.party.force)
     }
 
-    /// Excludes the protocols with which we would answer the peer's filter more often than the policy allows, if there is
-    /// another one.
+    /// Excludes the protocols with which we would answer the peer's filter where that is not permitted ([`permits_filter`]),
+    /// if there is another candidate.
     fn spare_filters(&mut self) -> Result<()> {
         let PartyPlan { party, policy, audit_log, others, notes, .. } = self;
         let Spec { operation, role, ref terms, ref candidates, .. } = party.spec;

@@ -22,7 +22,7 @@ pub struct Matrix {
 
 impl Matrix {
     /// Returns the matrix with the least traffic, base OTs included, for `n_s` items of the sender and `n_r` of the
-    /// receiver. Its [`width`] fails for any of the sender's items with probability at most 2^-`exponent`.
+    /// receiver. Any of the sender's items hits fewer than 128 ones with probability at most 2^-`exponent` ([`width`]).
     pub fn new(exponent: u32, n_s: usize, n_r: usize, malicious_sender: bool) -> Matrix {
         let traffic = |m: &Matrix| m.width * (m.height / 8 + BASE_OT);
         // Below n_r / 4 rows, less than one bit in 50 of D remains a one, and the width grows faster than the height
