@@ -21,7 +21,7 @@
 //! bytes; bytes after the first w are 0, or do not count.
 //!
 //! Security: semi-honest, like F and the store. Leakage: the bounds. Cost: F, 16 bytes, and a store for the bound on the
-//! sender's keys: 1.22 w bytes for each of a million keys, from sender to receiver (`Bounds::traffic`).
+//! sender's keys: about 1.21 w bytes for each of a million keys, from sender to receiver (`Bounds::traffic`).
 //!
 //! Memory for the hint, in addition to the keys (`Bounds::held`): in the sender, about 82 bytes per key up to the bound
 //! while it encodes; in the receiver, 40 bytes per input and at most 48 per element received while the hint arrives, then
