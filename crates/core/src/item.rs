@@ -8,7 +8,7 @@ use crate::hash::ItemHash;
 use crate::secret::{Secrets, wipe};
 use rayon::prelude::*;
 use std::fmt;
-use zeroize::ZeroizeOnDrop;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Maximum length of an encoded item in bytes: 64 KiB.
 pub const MAX_ITEM: usize = 1 << 16;
@@ -91,6 +91,7 @@ impl Items {
             }
             start = next;
         }
+        self.bytes[end..].zeroize();
         self.bytes.truncate(end);
         self.ends.truncate(kept);
     }

@@ -132,7 +132,10 @@ impl Choice {
     pub fn named(protocol: &str, group: &str) -> Result<Choice, String> {
         let protocol = named(protocol)?;
         let found = protocol.works_in().find(|name| *name == group);
-        let none = || format!("\"{group}\" is not a group of {protocol}: {}", protocol.groups.join(", "));
+        let none = || {
+            let those: Vec<_> = protocol.works_in().collect();
+            format!("\"{group}\" is not a group of {protocol}: {}", those.join(", "))
+        };
         Ok(Choice { protocol, group: found.ok_or_else(none)? })
     }
 

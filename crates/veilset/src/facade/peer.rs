@@ -39,7 +39,18 @@ enum How {
 struct Streams {
     read: Box<dyn Read + Send>,
     write: Box<dyn Write + Send>,
-    finish: Box<dyn FnOnce() + Send>,
+    finish: Finish,
+}
+
+/// What ends our direction of a caller's connection, at the latest when it is dropped.
+struct Finish(Option<Box<dyn FnOnce() + Send>>);
+
+impl Drop for Finish {
+    fn drop(&mut self) {
+        if let Some(finish) = self.0.take() {
+            finish();
+        }
+    }
 }
 
 impl Peer {
@@ -80,7 +91,7 @@ impl Peer {
     ///
     /// `read` and `write` may block. When everything is written, or the run has failed, `write` is dropped and `finish` is
     /// called. `finish` must end our direction, so that the peer's reads end. An error before the connection is used, for
-    /// instance in the options, drops all three without calling `finish`. `read` is dropped once it has ended, or returns data
+    /// instance in the options, does the same. `read` is dropped once it has ended, or returns data
     /// after the run. The run gives up on a peer that is silent for [`Options::idle_timeout`].
     ///
     /// The guarantees of TLS hold only as far as this connection provides them. Anyone who can read it learns everything that
@@ -110,7 +121,7 @@ impl Peer {
         finish: impl FnOnce() + Send + 'static,
         by: Authenticated,
     ) -> Peer {
-        let streams = Streams { read: Box::new(read), write: Box::new(write), finish: Box::new(finish) };
+        let streams = Streams { read: Box::new(read), write: Box::new(write), finish: Finish(Some(Box::new(finish))) };
         Peer(How::Streams(streams, by))
     }
 
@@ -145,6 +156,7 @@ impl Peer {
             }
             How::Streams(Streams { read, write, finish }, by) => {
                 let wire = WireCount::default();
+                let finish = move || drop(finish);
                 let channel = over(ByteStream::blocking(read, write, finish, &wire)?, options.timeouts)?;
                 Connection {
                     peer: Some(by.peer),

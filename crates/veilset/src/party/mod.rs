@@ -255,7 +255,7 @@ impl PartySpec {
     /// Refuses contradictory settings, without looking at the data.
     ///
     /// # Errors
-    /// [`Error::Usage`].
+    /// [`Error::Usage`], and those of [`PartySpec::paths`].
     pub fn check(&self) -> Result<()> {
         self.source.check(self.has_values())?;
         if self.source.duplicates == Some(Duplicates::All) && self.shape() != Shape::OwnRows {

@@ -184,13 +184,13 @@ pub(super) fn exchange_sizes(channel: &mut Channel, our_size: usize) -> Result<u
     }
 }
 
-/// Makes a session id on the caller's channel, for running a protocol of this library without [`agree`]. Each side
+/// Makes a session id on the caller's channel, for running a protocol of this library without an agreement. Each side
 /// sends 32 random bytes, and the id is a hash of both, the receiver's first. The id does not bind the peer's identity
 /// or its request; that is up to the caller.
 ///
 /// If we run two sessions with one peer at once, in opposite roles, the peer can reflect our nonces and give both
-/// sessions the same id. Keys are fresh in every run, so only domain separation is lost. [`agree`] is not affected: it
-/// also hashes a secret of the TLS connection.
+/// sessions the same id. Keys are fresh in every run, so only domain separation is lost. Sessions that are agreed on are
+/// not affected: they also hash a secret of the TLS connection.
 ///
 /// # Errors
 /// Those of the channel.

@@ -490,6 +490,13 @@ fn two_parties_meet_over_a_connection_that_is_already_authenticated() {
     let error =
         veilset::count(Peer::over(here.try_clone().unwrap(), here, || (), by), Role::Sender, &ours, &small());
     assert!(matches!(error.unwrap_err(), Error::Usage(_)));
+    // Options that are refused end our direction too: the peer does not wait for us.
+    let (here, mut there) = UnixStream::pair().unwrap();
+    let kept = here.try_clone().unwrap();
+    let refused = veilset::count(over(here, 0, [7; 32]), Role::Receiver, &ours, &small().pad_to(1));
+    assert!(matches!(refused.unwrap_err(), Error::Usage(_)));
+    assert_eq!(std::io::copy(&mut there, &mut std::io::sink()).unwrap(), 0);
+    drop(kept);
 }
 
 /// A peer that leaves, sends nothing, or sends something else.
