@@ -110,7 +110,7 @@ pub(crate) trait Field: Copy {
     fn splat(a: &Fe) -> Self;
     /// Loads one element per lane, loose or not; a lane without an element is 0.
     fn load(from: &[Fe]) -> Self;
-    /// Stores the elements of the first lanes, loose, to fill `to`.
+    /// Stores the elements of the lanes, loose, in `to`: as many as it has room for. The rest of `to` stays as it is.
     fn store(self, to: &mut [Fe]);
 
     /// Returns the product.
@@ -148,7 +148,7 @@ pub(crate) trait Field: Copy {
     /// The smallest and the largest limb of an operand.
     #[cfg(test)]
     const LIMB: (i64, i64);
-    /// The largest absolute value of a column of a unit.
+    /// A bound on the absolute value of a column of a unit.
     #[cfg(test)]
     const UNIT: i64;
     /// Returns the element with these limbs in each lane.

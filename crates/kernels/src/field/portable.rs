@@ -252,7 +252,7 @@ pub(crate) fn words(bytes: &[u8; 32]) -> [u64; 4] {
 
 /// Carries the columns of a product; the result is reduced.
 ///
-/// Two rounds move all limbs at once, where a single one would ripple through them. They need no 128-bit additions, and
+/// Two rounds carry from all limbs at once, where a single one would ripple through them. They need no 128-bit additions, and
 /// the chain of dependent operations is short.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation)] // Intended: a column is split into its two words.

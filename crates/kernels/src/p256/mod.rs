@@ -3,10 +3,11 @@
 //! A point is its two coordinates, big-endian: the uncompressed form of SEC 1 without the constant first byte. The
 //! identity has no such encoding. Since the order is prime, no other point has low order.
 //!
-//! [`map`] maps uniform numbers to the curve, and [`lift`] finds the points of abscissae; both are implemented here, in batches.
-//! [`multiply`] is aws-lc's multiplication of points, which TLS links anyway.
+//! [`map`] maps uniform numbers to the curve, and [`lift`] finds the points of abscissae; both are implemented here, in
+//! batches. [`multiply`] is aws-lc's multiplication of points, which TLS links anyway.
 //!
-//! All functions are constant-time in values; they reveal only the number of items, and whether a point is valid.
+//! All functions are constant-time in values; they reveal only the number of items, which points are valid, and whether a
+//! scalar is.
 
 mod aws_lc;
 mod map;

@@ -30,8 +30,8 @@ impl SecretKey {
     /// primes of equal length, neither divides the other minus one. Their difference has fewer than 64 leading zeros.
     /// Both are 3 modulo 4, as [`SecretKey::prove`] requires.
     ///
-    /// Candidates are drawn until two are prime, so bytes that repeat may take forever. The witnesses of the primality
-    /// test come from the library's generator.
+    /// Candidates are drawn until two are prime and far enough apart, so bytes that repeat may take forever. The witnesses
+    /// of the primality test come from the library's generator.
     ///
     /// # Panics
     ///
@@ -115,7 +115,7 @@ impl SecretKey {
     ///
     /// # Panics
     ///
-    /// If `out` does not have room for one ciphertext per message.
+    /// If the length of `out` is not that of one ciphertext per message.
     pub fn encrypt(&self, messages: &[bool], fill: &mut dyn FnMut(&mut [u8]), out: &mut [u8]) {
         let (width, half) = (self.public.width(), self.public.n.len() / 2);
         assert_eq!(out.len(), messages.len() * width, "encrypt: as many ciphertexts as messages");
@@ -148,7 +148,7 @@ impl SecretKey {
     ///
     /// # Panics
     ///
-    /// If `out` does not have room for one number, of the width of N, per ciphertext.
+    /// If the length of `out` is not that of one number, of the width of N, per ciphertext.
     pub fn decrypt(&self, ciphertexts: &[u8], out: &mut [u8]) {
         let (n, width) = (self.public.n.len(), self.public.width());
         assert_eq!(ciphertexts.len(), 2 * out.len(), "decrypt: as many numbers as ciphertexts");

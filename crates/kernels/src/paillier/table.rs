@@ -38,7 +38,7 @@ impl Row {
         Row { width, length, columns }
     }
 
-    /// Replaces the number at a position.
+    /// Overwrites the number at a position, as far as `number` reaches. Its length is a multiple of 4 bytes.
     pub(super) fn set(&mut self, place: usize, number: &[u8]) {
         let mut at = place;
         for bytes in number.chunks(COLUMN) {
@@ -58,7 +58,7 @@ impl Row {
         }
     }
 
-    /// Writes the numbers at secret positions, concatenated, to `out`. Reads all numbers of the row for each.
+    /// Writes the numbers at secret positions, concatenated, to `out`. Reads all numbers of the row, whatever the positions.
     pub(super) fn choose(&self, places: &[usize], masks: &mut Masks, out: &mut [u8]) {
         self.choose_with(Backend::best(BACKENDS), places, masks, out);
     }
