@@ -1,6 +1,7 @@
 //! The operations that two or several parties can compute. One file per operation and protocol family.
 //!
-//! They run over a protocol of [`crate::protocols`]. The roles themselves are not public.
+//! They run over a protocol of [`crate::protocols`]. The functions of the two roles are not public:
+//! [`crate::protocols::run`] calls them.
 //!
 //! All operations return the same errors. [`Error::Peer`]: a message was not the expected one, or the peer gave
 //! up. [`Error::Network`]: the connection ended or stalled. [`Error::Cancelled`]: this side was cancelled.
@@ -50,8 +51,8 @@ pub static ALL: [&Operation; 6] = [&INTERSECT, &UNION, &COUNT, &SUM, &SHARE, &ID
 
 /// An operation: one static entry. Two operations are equal if their names are equal.
 ///
-/// All other code consults the entry and never asks which operation it is. To add an operation, add a file here and a line to
-/// [`ALL`].
+/// Protocols list the operations that they offer. All other code consults the entry and does not ask which operation it is. To
+/// add an operation, add a file here, a line to [`ALL`], and an offer to each protocol that computes it.
 pub struct Operation {
     /// The name as typed.
     pub name: &'static str,
@@ -223,7 +224,7 @@ pub struct Inputs<'a> {
     pub y: &'a ItemSet,
     /// The sender's set.
     pub x: &'a ItemSet,
-    /// A value per item of the sender, if the operation uses values.
+    /// A value per item of the sender, if its items have values.
     pub values: &'a [i128],
     /// A payload per item of the sender, if agreed.
     pub payloads: &'a Items,
@@ -258,11 +259,11 @@ impl Inputs<'_> {
 pub enum Role {
     /// Learns the result (in `sum`, the number of matches).
     Receiver,
-    /// Contributes its set (in `sum`, also its values; it learns their sum).
+    /// Contributes its set (in `sum`, also its values, whose sum over the matches it learns).
     Sender,
 }
 
-/// The announcement that a party makes about its set before it sends anything else about it.
+/// The announcement that a party makes about the size of its set before the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announced {
     /// The number of items, or the bound to which the set is padded.

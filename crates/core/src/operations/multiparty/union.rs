@@ -22,7 +22,8 @@
 //! result.
 //!
 //! Leakage: the bounds on all sets. P_1 learns the union. Cost, for beta bins of P_i and k elements in a row: for each pair,
-//! a membership test of beta bins and a membership OT of rows of 64 k bytes; then beta rows to each party in turn.
+//! a membership test of beta bins and a membership OT of rows of 64 k bytes, and beta rows back from P_j unless it is P_1;
+//! then beta rows from each party to the next.
 //!
 //! Departures from the paper, and properties that must be preserved (docs/corrections.md):
 //! - tests are on the items themselves. The values of the paper's conditional OPRF show two clients with the same
@@ -102,7 +103,7 @@ impl Public {
     /// The number of rows of all parties other than P_1.
     ///
     /// # Errors
-    /// [`Error::Usage`] if there are more rows than can be permuted, or decoded without an error.
+    /// [`Error::Usage`] if there are more rows than can be permuted, or decoded within the error of the run.
     pub(super) fn rows(&self) -> Result<usize> {
         let rows = self.bins.iter().sum();
         let elements = usize::saturating_mul(rows, self.k());
@@ -219,7 +220,8 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
             frames.push(threads.run(|| encoding::decode(elements, layout.width())));
             Ok(())
         })?;
-        // The time to read the rows depends on how many are not empty. Nor may time reveal who forged one.
+        // Deferred, because the time to read the rows depends on how many are not empty, and so that time does not reveal
+        // who forged one.
         let threads = threads.clone();
         let offered: Vec<_> = many.others().zip(received.iter().map(|visit| visit.malformed)).collect();
         Ok(Sealed::new(move || {
