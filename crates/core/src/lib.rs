@@ -10,7 +10,7 @@
 //! - [`channel`]: typed frames between two parties, in memory, over streams, recorded or delayed; and the channels of
 //!   one party to several others, which end together;
 //! - [`context`]: the context that the functions of a run share: channel, session, generator, and the [`threads`] it
-//!   computes on; [`many`]: the context of a run of several parties;
+//!   computes on; [`many`]: the same for one party and its channels to all others;
 //! - [`item`], [`hashed`], [`params`], [`course`], [`work`], [`rng`], [`hash`], [`secret`], [`assumption`], [`error`],
 //!   [`spelling`]: the foundations.
 //!
@@ -23,7 +23,9 @@
 //! - `fhe`: the protocol `sigma-fhe`, whose ring arithmetic is not audited.
 //! - `hazmat`: generators with a fixed seed, and sessions of the caller's choice, for benchmarks. Do not enable it for
 //!   real runs.
-//! - `test-util`: utilities for the tests of other crates: pairs of parties, their views, ideal functionalities.
+//! - `test-util`: utilities for the tests of other crates: pairs of parties, their views, ideal functionalities. It includes
+//!   `hazmat`.
+//! - `unstable`: documents what is public only for the other crates of this repository.
 //!
 //! The modules' documentation cites these papers by abbreviation. CZZDL: Yu Chen, Min Zhang, Cong Zhang, Minglang Dong,
 //! Weiran Liu, "Private Set Operations from Multi-Query Reverse Private Membership Test", PKC 2024. KRTW19: Vladimir

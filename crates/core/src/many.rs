@@ -3,10 +3,10 @@
 //! Parties are numbered from 0, in the same way for all. Of two, the receiver is number 0. Of several, number 0 is the leader,
 //! P_1 of the papers; number i is P_(i+1).
 //!
-//! A party interacts with all others at once, on a thread for each ([`Many::each`]). Such a thread waits for its channel, and
-//! computes on the threads of the run. Each has its own generator, so its messages do not depend on which thread is faster.
-//! All steps go through the [`Mesh`]: the first that fails ends all channels, so that no other waits forever, and all parties
-//! learn whose failure it was.
+//! A party interacts with all others at once, on a thread for each if there are several ([`Many::each`]). Such a thread waits
+//! for its channel, and computes on the threads of the run. Each has its own generator, so its messages do not depend on which
+//! thread is faster. All steps go through the [`Mesh`]: the first that fails ends all channels, so that no other waits forever,
+//! and tells all parties whose failure it was, if that is known.
 
 use crate::channel::{Channel, Mesh, Rx, Tx};
 use crate::context::Context;
@@ -20,7 +20,8 @@ use std::num::NonZeroU8;
 pub struct Many<'a> {
     /// The number of this party.
     pub me: usize,
-    /// The channels to the other parties: of several, each at its [`seat`].
+    /// The channels to the other parties, each at its [`seat`]; or that of a run of two at [`Seat::PEER`], where steps need
+    /// [`Many::with_peer`].
     pub mesh: &'a mut Mesh,
     /// The session with each other party, by number: it is in the domain of every hash of the two parties. At our own number
     /// it is the session of the run.
@@ -35,7 +36,7 @@ pub struct Many<'a> {
     pub threads: &'a Threads,
 }
 
-/// Returns the seat of the party with this number.
+/// Returns the seat of the party with this number in a run of several.
 pub fn seat(party: usize) -> Seat {
     let number = u8::try_from(party + 1).ok().and_then(NonZeroU8::new);
     number.map_or(Seat::PEER, Seat::numbered)

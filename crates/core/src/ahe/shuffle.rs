@@ -17,8 +17,8 @@
 //! messages it received. Leakage: the number of rows, which follows from bounds.
 //!
 //! Cost: n hops of 64 k bytes per row. For each ciphertext the leader re-randomises and decrypts, and each other party
-//! decrypts partially. The parties work one after the other. Memory: 64 k bytes per row for the list, and 4 for its
-//! order; two frames; and the memory of [`super::joint`] for a frame.
+//! decrypts partially. The parties work one after the other. Memory, in addition to the list that the leader begins with:
+//! 64 k bytes per row for the list, and 4 for its order; two frames; and the memory of [`super::joint`] for a frame.
 //!
 //! Departures from the figures, and properties that must be kept:
 //! - a row has k ciphertexts, each with independent fresh randomness;
@@ -51,7 +51,7 @@ pub struct ShuffleShape {
 }
 
 impl ShuffleShape {
-    /// A list of `rows` rows of `k` ciphertexts, at least one.
+    /// A list of `rows` rows, each of `k` ciphertexts, or of one if `k` is 0.
     pub const fn new(rows: usize, k: usize) -> ShuffleShape {
         ShuffleShape { rows, k: if k > 0 { k } else { 1 }, blinded: false }
     }

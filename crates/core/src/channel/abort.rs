@@ -1,9 +1,9 @@
 //! The abort message: the reason why a party gives up and, in a mesh, the party that caused it.
 //!
-//! In a run of two parties it is one byte, the reason. In a mesh, the connections of all parties with all others, a
-//! second byte is the number of the party that caused the failure, or 0. The sender's claim is not verified, and a
-//! party that lies can accuse any other. So our error names the source of a claim, and our own observations take
-//! precedence ([`super::Mesh`]).
+//! Its first byte is the reason. On a channel of a mesh ([`Link`]), the connections of all parties of a list with all
+//! others, a second byte is the number of the party that caused the failure, or 0; on other channels it has no second
+//! byte. The sender's claim is not verified, and a party that lies can accuse any other. So our error names the source
+//! of a claim, and our own observations take precedence ([`super::Mesh`]).
 
 use crate::error::{Error, Fault, Reason, Seat};
 use std::num::NonZeroU8;
@@ -120,7 +120,7 @@ pub struct Link {
 
 impl Link {
     /// Returns the error on our side for an abort message of the party at the other end, and the number of the party
-    /// that it accuses, unless that is itself or us.
+    /// that it accuses; `None` if that is itself or us, or no party of the run.
     pub(super) fn received(&self, [code, accused]: [u8; 2]) -> (Error, Option<NonZeroU8>) {
         let accused = NonZeroU8::new(accused).filter(|&number| number != self.peer);
         let accused = accused.filter(|&number| self.names.get(number).is_some());

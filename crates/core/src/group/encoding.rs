@@ -111,7 +111,7 @@ pub struct DecodedRows {
     kinds: Secrets<Kind>,
 }
 
-/// The kind of an element; if both are false, it is not a piece.
+/// Whether an element is the identity, and whether it is a piece. One that is neither belongs to no row.
 #[derive(Clone, Copy, Default)]
 struct Kind {
     identity: bool,

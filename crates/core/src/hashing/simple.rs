@@ -2,7 +2,7 @@
 //!
 //! Both parties throw their items into the same bins with one public hash function. Each fills its bins up to a bound
 //! on the real items of a bin, so that the loads do not show. The bound must hold for all bins at once, except with a
-//! small probability. If it does not, security is unaffected: the items are thrown again with another function.
+//! small probability. If a bin exceeds it, the items are thrown again with another function.
 //!
 //! Leakage: whether the items had to be thrown again. Not protected: memory addresses, which depend on a party's items,
 //! and so the total time to place them.
@@ -18,7 +18,8 @@ pub fn bound(exponent: u32, n: usize, bins: usize) -> usize {
     bound_of(exponent, n, bins, 1, bins)
 }
 
-/// Returns the smallest such bound on the items of every one of `sets` sets of `of` bins each.
+/// Returns the smallest bound on the items of each of `sets` sets of `of` bins that holds for all these sets at once, except
+/// with probability 2^-`exponent`, when `n` items are thrown into `bins` bins.
 pub fn bound_of(exponent: u32, n: usize, sets: usize, of: usize, bins: usize) -> usize {
     if of >= bins || n == 0 {
         return n;

@@ -2,8 +2,8 @@
 //!
 //! Security: semi-honest, DDH, `H` a random oracle. Leakage: the sizes; the server's bits are the output. Cost: n_y + n_x
 //! points, and n_y tags (about 62 bits each at 2^20 items per side). Each party does n_y + n_x scalar multiplications, and can
-//! do the ones for its own set before the session. Memory: in addition to the hashed set, 4 bytes per item of its own and up to
-//! 48 per item of the peer.
+//! do the ones for its own set before the session. Memory, in addition to the hashed set and what was prepared: 4 bytes per
+//! item of its own, up to 48 per item of the peer, and a frame of points in each direction.
 //!
 //! P1 is the server, called the receiver R in the operations. P2 is the client, called the sender S there.
 //!
@@ -39,7 +39,7 @@ use rayon::prelude::*;
 use std::marker::PhantomData;
 use zeroize::Zeroizing;
 
-/// Points per frame: 8192, or 256 KiB at 32 bytes each. Each direction buffers at most one pipe and two frames.
+/// Points per frame: 8192, or 256 KiB at 32 bytes each. Each direction buffers at most 1 MiB in its pipe, and two frames.
 pub(crate) const FRAME: usize = 1 << 13;
 
 /// The messages; their elements are points of a group.

@@ -7,9 +7,9 @@
 //! is sent like any other, unless the other party has it already.
 //!
 //! Security: that of the encryption; nothing binds the owner to a set, and a filter that holds only zeros matches every item.
-//! Leakage: the sizes. Cost: B ciphertexts, unless the other party has the filter. Memory: for the owner, a bit per cell, and a
-//! frame of cells; for the other party, a ciphertext and 8 k bytes per item, a frame, and a ciphertext for each cell of the
-//! frame that it uses.
+//! Leakage: the sizes. Cost: B ciphertexts, unless the other party has the filter. Memory: for the owner, a frame of cells and,
+//! unless the filter was made in advance, a bit per cell and the cipher's tables; for the other party, a ciphertext and 8 k
+//! bytes per item, a frame, and a ciphertext for each cell of the frame that it uses.
 //!
 //! Timing: cells are added as they arrive, a frame at a time. The time for a frame shows how many positions all items together
 //! have in it, a sum with one random term per item. Many items hide each other. With a single item, an owner that measures
@@ -17,8 +17,8 @@
 //!
 //! Departures from the paper: B and k meet the error bound of the whole run ([`crate::params::filter`]). The positions of an
 //! item are the first k numbers of one hash stream, each uniform up to 2^-32. A malformed cell that [`Cipher::check`] does not
-//! refuse counts as 0, and the other party reports it to its own user only at the end, because the cells that it reads depend
-//! on its items.
+//! refuse counts as 0. The other party reports it, if it used it, to its own user only, and at the end, because the cells that
+//! it uses depend on its items.
 
 use crate::ahe::{Cipher, FirstMalformed};
 use crate::channel::{HEADER, Message, Unit, frames};
@@ -81,8 +81,9 @@ impl Seeds {
         Seeds { positions: bound, first_parts: bound }
     }
 
-    /// The seeds of a filter for many sessions. Only its owner can present it as its own, because any other owner's items would
-    /// have other positions. Cells under another key have their own first parts, even where the positions are the same.
+    /// The seeds of a filter for many sessions. It is useless to another party that presents it as its own, because with that
+    /// party as the owner items have other positions. Cells under another key have their own first parts, even where the
+    /// positions are the same.
     pub fn of_owner(owner: &[u8; 32], seed: &[u8; 32], key: &[u8]) -> Seeds {
         let domain = |purpose| Domain::without_session(purpose);
         Seeds {
@@ -123,7 +124,7 @@ impl Bits {
     }
 
     /// Adds the positions of these items. Returns for each item whether its positions were all set already. They are if the
-    /// item is in the filter or occurs earlier in `items`, and otherwise with the error probability of the filter.
+    /// item is in the set or occurs earlier in `items`, and otherwise with the error probability of the filter.
     pub fn insert(&mut self, items: &[ItemHash], seeds: &Seeds, filter: Filter) -> Secrets<bool> {
         let (positions, k) = (positions(&seeds.positions, filter), filter.positions as usize);
         let mut known = Secrets::with_capacity(items.len());
@@ -286,7 +287,8 @@ pub struct Sums<C: Cipher> {
 /// # Errors
 /// The errors of the channel and of the file; [`Error::Bug`] for a filter of more than 2^32 cells or 72 positions, or if its
 /// cells were taken before; and [`Error::Peer`] for a malformed key, for a filter other than the one agreed, or for a malformed
-/// cell that the cipher detects regardless of our items. Any other malformed cell shows in [`Sums::well_formed`] only.
+/// cell that the cipher detects regardless of our items. Any other malformed cell shows only in [`Sums::well_formed`], and
+/// only if we use it.
 pub fn receive<C: Cipher>(
     cx: &mut Context,
     x: &HashedSet,

@@ -19,8 +19,9 @@
 //! Pads are derived masks, for the reason in `ot/masks.rs`.
 //!
 //! Cost: per switch, an OT of ceil(128 / k) bits from the permuter to the masker, and a value back. A block of 4096 inputs, of
-//! which 3085 are wanted, has 40,976 switches. Memory (`Switching::held`): in each party, the network and the values of one
-//! block, 16 bytes per output of all blocks, and a frame of OTs; in the permuter also a byte per switch and the queued pads.
+//! which 3085 are wanted, has 40,976 switches. Memory (`Switching::held`), besides the masker's inputs: in each party, the
+//! network and the values of one block, 16 bytes per output of all blocks, and a frame of OTs; in the permuter also a byte per
+//! switch and the queued pads.
 
 mod benes;
 
@@ -67,7 +68,7 @@ impl Switching {
         [correction_bytes(switches, k, Security::SemiHonest) + headers, self.bytes * switches + headers]
     }
 
-    /// The maximum number of bytes that the permuter and the masker hold, including their outputs.
+    /// The maximum number of bytes that the permuter and the masker hold, including their outputs, but not the masker's inputs.
     pub(crate) fn held(&self) -> [usize; 2] {
         let frame = extension::SETUP_HELD + self.switches().min(FRAME) * (HELD_FOR_OT + 2 * self.bytes);
         let block = 16 * self.network.size() + 16 * self.network.switches();
@@ -76,7 +77,7 @@ impl Switching {
         [frame + block + outputs + self.switches() + waiting, frame + block + outputs]
     }
 
-    /// Announces the stage, in which the permuter sends the corrections.
+    /// Checks the length of values, and announces the stage: `corrections` bytes from the permuter, and the masker's answer.
     fn begin(&self, ch: &Channel, corrections: usize) -> Result<()> {
         if !(1..=size_of::<SwitchedValue>()).contains(&self.bytes) {
             return Err(Error::bug(format!("switching of values of {} bytes", self.bytes)));
