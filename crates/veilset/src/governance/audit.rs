@@ -6,8 +6,9 @@
 //! from our identity, so a reader without the identity cannot test guesses against it. A run counts once it has started, even
 //! if it failed: a peer that breaks off may have its result.
 //!
-//! Each line ends with a `check` of the text before it. A line whose check is wrong, because someone or the disk changed it,
-//! does not count as an entry. Lines of earlier versions have no check.
+//! Each line ends with a `check` of the text before it. A line whose check is wrong, because the disk or someone changed it,
+//! does not count as an entry. Lines without a check, as of earlier versions, count. The check has no key: it shows neither
+//! that lines were deleted, nor a change by someone who removes the check or computes it anew.
 
 use crate::error::{Error, Result, Seat};
 use crate::hash::{ItemHash, SessionId};
@@ -43,7 +44,7 @@ const ROTATIONS: usize = 8;
 pub struct Entry {
     /// The time of the event on this machine's clock: RFC 3339, UTC.
     pub time: String,
-    /// The session's id, the same on both sides.
+    /// The session's id, the same for all parties.
     pub session: String,
     /// The recorded event.
     #[serde(flatten)]
@@ -55,7 +56,7 @@ pub struct Entry {
 #[serde(tag = "event", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Event {
-    /// A run starts. So far only the sizes of the sets have been revealed.
+    /// A run starts. So far the parties know only the terms, and the sizes of the sets.
     Start(Run),
     /// A job that started before is resumed, under the same session's id. Together with its start it counts as one run.
     Resume(Run),
@@ -119,7 +120,7 @@ pub struct Run {
 pub struct Allowed {
     /// The ways that our side allowed, in its order.
     pub ours: Vec<String>,
-    /// The ways that the others allowed.
+    /// The ways that the peer allowed, in its order; in a run of several, those that all parties allowed.
     pub theirs: Vec<String>,
 }
 
@@ -132,7 +133,7 @@ pub struct Participant {
     pub seat: Seat,
     /// The party's fingerprint; `None` on an unprotected connection.
     pub peer: Option<String>,
-    /// The party's name in our address book, or in a run of several in the list of the parties.
+    /// The party's name in the list of the parties, or in a run without a list in our address book.
     #[serde(rename = "peer_name")]
     pub name: Option<String>,
     /// Size of the party's set, as announced; also 0 if the run ended before it announced one.
@@ -179,7 +180,7 @@ pub struct End {
     /// The fault of another party, if the error is about one: `misbehaved` or `gave-up`. Absent in old logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
-    /// The number of the party at fault, in a run of three or more.
+    /// The number of the party at fault, in a run of three or more, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub party: Option<NonZeroU8>,
     /// The numbers that we learned, as in the report.
@@ -227,7 +228,8 @@ impl Run {
         }
     }
 
-    /// Whether we answer to the peer's filter in this run: as the sender, and as the receiver if both get the result.
+    /// Whether the run counts as one in which we answer to the peer's filter: by a protocol that uses filters, as the sender,
+    /// and as the receiver if both get the result.
     pub fn answers_to_filter(&self) -> bool {
         let offer = |protocol: &Protocol| {
             let operation = operations::ALL.into_iter().find(|operation| operation.name == self.operation);
@@ -299,7 +301,7 @@ pub fn digest(identity: &Identity, set: Set<'_>, values: &[i128], threads: &Thre
     digest_under(&digest_key(identity), set, values, threads)
 }
 
-/// The key of the [`digest`] of a set, which reveals nothing about the identity.
+/// The key of the [`digest`] of a set. It reveals nothing about the identity.
 pub fn digest_key(identity: &Identity) -> Secret<[u8; 32]> {
     identity.secret_for("veilset 2026-11 audit log, digest of a set")
 }
@@ -324,7 +326,7 @@ pub struct History {
     /// The number of earlier runs with a common party that started.
     pub runs: usize,
     /// The last run with a common party, compared with the proposed one. If our set is [`History::known`] except for its
-    /// values, the last of these runs that had values.
+    /// values, the last such run whose values can be compared with ours.
     pub last: Option<Earlier>,
     /// Whether an earlier run had the same set of ours, and the same other parties with sets of the same sizes. If the proposed
     /// run has values, and earlier ones also had some, one of them must also have had the same values.
@@ -352,8 +354,8 @@ pub struct Earlier {
 
 /// The other parties of a run and the sizes of their sets, compared with an earlier run.
 ///
-/// A party that joined or left counts as a change, independently of the others: its whole set was added to the computation or
-/// removed from it.
+/// A party that joined or left counts as a change, whatever the sizes of the other sets: its whole set was added to the
+/// computation or removed from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Theirs {
@@ -379,8 +381,7 @@ impl History {
         self.changed() && self.undigested < 2
     }
 
-    /// A sentence about the information that the runs together reveal, if the sets have changed. `others` describes the other
-    /// parties.
+    /// A warning about what the runs together reveal, if [`History::changed`]. `others` describes the other parties.
     pub fn warning(&self, others: &str) -> Option<String> {
         let last = self.last.as_ref().filter(|_| self.changed())?;
         let what: String = match (last.our_set_differs, last.theirs) {
@@ -418,7 +419,7 @@ impl AuditLog {
     /// Opens the log, or creates it, readable only by its owner.
     ///
     /// # Errors
-    /// [`Error::Output`] if that fails: no run may start without the log.
+    /// [`Error::Output`] if that fails, or it is not a regular file: no run may start without the log.
     pub fn open(path: &Path) -> Result<AuditLog> {
         let unusable = |e| unusable(path, &e);
         private_parent(path).map_err(unusable)?;
@@ -433,8 +434,9 @@ impl AuditLog {
         }
     }
 
-    /// A warning if other users can change the file. They can hide earlier runs, so that the policy does not see them, and have
-    /// runs refused because of runs that never were. They cannot allow what the policy forbids without regard to the log.
+    /// A warning if other users can change the file, or if the file cannot be examined. They can hide earlier runs, so that the
+    /// policy does not see them, and have runs refused because of runs that never were. They cannot allow what the policy
+    /// forbids without regard to the log.
     pub(crate) fn warning(&self) -> Option<String> {
         trusted::check("the audit log", &self.path, Whose::Given, &self.file)
             .unwrap_or_else(|e| Some(e.to_string()))
@@ -476,8 +478,11 @@ impl AuditLog {
     /// If the log could not be locked, for instance on a file system without locks, `allowed` receives the error. If another
     /// process holds the lock for too long, that is an error, and `allowed` is not called.
     ///
-    /// If another file has taken the log's name since the log was opened (by rotation, say), this switches to that
-    /// file, where other processes look.
+    /// On Unix, if the open file no longer has the log's name (after a rotation, say), this switches to the file that has it,
+    /// where other processes look, or creates one.
+    ///
+    /// # Errors
+    /// The error of `allowed`, and [`Error::Output`] if the log cannot be used.
     pub fn append_if(
         &mut self,
         entry: &Entry,
@@ -549,7 +554,8 @@ impl AuditLog {
         Ok(last == *b"\n")
     }
 
-    /// Whether this run has started before under this id, with the same set of ours, parties and sizes.
+    /// Whether this run has started before under this id, with the same digest of our set or none both times, and the same
+    /// parties with sets of the same sizes.
     ///
     /// # Errors
     /// [`Error::Output`] if the log cannot be read.
@@ -654,7 +660,7 @@ impl AuditLog {
             }
         }
         if history.known && !known_values && valued.is_some() {
-            // The set is known but its values are not: they differ from the last run that had values.
+            // The set is known, but not with these values: the last run with values is the one to compare with.
             (history.known, history.last) = (false, valued);
         }
         Ok(history)

@@ -88,12 +88,13 @@ pub enum Protection {
 pub struct Connection {
     /// The channel, for frames.
     pub channel: Channel,
-    /// The peer's seat in the run: [`Seat::PEER`], unless the run has more than two parties.
+    /// The peer's seat: its number in the list of the parties, if there is a list ([`super::assemble`]), or else
+    /// [`Seat::PEER`].
     pub seat: Seat,
     /// The peer's fingerprint, proven; `None` on an unprotected connection.
     pub peer: Option<Fingerprint>,
-    /// The peer's name on our side, for the log and the report. In a run of two the front end sets it, or it is `None`; in a
-    /// run of several it is the name in the list. It is never sent.
+    /// The peer's name on our side, for the log and the report: its name in the list of the parties, if there is a list;
+    /// otherwise the front end sets it, or it is `None`. It is never sent.
     pub peer_name: Option<String>,
     /// Our fingerprint; `None` on an unprotected connection.
     pub our: Option<Fingerprint>,
@@ -138,8 +139,8 @@ impl Connection {
 pub enum Connected {
     /// The connection to the other party of a run of two.
     Peer(Box<Connection>),
-    /// The connections to all others in a run of several, ordered by seat, as [`super::assemble`] returns them. That of a list of
-    /// two is a `Peer`.
+    /// The connections to all others in a run of several, ordered by seat, as [`super::assemble`] returns them. That of a list
+    /// of two is a `Peer`.
     Parties(Vec<Connection>),
 }
 
@@ -171,8 +172,8 @@ impl From<Vec<Connection>> for Connected {
 /// Connects to the peer, or accepts its connection, within the connect time-out.
 ///
 /// `cancelled` is called several times a second and tells whether to give up. It is not called while the system resolves the
-/// name of an address to listen at. `notice` receives single lines for the user: our listening address, refused strangers, and
-/// why the peer cannot be reached yet.
+/// name of an address to listen at. The time-out does not interrupt the system while it resolves a name. `notice` receives
+/// single lines for the user: our listening address, refused strangers, and why the peer cannot be reached yet.
 pub fn establish(
     endpoint: &Endpoint,
     security: &Protection,
@@ -264,7 +265,7 @@ impl Whom<'_> {
         Error::stranger(what).by(seat)
     }
 
-    /// The address that we tried, and the party it belongs to.
+    /// The address that we tried and, in a mesh, the party it belongs to.
     pub(super) fn at(&self, at: &str) -> String {
         match self {
             Whom::Peer => at.to_string(),
@@ -295,7 +296,7 @@ impl Whom<'_> {
         }
     }
 
-    /// The error if another party of the list is at its address.
+    /// The error if another party of the list is at this party's address.
     pub(super) fn is(&self, address: &str, other: &Member) -> Error {
         let Whom::Member(member, roster) = self else { return Error::Bug("another party of two".into()) };
         self.stranger(format!(

@@ -17,7 +17,7 @@ const COUNT: usize = Primitive::ALL.len();
 /// The longest plausible time of a primitive: a hundred seconds, in picoseconds.
 const MOST: u64 = 100_000_000_000_000;
 
-/// The maximum factor by which another machine can be faster or slower than ours.
+/// The maximum factor by which another machine is taken to be faster or slower than ours.
 const FARTHEST: f64 = 8.0;
 
 /// The time of each primitive on one thread, in picoseconds, and the number of threads.
@@ -53,8 +53,8 @@ impl Speeds {
     /// Makes speeds from times in picoseconds, in the order of [`Primitive::ALL`].
     ///
     /// # Errors
-    /// A sentence that names a time that is 0 or more than a hundred seconds, or says that there are no threads, or more than
-    /// any machine has.
+    /// A text that names a time that is 0 or more than a hundred seconds, or says that there are no threads, or more than a
+    /// pool can have.
     pub fn new(picoseconds: [u64; COUNT], threads: usize) -> Result<Speeds, String> {
         let all = Primitive::ALL.into_iter().zip(picoseconds);
         match all.into_iter().find(|(_, time)| !(1..=MOST).contains(time)) {
@@ -74,7 +74,7 @@ impl Speeds {
     /// built-in time of a processor like this one.
     ///
     /// # Errors
-    /// As [`Speeds::new`], or a sentence that names a primitive that occurs twice.
+    /// As [`Speeds::new`], or a text that names a primitive that occurs twice.
     pub fn of_named(times: &[(String, u64)], threads: usize) -> Result<Speeds, String> {
         let mut picoseconds = Speeds::built_in(1).picoseconds;
         for primitive in Primitive::ALL {
@@ -94,8 +94,9 @@ impl Speeds {
         Speeds { threads, ..self }
     }
 
-    /// The speeds of this machine if it were as much slower or faster as the other one by its times, at most by the factor
-    /// [`FARTHEST`]. The factor is the median over the times of all primitives on all threads.
+    /// These speeds with all times multiplied by one factor, so that they are like the other machine's. The factor is the
+    /// median, over all primitives, of the ratios of the times on all threads, but at most [`FARTHEST`] and at least its
+    /// inverse.
     pub(crate) fn like(self, other: &Speeds) -> Speeds {
         let on_all =
             |speeds: &Speeds, at: usize| speeds.picoseconds[at] as f64 / speeds.threads.max(1) as f64;
