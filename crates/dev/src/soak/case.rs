@@ -178,7 +178,7 @@ impl Terms {
         spelled.into_bytes()
     }
 
-    /// Returns a party's rows, some of them with repeated keys.
+    /// Returns a party's file. In some files keys are repeated.
     fn side(&self, rng: &mut Prng, receiver: bool, numbers: &[usize]) -> Side {
         let mut columns: Vec<String> =
             (0..self.keys).map(|i| format!("{}{i}", if receiver { "k" } else { "s" })).collect();
@@ -228,7 +228,7 @@ impl Terms {
         let header: Vec<String> = order.iter().map(|&i| columns[i].clone()).collect();
         let line = |cell: &Vec<u8>| !cell.is_empty() && !cell.iter().any(|b| b"\r\n".contains(b));
         let list = header.len() == 1 && rows.iter().all(|(_, cells)| line(&cells[0]));
-        // JSON is text. A JSON file without any line names no columns, so it is for parties that need only their keys.
+        // JSON is text. A JSON file without any line names no columns, so it is for parties whose result has no rows or items.
         let text = rows.iter().flat_map(|(_, cells)| cells).all(|cell| std::str::from_utf8(cell).is_ok());
         let role = if receiver { Role::Receiver } else { Role::Sender };
         let json = text && (!rows.is_empty() || !self.shape(role).has_items());

@@ -153,8 +153,8 @@ fn typed(words: &[String]) -> String {
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Runs both parties, and compares their results with the expected ones. Returns the protocol that they picked, if they named
-/// none; otherwise an empty text.
+/// Runs both parties, and compares their results with the expected ones. Returns a colon and the protocol that they picked, if
+/// they named none; otherwise an empty text.
 fn of_two(case: &Case, people: &People, over_tls: bool) -> Result<String, String> {
     let [receiver, sender] = case.words.each_ref().map(|words| spec(words).map_err(|e| e.to_string()));
     let (receiver, sender) = (receiver?, sender?);
