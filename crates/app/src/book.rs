@@ -1,8 +1,8 @@
 //! The address book: names for peers' fingerprints.
 //!
 //! A TOML file with one table per peer, sorted by name. It is written in full and then renamed, so a partial book never exists.
-//! It is locked during a change, so that no concurrent change is lost, if its file system has locks. It is private to its
-//! owner: it names the peers, and write access to it would allow a peer to be impersonated.
+//! It is locked during a change, so that no concurrent change is lost, if its file system has locks. On Unix, a change makes it
+//! private to its owner: it names the peers, and write access to it would allow a peer to be impersonated.
 
 use crate::front::load_identity;
 use crate::near::{did_you_mean, known_key, sentence};
@@ -173,7 +173,7 @@ impl Book {
         }
         let write = || {
             let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            // Temporary files are created with mode 0600.
+            // On Unix, temporary files are created with mode 0600.
             let mut file = tempfile::Builder::new().prefix(".veilset-").tempfile_in(folder)?;
             file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;

@@ -1,7 +1,8 @@
 //! `veilset run FILE`: a run as a file, to be reviewed and kept under version control.
 //!
 //! The file is translated into the words that a user would type, based on clap's definition of the operation's
-//! options. So a new option of an operation works in the file at once, without a change here.
+//! options. So most new options of an operation work in the file at once, without a change here. Options that a program in
+//! another language passes, for instance in Python, are translated in the same way ([`command`], [`worker`]).
 
 use crate::columns::{self, Columns, Received};
 use crate::near::{did_you_mean, sentence};
@@ -36,8 +37,8 @@ pub enum FromFile {
     Help(clap::Error),
 }
 
-/// Reads the words after `veilset run`: a file, and options that override those in it. Refuses a file that others can
-/// change, or adds to `warnings` ([`trusted::check`]).
+/// Reads the words after `veilset run`: a file, by default [`DEFAULT`], and options that override those in it. Refuses a file
+/// that others can change, or adds to `warnings` ([`trusted::check`]).
 ///
 /// # Errors
 /// [`Error::Usage`].
@@ -324,7 +325,7 @@ impl File<'_> {
         arg_values(arg, &read).map_err(wrong)
     }
 
-    /// Resolves a path relative to the file's folder.
+    /// Resolves a path relative to the file's folder. Other values, `-` and [`WORDS`] stay unchanged.
     fn placed(&self, arg: &Arg, text: String) -> OsString {
         let is_word = WORDS.iter().any(|(option, word)| arg.get_long() == Some(option) && text == *word);
         if !is_path(arg) || text == "-" || is_word {
@@ -335,7 +336,7 @@ impl File<'_> {
         folder.unwrap_or(Path::new(".")).join(text).into()
     }
 
-    /// Converts an error of clap, and adds the place in the file.
+    /// Converts an error of clap, and names the file; for a wrong value of one of its keys, also the line and the key.
     fn refused(&self, e: &clap::Error, lines: &BTreeMap<String, usize>) -> Error {
         let what = first_words(e);
         let key = match e.get(ContextKind::InvalidArg) {

@@ -39,7 +39,8 @@ impl WhatIsLeft {
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the remaining time as a part of a sentence: ", about 40 s left". Empty if it is unknown or short.
+    /// Returns the remaining time as a part of a sentence: ", about 40 s left". Empty if it is unknown or short, or the run has
+    /// just begun.
     fn words(&self, now: Instant) -> String {
         let mut run = self.run();
         let Some((began, left)) = &mut *run else { return String::new() };
@@ -178,7 +179,7 @@ struct Doing {
 }
 
 impl Life {
-    /// Starts the display with this piece of work.
+    /// Starts the display with this piece of work. If `quiet`, or if no thread can be started, it shows nothing.
     pub fn begin(quiet: bool, what: String) -> Life {
         let shared = Arc::new(Shared::default());
         shared.now().what = Some(what);
