@@ -1,8 +1,8 @@
 //! Detection of processor features, which is confined to this file.
 //!
 //! `RUSTFLAGS="--cfg veilset_without_avx512"` builds a program that takes no AVX-512 path, as on a processor without
-//! AVX-512, so that whole runs can be measured on the other paths. It does not affect the crates `aes` and `blake3` and
-//! the library aws-lc, which detect processor features themselves.
+//! AVX-512, so that whole runs can be measured on the other paths. It does not affect dependencies that detect processor
+//! features themselves, such as the crates `aes` and `blake3` and the library aws-lc.
 
 /// Runs a function on the requested path, in the module of `x86` that is listed for it, if the path is listed and this
 /// processor can run it. Otherwise evaluates the last expression, by default a call of the function of the module `portable`.
@@ -50,7 +50,7 @@ pub enum Backend {
     Clmul512,
     /// 256-bit integer vectors.
     Avx2,
-    /// 512-bit integer vectors under masks: AVX-512 and BMI2.
+    /// 512-bit integer vectors: AVX-512 and BMI2.
     Avx512,
     /// Fused multiply-adds of 256-bit vectors of doubles: AVX2, FMA and BMI2. In a thread that does not round to nearest, or
     /// that traps inexact results, the portable path runs instead.

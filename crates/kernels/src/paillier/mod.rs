@@ -17,7 +17,8 @@
 //!
 //! * [`PublicKey::new`], [`PublicKey::proven`] and [`PublicKey::check`] branch on their inputs, which are public.
 //! * Key generation reveals how many candidates were drawn before a prime was found, at which step each of the others
-//!   was rejected, and which of the two primes is the greater.
+//!   was rejected, and which of the two primes is the greater. It and [`SecretKey::from_bytes`] sometimes reveal that a
+//!   witness of the primality of a prime was drawn again.
 //! * [`SecretKey::prove`] reveals the proof, and how many numbers were drawn before one had the Jacobi symbol -1.
 //! * When a key first encrypts: which primes below 2^16 divide p - 1 and q - 1, how many small numbers do not generate
 //!   the group, and which of these primes shows it. For each of p and q these are about 20 bits on average, revealed
@@ -121,7 +122,7 @@ impl PublicKey {
         Ok(PublicKey::unchecked(n, &mut scratch))
     }
 
-    /// Makes a key from a sound modulus.
+    /// Makes a key from a modulus, without checks.
     fn unchecked(n: &[u8], scratch: &mut Scratch) -> PublicKey {
         let words = words::load(n);
         let square = words::bytes(&words::multiply_add(&[], &words, &words));
@@ -151,7 +152,7 @@ impl PublicKey {
         self.n.len() + EXCESS
     }
 
-    /// Checks that these are ciphertexts: below N^2 and coprime to N. One greatest common divisor serves all of them.
+    /// Checks that these are ciphertexts: below N^2 and coprime to N. If they are, one greatest common divisor serves all.
     ///
     /// Not constant-time: ciphertexts are public.
     ///

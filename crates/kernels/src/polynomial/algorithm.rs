@@ -2,8 +2,7 @@
 //!
 //! In the notation of [`super::interpolate`], I is computed without polynomial division. With weights w_i = V'(q_i) and
 //! c_i = v_i / w_i, it is the sum of c_i V / (x - q_i). Let n_l be the coefficients of V and S_r the sum of c_i q_i^r.
-//! Then coefficient j of I is the sum over l > j of n_l S_(l-j-1). So nearly all the work is in sums of products, each
-//! reduced once.
+//! Then coefficient j of I is the sum over l > j of n_l S_(l-j-1). Each such sum of products is reduced once.
 
 use super::{Repeated, Shape};
 use std::ops::{Deref, DerefMut};
@@ -35,7 +34,7 @@ pub(super) trait Lanes: Copy {
     fn reduce<const BITS: u32>(sum: Self::Wide) -> Self;
 }
 
-/// A list of secrets that is wiped on drop at the speed of `fill`; `zeroize` writes byte by byte.
+/// A list of secrets that is wiped on drop at the speed of `fill`; `zeroize` writes element by element.
 struct Wiped<T: Copy> {
     list: Vec<T>,
     zero: T,
@@ -137,7 +136,7 @@ pub(super) fn interpolate<V: Lanes, const BITS: u32>(
         }
         let mut lanes = [0; MAX_LANES];
         for j in 0..k + free {
-            // The coefficient of x^j in I, then in V R; each begins with the product with the leading 1 of V.
+            // The coefficient of x^j in I + V R. The leading 1 of V has a product in one of the two, which comes first.
             let mut sum = if j < k { sums[k - 1 - j].widen() } else { r[j - k].widen() };
             for (n, s) in n.iter().skip(j + 1).zip(sums.iter()) {
                 sum = V::multiply_add::<BITS>(sum, *n, *s);
