@@ -61,7 +61,7 @@ impl Course {
 ///
 /// Machines differ from the expectation, but mostly by the same factor throughout the run. So the bytes moved show how
 /// much of the expected course is over, and the rest is assumed to continue at the pace so far. A link that is slower
-/// than all computing is noticed late, and the remaining time is then up to four times the estimate.
+/// than all computing is noticed late; in recorded runs, the remaining time is then up to four times the estimate.
 #[derive(Debug, Clone)]
 pub struct Left {
     course: Course,
@@ -80,8 +80,8 @@ impl Left {
     }
 
     /// Returns the time left until the end of the protocol, given the time since it began and the bytes moved in both
-    /// directions. Neither may decrease from one call to the next. `None` if there is no estimate yet, or the course is
-    /// empty.
+    /// directions. Neither may decrease from one call to the next. `None` if too few bytes have moved, if the course is
+    /// empty, or if the time does not fit a [`Duration`].
     pub fn at(&mut self, elapsed: Duration, moved: u64) -> Option<Duration> {
         let (now, moved) = (elapsed.as_secs_f64(), moved as f64);
         let (legs, count, all) = (&self.course.legs, self.course.count(), self.course.seconds());

@@ -1,4 +1,4 @@
-//! Errors, classified by who is at fault. Every message names the cause and the next step.
+//! Errors, classified by who is at fault. Messages name the cause and the next step.
 
 use crate::spelling::{command, plain, unmarked};
 use std::num::NonZeroU8;
@@ -15,20 +15,21 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// A defect of our input data, of a half or filter made in advance, or of a result that a job keeps. Unless the run is
-    /// cut into shards, the peer received at most the size of the data.
+    /// cut into shards or uses a filter, the peer received at most the size of the data.
     Input(Box<InputError>),
-    /// Wrong use on our side: options, identity file, addresses. Also a thread that the system does not start.
+    /// Wrong use on our side, for instance of options, the identity file or addresses. Also a thread that the system does not
+    /// start.
     Usage(Description),
-    /// Our result could not be written.
+    /// Our result, or another file that we keep, could not be written or used.
     Output(Description),
-    /// Our own limits or policy forbid the terms that the peer agreed to. Unless the run is cut into shards, the peer
-    /// received at most the size of the data.
+    /// Our own limits or policy, or the state of our job, forbid the run. Unless it is cut into shards, the peer received at
+    /// most the size of the data.
     Refused(Description),
     /// We and another party were asked for different operations or terms; only the requests were exchanged.
     Disagreement(Vec<Difference>),
-    /// Another party of the run broke the protocol, gave up, or is not the expected party.
+    /// Another party of the run broke the protocol or gave up, or a party is not the expected one or does not expect us.
     Peer {
-        /// The party at fault.
+        /// The party that the error is about.
         who: Seat,
         /// The kind of fault.
         fault: Fault,
@@ -37,7 +38,7 @@ pub enum Error {
         /// The party's own reason, if it gave up and stated one.
         reason: Option<Reason>,
     },
-    /// The connection was refused, closed or cut off, or timed out.
+    /// The connection was not made, was closed or cut off, or timed out.
     Network(Description),
     /// Our side was asked to stop.
     Cancelled,
@@ -168,9 +169,9 @@ impl fmt::Display for Seat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The party sent a message that an honest party never sends.
+    /// The party sent something that an honest party does not send, except with negligible probability.
     Misbehaved,
-    /// The party announced that it stops, for reasons of its own. This does not violate the protocol.
+    /// The party announced that it stops. This does not violate the protocol.
     GaveUp,
     /// The party is not the expected one, or does not expect us. Do not blame the expected party for its actions.
     Stranger,
@@ -190,7 +191,7 @@ impl Fault {
     }
 }
 
-/// The reason that another party states for giving up. It reveals only the kind of reason, nothing about its data or
+/// The reason that another party states for giving up. It reveals only the kind of reason, and no more about its data or
 /// policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -205,7 +206,7 @@ pub enum Reason {
     Messages,
     /// The party's connection with us or with another party failed.
     Network,
-    /// The party could not write its result or log.
+    /// The party could not write its result, its log or another file.
     Output,
     /// The party's program has a bug.
     Bug,
@@ -253,7 +254,7 @@ pub enum Culprit {
     Us,
     /// Another party of the run broke the protocol or gave up.
     Peer(Seat),
-    /// A party that is not the expected one.
+    /// A party that is not the expected one, or does not expect us.
     Stranger,
     /// No single party: the requests differ, or the network failed.
     Nobody,
@@ -265,7 +266,7 @@ pub enum Culprit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InputError {
-    /// The file as the user named it; `-` is standard input.
+    /// The file as the user named it, `-` for standard input; or words for data that come from no file.
     pub file: String,
     /// The row's position in the file.
     pub row: Option<Place>,
@@ -604,8 +605,8 @@ fn differing(differences: &[Difference]) -> String {
 }
 
 impl std::error::Error for Error {
-    /// The underlying error of the operating system, if any: an [`io::Error`], whose text is already part of the
-    /// message.
+    /// The underlying error, in most cases of the operating system, if any: an [`io::Error`]. The message already says what
+    /// matters of it.
     ///
     /// ```
     /// use std::error::Error;
@@ -632,8 +633,8 @@ impl std::error::Error for Error {
 /// Number of characters of the peer's text that we show to our user.
 const SHOWN: usize = 160;
 
-/// Text from the peer, shortened and escaped for a terminal. Marks are escaped too. The peer's side escapes in the same
-/// way, so quotes and backslashes are not escaped again.
+/// Text from the peer or from another source that we do not trust, shortened and escaped for a terminal. Marks are escaped
+/// too. Quotes and backslashes stay as they are: values that a peer sends for messages have theirs escaped already.
 pub fn shown(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars().take(SHOWN) {

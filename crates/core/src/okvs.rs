@@ -215,8 +215,8 @@ fn in_order(keys: &[u32], sums: &[Value]) -> Secrets<Value> {
     values
 }
 
-/// Two blocks for each key: AES in counter mode from the CBC-MAC of the key under another AES key (CM20 4.2 has the
-/// same construction).
+/// Two blocks for each key: AES in counter mode from the CBC-MAC of the key under another AES key (CM20 4.2 has a similar
+/// construction).
 fn prf([mac, counter]: &[Aes128; 2], keys: &[ItemHash]) -> Secrets<[u8; 16]> {
     let mut blocks = Secrets::<[u8; 16]>::zeros(2 * keys.len());
     let (states, _) = blocks.split_at_mut(keys.len());
@@ -293,7 +293,8 @@ pub struct Encoded {
 /// Encodes `value(i)` for key number i of `keys`, which must be distinct, in a vector of [`size`] elements.
 ///
 /// # Errors
-/// [`Error::Bug`] if encoding fails, which has negligible probability unless keys are equal.
+/// [`Error::Bug`] if encoding fails, which has negligible probability unless keys are equal, or if the vector would have 2^32
+/// elements or more.
 pub fn encode(keys: &[ItemHash], value: impl Fn(usize) -> Value, rng: &mut Prng) -> Result<Encoded> {
     encode_of(keys.len(), |i| keys[i], value, rng)
 }

@@ -15,10 +15,10 @@ const PER_CHUNK: usize = 64;
 /// The default patience.
 const FOREVER: Duration = Duration::from_secs(1 << 31);
 
-/// Why a pipe ended early.
+/// Why a pipe ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The other side closed the connection.
+    /// A half of the pipe was dropped. To the user of a channel: the other side closed the connection.
     Closed,
     /// Nothing was received for this long.
     Idle(Duration),
@@ -28,7 +28,7 @@ pub(crate) enum End {
     Stalled(Duration),
     /// We were stopped on request.
     Cancelled,
-    /// We gave up because of an error of our own, which is reported instead of this.
+    /// We gave up because of another error, which is reported instead of this.
     GaveUp,
 }
 

@@ -1,7 +1,8 @@
 //! ristretto255 (RFC 9496), a group of prime order, in batches. Used where elements are added or each has a factor of its
 //! own that is taken off again, and by protocols that offer it as a [`Group`].
 //!
-//! Security: DDH. Elements from a peer must be canonical encodings, and not the identity.
+//! Security: DDH; [`crate::oprf::two_hash_dh`] states what it needs in addition. Elements from a peer must be canonical
+//! encodings, and not the identity. [`decode_or_identity`] leaves the check to its caller.
 
 use super::{Group, Unfit};
 use crate::hash::{Domain, ItemHash};
@@ -41,7 +42,7 @@ impl Scalar {
         self.0.ct_eq(&[0; 32]).into()
     }
 
-    /// Returns the canonical encoding.
+    /// Returns the encoding, little-endian.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -87,7 +88,7 @@ impl Scalars {
         self.0.is_empty()
     }
 
-    /// Returns the bytes of the scalars, little-endian.
+    /// Returns the bytes of the scalars, little-endian; bit 255 is ignored.
     pub fn as_bytes(&self) -> &[[u8; 32]] {
         &self.0
     }
@@ -148,8 +149,8 @@ pub fn encode(elements: &[Element]) -> Secrets<Encoding> {
 /// Decodes elements.
 ///
 /// # Errors
-/// The position of the first non-canonical encoding. If all are canonical, the position of the first encoding of the
-/// identity.
+/// The position of the first bytes that are not the canonical encoding of an element. If there are none, the position of the
+/// first encoding of the identity.
 pub fn decode(bytes: &[[u8; 32]]) -> Result<Secrets<Element>, usize> {
     let mut out = Secrets::zeros(bytes.len());
     let batches = bytes.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH)).enumerate();
@@ -162,7 +163,7 @@ pub fn decode(bytes: &[[u8; 32]]) -> Result<Secrets<Element>, usize> {
     }
 }
 
-/// Decodes elements; the identity replaces non-canonical encodings. Constant-time in which these are.
+/// Decodes elements; bytes that are not the canonical encoding of one give the identity. Constant-time in which these are.
 pub fn decode_or_identity(bytes: &[[u8; 32]]) -> Secrets<Element> {
     let mut out = Secrets::zeros(bytes.len());
     bytes.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH)).for_each(|(bytes, out)| {
@@ -238,7 +239,7 @@ pub fn hash_to_group(hashes: &[ItemHash]) -> Secrets<Element> {
 fn raised(mut elements: Secrets<Element>, key: &Key) -> Result<Vec<Point>, Unfit> {
     multiply_all(&mut elements, &key.0);
     let encodings = encode(&elements);
-    // Only the identity has a multiple that is the identity.
+    // Unless the key is 0, only the identity has a multiple that is the identity.
     match encodings.contains(&[0; 32]) {
         false => Ok(encodings.iter().map(|bytes| Point(*bytes)).collect()),
         true => Err(Unfit),

@@ -39,8 +39,8 @@ const EMPTY: u32 = u32::MAX;
 ///   to 10: for larger k it is far too pessimistic, and the fit covers them. A table for more than 512 items also
 ///   satisfies the bound for 512, so that the number of bins never decreases as `n` grows.
 ///
-/// Every machine computes the same number, from integers and products of floating-point numbers. These round
-/// identically everywhere; logarithms do not.
+/// Every machine computes the same number, from integers and from sums, products and quotients of floating-point numbers.
+/// These round identically everywhere; logarithms do not.
 pub fn number(exponent: u32, n: usize) -> usize {
     let exponent = exponent.min(256);
     let limit = (0..exponent).fold(1.0 - MARGIN, |limit, _| limit / 2.0);
@@ -241,7 +241,7 @@ struct Search {
 
 impl Search {
     /// Moves items until one of the bins of `item`, which are all full, is free. Returns this bin, whose item has
-    /// moved.
+    /// moved; `None` if that is impossible.
     fn make_room(&mut self, items: &mut [u32], choices: &[[u32; CHOICES]], item: usize) -> Option<u32> {
         let number = item as u32 + 1;
         let (mut next, mut end) = (0, 0);

@@ -46,7 +46,7 @@ const PART: usize = 1 << 21;
 
 const D: Message<Element> = Message::new(0xc0, "R->S  queries of bins, x + a");
 
-/// A query: the [`query`] of an item, or 16 random bytes.
+/// A query: the [`query`] of an item; in a bin without one, 16 bytes that are random or known to both parties.
 pub type Query = [u8; 16];
 
 /// The query of an item: the first half of its hash.
@@ -65,9 +65,9 @@ pub struct BinPoint {
 
 /// An OPRF with one query in each bin.
 ///
-/// Both parties know the number of bins. A session runs it at most once for each `purpose`, a constant that nothing else in the
-/// session uses (see [`crate::ot`]). Where one purpose occurs several times, as between several pairs of parties, each use has
-/// its own part of the session ([`crate::hash::part`]).
+/// Both parties know the number of bins. A session, or a part of one, runs it at most once for each `purpose`, a constant that
+/// nothing else in it uses (see [`crate::ot`]). Where one purpose occurs several times, as between several pairs of parties,
+/// each use has its own part of the session ([`crate::hash::part`]).
 pub trait BinOprf {
     /// The sender's keys.
     type Keys: BinKeys;
@@ -129,7 +129,7 @@ impl FromVole<Silent> {
     }
 }
 
-/// The sender's keys: Delta, and b_j + Delta d_j of each bin.
+/// The sender's keys: Delta, and b_j + Delta d_j of each bin; and H.
 pub struct VoleKeys {
     h: Domain,
     delta: Secret<Element>,

@@ -1,4 +1,4 @@
-//! Oblivious pseudorandom functions. This file defines the functionality; the submodules implement it.
+//! Oblivious pseudorandom functions. This file defines the multi-point OPRF; the submodules implement it, and define others.
 //!
 //! In an *OPRF* the sender holds the key of a pseudorandom function F, and the receiver learns F at its own
 //! inputs. The sender does not learn these inputs. The receiver learns nothing about F at any other input.

@@ -37,8 +37,8 @@
 //! - the base OTs give the columns of A directly, through AES in counter mode, instead of by OT extension;
 //! - k is sent after the base OTs and before the columns (as in the paper's implementation, 4.2);
 //! - H_2 is BLAKE3 over 160-bit pieces of a row, chained by including the previous value. This is as good as
-//!   hashing the whole row, since all rows have the same number of pieces, and it saves storing 78 bytes per
-//!   input.
+//!   hashing the whole row, since all rows have the same number of pieces, and it stores 20 bytes per input
+//!   instead of 78.
 //!
 //! If either set is empty, nothing is sent: values that the other party never evaluates are random.
 
@@ -255,8 +255,8 @@ impl Code {
 }
 
 /// 2(a) and Figure 4, step 2: for each column, A_i = r^(0), B_i = A_i + D_i, and R sends Delta_i = B_i + r^(1). Returns the
-/// values of the inputs in A. Columns are computed while earlier ones are sent: on a slow link a group takes as long to send as
-/// to compute. With many inputs, a group is more than the connection buffers.
+/// values of the inputs in A. Columns are computed while earlier ones are sent: on a slow link, sending a group can take as
+/// long as computing it. With many inputs, a group is more than the connection buffers.
 fn offer(
     cx: &mut Context,
     matrix: &Matrix,

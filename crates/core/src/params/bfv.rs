@@ -46,7 +46,8 @@ pub struct Budget {
     pub flood: u32,
     /// A response decrypts to the right values if its noise is below 2^`room`.
     pub room: u32,
-    /// The probability that some query shares both components with different items of the server is at most 2^-`alike`.
+    /// The probability that each component of some query is also that of a different item of the server, be it one item or
+    /// two, is at most 2^-`alike`.
     pub alike: u32,
     /// Length in bytes of the tags that the last step compares.
     pub tag: usize,

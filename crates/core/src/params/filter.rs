@@ -49,7 +49,8 @@ const ROUNDING: f64 = 1.0 / 1024.0;
 
 impl Filter {
     /// Returns the smallest filter of `items` items, with `exponent` + ceil(log2 `queries`) positions for each, in which
-    /// any of `queries` queries is found wrongly with probability at most 2^-`exponent`.
+    /// any of `queries` queries is found wrongly with probability at most 2^-`exponent`, up to the allowance for rounding.
+    /// 0 queries count as 1.
     pub fn new(exponent: u32, items: usize, queries: usize) -> Filter {
         let queries = queries.max(1);
         let limit = (0..exponent).fold(1.0, |limit, _| limit / 2.0) / queries as f64;
@@ -224,7 +225,7 @@ mod tests {
                 wrong += (0..queries).filter(|_| found()).count();
             }
             let expected = filter.rate(items) * (runs * queries) as f64;
-            // Six standard deviations; the queries of a run are slightly dependent.
+            // Six standard deviations, of twice the variance, because the queries of a run are slightly dependent.
             let far = 6.0 * (2.0 * expected).sqrt();
             assert!((wrong as f64 - expected).abs() < far, "{filter:?}: {wrong}, not {expected}");
             assert!(expected <= runs as f64 * (-f64::from(exponent)).exp2());

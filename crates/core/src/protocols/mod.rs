@@ -2,14 +2,16 @@
 //! how they work.
 //!
 //! An entry states the operations, assumptions and cost of a protocol, and how to run it. All other code consults the entry
-//! and never asks which protocol it is. To add a protocol, add a file here and a line to [`ALL`].
+//! and never asks which protocol it is. To add a protocol, add a file here and a line to [`ALL`]; `docs/architecture.md` lists
+//! all steps.
 //!
-//! All protocols run through [`run_among`], or [`run`] over one channel, which check that the parts of a task belong together. The roles
-//! themselves are not public: with the wrong dummies in a set, they would silently give wrong results.
+//! All protocols run through [`run_among`], or [`run`] over one channel, which check that the parts of a task belong together.
+//! The roles themselves are not public: with the wrong dummies in a set, they would silently give wrong results.
 //!
 //! All protocols return the same errors: [`Error::Peer`] if a message is not the expected one or the peer gave up,
-//! [`Error::Network`] if the connection ended or stalled, [`Error::Cancelled`] if we were stopped, and [`Error::Bug`] for
-//! arguments that do not belong together. [`Sealed`] holds the errors that depend on the result.
+//! [`Error::Network`] if the connection ended or stalled, [`Error::Cancelled`] if we were stopped, [`Error::Usage`] if the
+//! system starts no thread, [`Error::Input`] if a filter made in advance is damaged, and [`Error::Bug`] for arguments that do
+//! not belong together. [`Sealed`] holds the errors that depend on the result.
 
 mod cm20;
 pub(crate) mod cwprf;
@@ -77,7 +79,7 @@ const NOT_BUILT: &[(&str, &str)] = &[
     ("sigma-fhe", "fhe"),
 ];
 
-/// The names of the groups that protocols work in.
+/// The names of the groups that protocols work in, and of the encryptions that take the place of a group.
 pub mod groups {
     use crate::group::Group;
     use crate::group::curve25519::Curve25519;
@@ -243,9 +245,9 @@ pub fn not_built() -> impl Iterator<Item = &'static str> {
     NOT_BUILT.iter().map(|(name, _)| *name)
 }
 
-/// Returns the protocol to use if the user named none. If the terms ask for it, it withstands a malicious sender, or reveals
-/// the count to the sender; otherwise it is the first in order. For intersect that is dh-psi: it computes as much as dh, but
-/// sends less, and a receiver that deviates can test fewer guesses.
+/// Returns the default protocol if the user named none; a planner may pick another. If the terms ask for it, it withstands a
+/// malicious sender, or reveals the count to the sender; otherwise it is the first in order. For intersect that is dh-psi: it
+/// computes as much as dh, but sends less, and a receiver that deviates can test fewer guesses.
 pub fn default_for(operation: &Operation, terms: &Terms) -> &'static Protocol {
     let first = |wanted: fn(&Offer) -> bool| ALL.into_iter().find(|p| p.offer(operation).is_some_and(wanted));
     let withstands = if terms.malicious_sender { first(|offer| offer.malicious_sender) } else { None };
@@ -300,7 +302,8 @@ impl Protocol {
     /// The cost of a run of two parties.
     ///
     /// # Errors
-    /// [`Error::Usage`] for sets that are too large for the protocol.
+    /// [`Error::Usage`] for sets that are too large for the protocol, and for a group that it does not work in. [`Error::Bug`]
+    /// for a protocol of several parties.
     pub fn cost(&self, deal: &Deal) -> Result<Cost> {
         let Runs::Two { cost, .. } = self.runs else { return Err(self.not_of(2)) };
         let (receiver, sender) = self.sizes(deal);
@@ -340,7 +343,8 @@ impl Protocol {
     /// The cost of a run of several parties, given the bounds on their sets.
     ///
     /// # Errors
-    /// [`Error::Usage`] for sets that are too large for the protocol.
+    /// [`Error::Usage`] for sets that are too large for the protocol. [`Error::Bug`] for fewer than two parties, and for a
+    /// protocol of two.
     pub fn multiparty_cost(&self, terms: &Terms, bounds: &[usize]) -> Result<MultipartyCost> {
         match self.runs {
             Runs::Multiparty { cost, .. } => cost(terms, bounds),
@@ -439,7 +443,7 @@ impl Protocol {
     }
 
     /// The number of listed dummies that the receiver inserts into its set: as many as the sender's set can have, if
-    /// this protocol requires them.
+    /// that set is padded and this protocol requires them; otherwise none.
     pub fn inserted(&self, operation: &Operation, sender: Announced) -> usize {
         let inserts = self.offer(operation).is_some_and(|offer| offer.inserts_list);
         if inserts && sender.padded { sender.size } else { 0 }
@@ -487,7 +491,7 @@ pub fn run<'a>(
 }
 
 /// Runs one of two or several parties. `sizes` are the announcements of all, in their order. Among several, the set of the task
-/// has at most as many items and random dummies as its own.
+/// has at most as many items as its party announced, including dummies, which must be random.
 ///
 /// # Errors
 /// The errors of [`run`]. Among several, in addition to the errors of all protocols, [`Error::Usage`] for sizes larger than

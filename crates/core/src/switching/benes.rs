@@ -121,8 +121,8 @@ impl BenesNetwork {
         at != 0 && reversed(at, distance) < pairs
     }
 
-    /// Returns the choices of all switches, whether each exchanges its values, with which output i is input `from[i]`. The
-    /// unwanted outputs are the last ones in `from`.
+    /// Returns the choices of all switches, whether each exchanges its values, with which each wanted output i is input
+    /// `from[i]`. The inputs without a wanted output come last in `from`, in any order.
     ///
     /// # Errors
     /// [`Error::Bug`] if `from` is not a permutation of all inputs.
@@ -166,7 +166,7 @@ fn reversed(number: usize, bits: u32) -> usize {
 }
 
 /// Routes the first and the last layer of a network that takes `wires[i]` to position i, and writes the permutations of its
-/// upper and its lower half to `inside`. `inverse` is scratch space for as many numbers.
+/// upper and its lower half to `inside`. `inverse` is scratch space for at least as many numbers.
 fn split(wires: &[u32], inside: &mut [u32], inverse: &mut [u32], [ins, outs]: [&mut [bool]; 2]) {
     let half = ins.len();
     wires.iter().enumerate().for_each(|(output, &input)| inverse[input as usize] = output as u32);

@@ -1,8 +1,8 @@
-//! The cost of runs of several parties, computed from bounds alone for the building blocks that the program uses.
+//! The cost of runs of several parties, computed from public sizes alone for the building blocks that the program uses.
 //!
-//! Bytes are exact; a test compares them with runs of the operations. Rounds are the longest chain of messages in which each
-//! waits for the one before, as if no two parties sent at the same time: a run may take slightly fewer, but not more. Memory
-//! is counted as if all concurrent steps of a party held their most at the same time.
+//! Bytes are exact; a test compares them with runs of the operations. Rounds are the longest chain of messages in which each is
+//! counted as waiting for the one before: a run may take slightly fewer, but not more. Memory is counted as if all concurrent
+//! steps of a party held their most at the same time.
 
 use super::union::Public;
 use super::{count, intersect, rows};
