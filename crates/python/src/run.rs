@@ -32,7 +32,7 @@ use veilset_app::plan::PartyPlan;
 use veilset_app::words::about;
 use veilset_app::{About, check_text, cipher_name};
 
-/// A run, from its beginning to its result. Its methods may be called from any thread.
+/// A run, or work in advance, from its beginning to its result. Its methods may be called from any thread.
 #[pyclass(frozen, module = "veilset._native")]
 pub(crate) struct Run {
     link: Link<Ended>,
@@ -221,7 +221,8 @@ impl Run {
         agree(py, operation, options, whole, crew)
     }
 
-    /// Waits for the end, for at most this number of seconds. Returns whether the run is over.
+    /// Waits for the end, for at most this number of seconds; without limit if it is negative, too large or not a
+    /// number. Returns whether the run is over.
     fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
         self.check_process()?;
         let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
@@ -251,7 +252,7 @@ impl Run {
     }
 
     /// Returns the progress: the name of the current work, the number of the stage and of all stages (0 before the run), the
-    /// amount done, the total (0 if unknown) and their unit; and the remaining seconds of the run.
+    /// amount done, the total (0 if unknown) and their unit; and the remaining seconds of the run, if they can be estimated.
     fn doing(&self) -> (String, usize, usize, u64, u64, &'static str, Option<f64>) {
         let Doing { what, stage, stages, done, total, unit, left } = self.link.doing();
         (what, stage, stages, done, total, unit, left)
@@ -429,7 +430,8 @@ pub(crate) fn values(options: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Value
     options.iter().map(|(key, value)| Ok((key.extract()?, value_of(&value)?))).collect()
 }
 
-/// Converts the value of an option: a truth value, a number, a text, a path, or a list of these.
+/// Converts the value of an option: a truth value, a path, a list, or anything else as text, for instance a number. The
+/// elements of a list become texts.
 fn value_of(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if value.is_instance_of::<PyBool>() {
         return Ok(Value::Flag(value.extract()?));

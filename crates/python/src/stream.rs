@@ -1,5 +1,5 @@
 //! Arrow's C stream interface, as far as it needs `unsafe`: a stream is moved out of a Python capsule, and one with types that
-//! Arrow's library does not know is read without that library.
+//! Arrow's library does not know is read without that library's reader.
 //!
 //! Reasons for soundness:
 //!
@@ -57,7 +57,7 @@ struct Foreign {
 }
 
 impl Foreign {
-    /// Returns the schema with replaced types; `None` if all types are known, or if the stream has no schema.
+    /// Returns the schema with replaced types; `None` if all types are known, or if the stream gives no schema.
     fn of(stream: &mut FFI_ArrowArrayStream) -> Option<Result<SchemaRef, Error>> {
         let mut schema = FFI_ArrowSchema::empty();
         // SAFETY: the stream comes from a capsule, and has no such function if it is released; an empty schema may be
