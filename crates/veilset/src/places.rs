@@ -1,5 +1,5 @@
-//! The user's folders for configuration and state, according to the XDG base directory specification, and private files in
-//! them.
+//! The user's folders for configuration and state, according to the XDG base directory specification, and the private files
+//! and lists in them.
 
 use crate::error::{Error, Result};
 use std::ffi::OsString;
@@ -67,8 +67,8 @@ impl Folder {
     }
 }
 
-/// Creates the parent folder of `path` and the folders above it, accessible to their owner only, and syncs them to disk.
-/// Existing folders stay as they are.
+/// Creates the parent folder of `path` and the folders above it, and syncs them to disk. On Unix, only their owner can access
+/// them. Existing folders stay as they are.
 pub fn private_parent(path: &Path) -> io::Result<()> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return Ok(());
@@ -94,7 +94,7 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
 }
 
 /// Appends a line to a list and syncs it to disk. On failure takes back what was written, if possible, since a partial line
-/// would remain forever. If the list is not locked, lines that others append meanwhile are kept, and ours with them.
+/// would remain forever. If the list is not locked, and its end shows that others have appended, nothing is taken back.
 pub(crate) fn append_line(mut list: &File, line: &[u8]) -> io::Result<()> {
     let length = list.metadata()?.len();
     let written = list.write_all(line).and_then(|()| list.sync_all());
@@ -121,7 +121,7 @@ pub(crate) fn append_line(mut list: &File, line: &[u8]) -> io::Result<()> {
 /// The separator before the check of a line of JSON.
 pub(crate) const CHECK: &str = ",\"check\":\"";
 
-/// Returns a line of JSON that ends with its check, made from an object; `None` if `object` is not one.
+/// Returns a line of JSON that ends with its check, made from an object; `None` if `object` does not end with a brace.
 pub(crate) fn with_check(object: &str) -> Option<String> {
     let open = object.strip_suffix('}')?;
     Some(format!("{open}{CHECK}{}\"}}", check_of(open.as_bytes())))
@@ -156,7 +156,8 @@ pub(crate) fn check_of(line: &[u8]) -> String {
         .into()
 }
 
-/// Creates a file in the folder of `path`, accessible to its owner only. It is deleted unless it is given a name.
+/// Creates a file in the folder of `path`, on Unix accessible to its owner only. It has a temporary name, and is deleted when
+/// dropped unless it was renamed.
 pub(crate) fn beside(path: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new().prefix(".veilset-").suffix(".part").tempfile_in(folder_of(path))
 }

@@ -12,7 +12,8 @@
 //! disk; then the part of its file that holds the keys is overwritten, and the file is deleted. Only `Half::spend` returns the
 //! key and the points, so a run cannot skip this. If the program dies in between, the half is lost. The ledger refuses a
 //! restored copy of a spent half, and a half is refused without its own ledger. Restoring a file together with an older state
-//! of its ledger goes unnoticed (docs/security/prepared-halves.md).
+//! of its ledger goes unnoticed, and what was overwritten may still be on the disk, in a snapshot or in a copy
+//! (docs/security/prepared-halves.md).
 //!
 //! **Contents.** The file contains the id of the ledger, the seed of the random dummies, a description of the basis, the key
 //! and its inverse, and the points. The description consists of the normalisation, the group, the number of key columns, the
@@ -24,7 +25,8 @@
 //! without a half. That costs nothing, and an order that was never written down cannot be found in a backup. Fixing the
 //! permutation here would protect nothing more, since key and points are used in one session only.
 //!
-//! **The peer's view.** The messages and their sizes are the same. The shorter time before them shows that there was a half.
+//! **The peer's view.** The messages of the protocol and their sizes are the same. The shorter time before them, and a hello
+//! whose candidates all take halves, can show that there was a half.
 //! During the run, the receiver of a union computes the points of the dummies that it inserts for the peer, since their number
 //! depends on the size that the peer announces.
 

@@ -182,8 +182,8 @@ pub struct KeysBuilder {
 }
 
 impl KeysBuilder {
-    /// Normalises each column before it is compared, with one or more of `trim`, `casefold` and `nfc`, separated by commas.
-    /// Must be the same on both sides. See the program's `--normalize`.
+    /// Normalises each column before it is compared, with one or more of `trim`, `casefold` and `nfc`, separated by commas. An
+    /// empty text means none of them. Must be the same on both sides. See the program's `--normalize`.
     pub fn normalize(mut self, steps: &str) -> Self {
         self.normalize = steps.into();
         self

@@ -14,7 +14,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// How long the connecting side pauses between two attempts.
+/// How long the connecting side pauses before it tries all addresses again.
 const RETRY: Duration = Duration::from_millis(200);
 /// The maximum time that the connecting side waits for an address to answer.
 const ANSWER: Duration = Duration::from_secs(3);
@@ -165,7 +165,7 @@ impl<'a> Caller<'a> {
     /// Runs work that cannot be interrupted, and gives up on it when we are to stop, leaving its thread to finish alone.
     ///
     /// # Errors
-    /// [`Error::Cancelled`], or if no thread can be started.
+    /// [`Error::Cancelled`]; [`Error::Usage`] if no thread can be started; [`Error::Bug`] if the work panics.
     fn wait<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let (done, result) = mpsc::channel();
         let work = move || drop(done.send(work()));
@@ -230,7 +230,7 @@ impl<'a> Caller<'a> {
     }
 
     /// Makes one attempt at one address within this share of the time. The inner error may be temporary; the outer one is
-    /// final.
+    /// final for this address.
     fn attempt(&self, at: SocketAddr, share: Duration) -> Result<Result<Connection, Failure>> {
         let (watch, whom) = (self.watch, self.watch.whom);
         let until = after(HANDSHAKE.min(share)).min(watch.deadline);

@@ -54,7 +54,7 @@ pub(super) const TAKEN: u8 = 2;
 const EXPORTER: &[u8] = b"EXPORTER-veilset-1";
 /// The alert for a name that is not served (RFC 6066, 3). The library would send another one.
 const UNRECOGNISED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
-/// How long a failed connection is kept open, so that the other side can read why.
+/// How long a failed connection is kept open at most, so that the other side can read why.
 const LINGER: Duration = Duration::from_millis(500);
 /// Bytes of plaintext that are encrypted at a time, under the lock that reading needs too: four records.
 const CHUNK: usize = 1 << 16;
@@ -180,7 +180,7 @@ pub(super) struct Limits<'a> {
 /// Why a handshake failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The other side presented this key instead of the expected one, and proved nothing.
+    /// The other side presented this key instead of an expected one, and proved nothing.
     WrongKey(Fingerprint),
     /// The other side has proven the key of a party that is connected already.
     Again(Fingerprint),
@@ -196,7 +196,7 @@ pub(super) enum Failure {
     Closed,
     /// The handshake took too long.
     Slow,
-    /// The result is no longer needed.
+    /// We were asked to stop, or the result is no longer needed.
     Stopped,
     /// A connection asks for the first of these labels or names, but we serve the second.
     Misled(Option<String>, Option<Label>),
@@ -542,7 +542,7 @@ impl Secured {
         exported.map_err(|e| Error::bug(format!("TLS exports no key: {e}")))
     }
 
-    /// The count of all bytes on the socket, including the handshake's.
+    /// The count of TLS's bytes on the socket, including the handshake's, but not those exchanged with a proxy before.
     pub(super) fn wire(&self) -> WireCount {
         self.socket.1.clone()
     }

@@ -76,7 +76,8 @@ impl Contents {
         Ok(self)
     }
 
-    /// Inserts the items that are not in the filter yet, and returns their number.
+    /// Inserts the items that are not in the filter yet, and returns their number. An item whose positions are all set already
+    /// counts as being in it.
     fn insert(&mut self, items: &[ItemHash]) -> usize {
         let (seeds, filter) = (self.head.seeds(), self.head.filter());
         let known = self.inside.bits.insert(items, &seeds, filter);
@@ -155,8 +156,8 @@ pub fn build(
     make((contents, part), identity, (output, force), draft.threads, step, rng)
 }
 
-/// Inserts items into a filter, and encrypts all of it afresh under a new key. Returns how many were not in it before. Resumes
-/// an interrupted update, as [`build`] does.
+/// Inserts items into a filter, and encrypts all of it afresh under a new key. Returns how many were not in it before; with the
+/// error probability of the filter, a new item is taken for one that was. Resumes an interrupted update, as [`build`] does.
 ///
 /// # Errors
 /// The errors of [`build`], and [`Error::Input`] for a file that cannot be opened, for keys in a form other than its own, and
