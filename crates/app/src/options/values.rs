@@ -139,7 +139,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Parses the number of parties in a run of several.
 pub fn several() -> RangedU64ValueParser<u8> {
-    RangedU64ValueParser::new().range(2..=Roster::MOST as u64)
+    RangedU64ValueParser::new().range(3..=Roster::MOST as u64)
 }
 
 /// An emulated network, and its text as typed.

@@ -51,6 +51,8 @@ impl Reason {
             // A reported failure is not passed on as our own observation.
             Some(Fault::GaveUp) => Reason::Told,
             Some(Fault::Stranger) => Reason::Network,
+            // One of several misbehaves, and nobody can say which.
+            Some(Fault::Misbehaved) if error.seat() == Some(Seat::SOMEBODY) => Reason::Told,
             Some(Fault::Misbehaved) | None => Reason::of(error),
         }
     }

@@ -400,7 +400,9 @@ impl Cause {
     /// The cause of an error in a step with the party at this seat, as far as its channel shows it.
     pub fn of(seat: Seat, channel: &mut Channel, error: Error) -> Cause {
         let error = channel.explain(error);
-        let error = if error.seat() == Some(Seat::PEER) { error.by(seat) } else { error };
+        // In a run of two, from a list too, every error is about the peer.
+        let about_peer = error.seat() == Some(Seat::PEER) || seat == Seat::PEER;
+        let error = if about_peer { error.by(seat) } else { error };
         let gave_up = error.fault() == Some(Fault::GaveUp);
         let accused = channel.accuses().filter(|_| gave_up);
         let own = match &error {

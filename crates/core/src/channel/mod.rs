@@ -68,6 +68,11 @@ impl<T: ?Sized> Message<T> {
     pub const fn new(tag: u16, name: &'static str) -> Self {
         Message { tag, name, element: PhantomData }
     }
+
+    /// Its tag.
+    pub const fn tag(self) -> u16 {
+        self.tag
+    }
 }
 
 /// Heartbeat frame: signals that the sender is alive. Empty; allowed between any two frames; not in the [`Account`].
@@ -179,6 +184,8 @@ pub struct Rx {
     link: Option<Link>,
     /// The number of the party that the peer accused when it gave up; never its own or ours.
     accuses: Option<NonZeroU8>,
+    /// See [`Rx::unexpected`].
+    unexpected: Option<u16>,
 }
 
 impl Rx {
@@ -216,15 +223,21 @@ impl Rx {
         Ok(body)
     }
 
+    /// The tag of the message that came last, if another one was expected.
+    pub fn unexpected(&self) -> Option<u16> {
+        self.unexpected
+    }
+
     /// An error that is the peer's fault.
     fn misbehaves(&self, what: String) -> Error {
         let seat = self.link.as_ref().map_or(Seat::PEER, |link| Seat::numbered(link.peer));
         Error::misbehaves(what).by(seat)
     }
 
-    /// Length of the body of the peer's abort frame in bytes.
-    fn abort_len(&self) -> usize {
-        if self.link.is_some() { 2 } else { 1 }
+    /// Whether this is the length of the body of an abort frame in bytes: of a party with a list of the parties, 2. The other party
+    /// may have a list where we have none, or none where we have one.
+    fn is_abort(len: usize) -> bool {
+        matches!(len, 1 | 2)
     }
 
     /// The error on our side for this abort message of the peer.
@@ -243,7 +256,7 @@ impl Rx {
             self.source.recv(&mut head, Some(until)).ok()?;
             let [a, b, c, d, e, f] = head;
             let mut left = u32::from_le_bytes([c, d, e, f]) as usize;
-            if u16::from_le_bytes([a, b]) == ABORT && left == self.abort_len() {
+            if u16::from_le_bytes([a, b]) == ABORT && Rx::is_abort(left) {
                 let mut body = [0u8; 2];
                 self.source.recv(&mut body[..left], Some(until)).ok()?;
                 return Some(self.abort_error(body));
@@ -291,7 +304,7 @@ impl Rx {
                     _ => continue,
                 }
             }
-            if got == ABORT && len == self.abort_len() {
+            if got == ABORT && Rx::is_abort(len) {
                 let mut body = [0u8; 2];
                 self.source.recv(&mut body[..len], deadline)?;
                 return Err(self.abort_error(body));
@@ -302,6 +315,7 @@ impl Rx {
             true => format!("message {tag:#x} \"{name}\" of {max} bytes was expected"),
             false => format!("message {tag:#x} \"{name}\" of {min} to {max} bytes was expected"),
         };
+        self.unexpected = (got != tag).then_some(got);
         if got != tag || len < min || len > max {
             return Err(self.misbehaves(format!("{}, message {got:#x} of {len} bytes came", expected())));
         }
@@ -431,6 +445,7 @@ impl Channel {
                 who: Who::default(),
                 link: None,
                 accuses: None,
+                unexpected: None,
             },
             ends: Ends::default(),
             pumps: Vec::new(),

@@ -124,7 +124,8 @@ impl Rr22<Silent> {
             answered: self.vole.answers(parts()),
             held: [receiver, sender].map(|bytes| extension::SETUP_HELD + bytes),
             each_thread: [0; 2],
-            progress: (Unit::Bytes, S::SIZE * m),
+            // All but a few messages of the VOLE is sent as bytes.
+            progress: (Unit::Bytes, there + back + store),
         }
     }
 }

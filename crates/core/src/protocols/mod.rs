@@ -504,7 +504,7 @@ pub fn run_among<'a>(
 ) -> Result<Sealed<'a, Learned>> {
     let run = match (&protocol.runs, sizes) {
         (Runs::Multiparty { run, .. }, _) => run,
-        (Runs::Two { .. }, [receiver, sender]) => {
+        (Runs::Two { .. }, [receiver, sender]) if many.parties() == 2 => {
             let peer = if task.role == Role::Receiver { *sender } else { *receiver };
             return many.with_peer(|cx| self::run(protocol, task, cx, peer));
         }

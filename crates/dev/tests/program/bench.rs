@@ -274,8 +274,8 @@ fn a_benchmark_has_figures_for_each_party() {
         }
         assert_eq!(figures["seconds"], most);
     }
-    let text = run(veilset_dev().args("bench --op count --parties 2 --n 0".split(' '))).good();
-    assert_eq!(text.lines().filter(|line| line.starts_with("parties ")).count(), 2, "{text}");
+    let text = run(veilset_dev().args("bench --op count --parties 3 --n 0".split(' '))).good();
+    assert_eq!(text.lines().filter(|line| line.starts_with("parties ")).count(), 3, "{text}");
 }
 
 #[test]
@@ -287,8 +287,8 @@ fn benchmarks_of_several_parties_refuse_what_is_for_two() {
         ("--op intersect --parties 3 --malicious-sender", &["--malicious-sender", "withstands"]),
         ("--op union --parties 3 --protocol dh", &["--protocol dh is for two parties", "mpsu"]),
         ("--op sum --parties 3", &["sum is for two parties"]),
-        ("--op union --parties 1", &["--parties", "2..=32"]),
-        ("--op union --protocol mpsu", &["--protocol mpsu", "--parties is missing"]),
+        ("--op union --parties 2", &["--parties", "3..=32"]),
+        ("--op union --protocol mpsu", &["--protocol mpsu", "three parties or more"]),
     ] {
         let words: Vec<&str> = words.to_vec();
         run(veilset_dev().arg("bench").args(more.split(' ')).args(["--n", "10"])).bad(2, &words);

@@ -121,7 +121,8 @@ impl Peer {
         finish: impl FnOnce() + Send + 'static,
         by: Authenticated,
     ) -> Peer {
-        let streams = Streams { read: Box::new(read), write: Box::new(write), finish: Finish(Some(Box::new(finish))) };
+        let streams =
+            Streams { read: Box::new(read), write: Box::new(write), finish: Finish(Some(Box::new(finish))) };
         Peer(How::Streams(streams, by))
     }
 

@@ -580,8 +580,10 @@ fn who_is_where_another_party_should_be_is_named() {
     }
     assert!(errors[1].fault().is_some(), "{errors:?}");
     // No party that reaches party 1 meant to call it: party 3 notifies it, or it reports at the end what it noticed itself.
-    let found = "we called party 2 (east) at 127.";
-    assert!(errors[0].fault().is_some() || errors[0].to_string().contains(found), "{errors:?}");
+    // On a machine under load, party 3 may be gone before it has told it.
+    let found = ["we called party 2 (east) at 127.", "party 3 (south) closed the connection"];
+    let found = found.iter().any(|words| errors[0].to_string().contains(words));
+    assert!(errors[0].fault().is_some() || found, "{errors:?}");
 }
 
 /// Other programs at the address of party 3, which only connects: one with another key, and one with party 3's key that expects

@@ -12,6 +12,8 @@ use crate::spelling::setting;
 use serde::{Deserialize, Serialize};
 
 const LIST: Message<[u8]> = Message::new(0x10, "list of the parties: JSON");
+/// The first message of a party without a list: its hello.
+const NO_LIST: u16 = 2;
 /// Maximum length of a list in bytes, more than the longest list that [`Roster::new`] accepts needs.
 const MAX_LIST: usize = 1 << 16;
 
@@ -45,13 +47,17 @@ impl Line {
 ///
 /// # Errors
 /// [`Error::Disagreement`] if the lists are not the same.
-pub(super) fn greet(channel: &mut Channel, roster: &Roster) -> Result<()> {
+pub(crate) fn greet(channel: &mut Channel, roster: &Roster) -> Result<()> {
     versions(channel)?;
     let ours: Vec<_> = roster.members().iter().map(Line::of).collect();
     let bytes =
         serde_json::to_vec(&ours).map_err(|e| Error::bug(format!("a list of parties is not JSON: {e}")))?;
     channel.tx.send_bytes(LIST, &bytes)?;
-    let theirs = channel.rx.recv_bounded(LIST, MAX_LIST)?;
+    let theirs = channel.rx.recv_bounded(LIST, MAX_LIST);
+    let theirs = theirs.map_err(|error| match channel.rx.unexpected() {
+        Some(NO_LIST) => Error::Disagreement(vec![listed("a list", "none")]),
+        _ => error,
+    })?;
     let wrong = |what: &str| Error::misbehaves(format!("its list of the parties {what}"));
     let theirs: Vec<Line> = serde_json::from_slice(&theirs)
         .map_err(|e| wrong(&format!("does not fit this version ({})", shown(&e.to_string()))))?;
@@ -68,6 +74,19 @@ pub(super) fn greet(channel: &mut Channel, roster: &Roster) -> Result<()> {
         (true, false) => Err(wrong("has a party twice")),
         (false, _) => Err(Error::Disagreement(differences)),
     }
+}
+
+/// The error of a party without a list for what the other party sent in place of its hello, if that is a list.
+pub(crate) fn has_list(channel: &Channel, error: Error) -> Error {
+    match channel.rx.unexpected() == Some(LIST.tag()) {
+        true => Error::Disagreement(vec![listed("none", "a list")]),
+        false => error,
+    }
+}
+
+fn listed(ours: &str, theirs: &str) -> Difference {
+    let what = concat!("list of the parties (", setting!(parties), ")");
+    Difference::new(Seat::PEER, "parties", what, ours.into(), theirs.into())
 }
 
 /// The differences between the lists. None is merely a consequence of another one.

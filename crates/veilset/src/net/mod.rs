@@ -40,6 +40,9 @@ mod tls;
 pub use assembly::{assemble, assemble_at, in_memory};
 pub use connect::{Connected, Connection, Endpoint, Protection, establish};
 pub use fingerprint::Fingerprint;
+#[cfg(test)]
+pub(crate) use greeting::greet as greeted;
+pub(crate) use greeting::has_list;
 pub use identity::Identity;
 pub use label::Label;
 pub use listen::Listener;

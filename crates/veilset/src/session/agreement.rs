@@ -6,6 +6,7 @@ use crate::artefact::filter::FilterFacts;
 use crate::channel::{Channel, Message, PROTOCOL_VERSION};
 use crate::error::{Difference, Error, Fault, Result, Seat, shown};
 use crate::hash::SessionId;
+use crate::net::has_list;
 use crate::operations::{Role, Terms};
 use crate::params::MAX_SET;
 use crate::planner::Choices;
@@ -162,7 +163,7 @@ pub(super) struct Told {
 /// Exchanges the hellos.
 pub(super) fn hellos(channel: &mut Channel, ours: &[u8]) -> Result<Told> {
     channel.tx.send_bytes(HELLO, ours)?;
-    let said = channel.rx.recv_bounded(HELLO, MAX_HELLO)?;
+    let said = channel.rx.recv_bounded(HELLO, MAX_HELLO).map_err(|error| has_list(channel, error))?;
     let hello = WireHello::from_bytes(&said)?;
     let (candidates, speeds, filter) = (hello.candidates()?, hello.speeds()?, hello.filter()?);
     Ok(Told { said, hello, candidates, speeds, filter })

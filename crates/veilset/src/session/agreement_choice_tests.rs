@@ -33,6 +33,40 @@ fn the_receivers_favourite_among_what_both_allow_is_chosen() {
     }
 }
 
+/// The session is that of the choice that was made, which need not be the first that both allow.
+#[test]
+fn the_id_binds_the_choice() {
+    let [us, peer] = connections();
+    let protocols: [&'static Protocol; 2] = [&CWPRF, &DH_PSI];
+    let hellos = [Role::Receiver, Role::Sender].map(|role| among(role, &protocols));
+    let ours = Announced { size: 3, padded: false };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut receiver = Handshake::new(peer.into(), &hellos[0].spec).unwrap();
+            receiver.meet(hellos[0].clone(), ours, &mut Prng::from_seed(&[1; 32])).unwrap();
+            let choose = |_, channel: &mut Channel| {
+                exchange_sizes(channel, 3)?;
+                channel.tx.send(Message::<u64>::new(5, "choice"), &[1])
+            };
+            receiver.mesh.each(choose).unwrap();
+        });
+        let mut sender = Handshake::new(us.into(), &hellos[1].spec).unwrap();
+        let rng = &mut Prng::from_seed(&[2; 32]);
+        let (met, mut proposal) = sender.meet(hellos[1].clone(), ours, rng).unwrap();
+        sender.sized(&met, &mut proposal, &|_| Ok(()), None).unwrap();
+        assert_eq!(proposal.choice, Choice::of(&DH_PSI));
+        let mut id_of = |choice| {
+            let mut proposal = Proposal { choice, ..proposal.clone() };
+            sender.bind(&met, &mut proposal, 3);
+            proposal.session_id
+        };
+        assert_eq!(id_of(Choice::of(&DH_PSI)), proposal.session_id);
+        // Another protocol in the same group, and another group.
+        assert_ne!(id_of(Choice::of(&CWPRF)), proposal.session_id);
+        assert_ne!(id_of(Choice { protocol: &DH_PSI, group: "another" }), proposal.session_id);
+    });
+}
+
 #[test]
 fn nothing_in_common_ends_the_run_before_any_size() {
     let mut ends = connections();

@@ -46,9 +46,15 @@ fn agree(
 ) -> Result<(Handshake, Proposal)> {
     let mut handshake = Handshake::new(connection.into(), &testing::hello(&UNION, Role::Receiver).spec)?;
     let ours = Announced { size, padded: hello.padded };
-    let (met, mut proposal) = handshake.meet(hello.clone(), ours, rng)?;
-    handshake.sized(&met, &mut proposal, &|_| Ok(()), None)?;
-    Ok((handshake, proposal))
+    let agreed = handshake.meet(hello.clone(), ours, rng).and_then(|(met, mut proposal)| {
+        handshake.sized(&met, &mut proposal, &|_| Ok(()), None)?;
+        Ok(proposal)
+    });
+    match agreed {
+        Ok(proposal) => Ok((handshake, proposal)),
+        // The first side to notice leaves immediately.
+        Err(error) => handshake.mesh.finish(Err(error)),
+    }
 }
 
 /// Runs both sides to the end, each on its connection.

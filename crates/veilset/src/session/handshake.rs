@@ -1,7 +1,7 @@
 //! The handshake of all parties, over the connections between each two of them.
 //!
 //! ```text
-//! to all  preamble        "veilset" 0, version of the protocol; of a list, it was sent with the list (`net/assembly.rs`)
+//! to all  preamble        "veilset" 0, version of the protocol; among several it was sent with the list (`net/assembly.rs`)
 //! to all  hello           what each was asked to do, the protocols it allows, and a nonce: the same bytes to all
 //! to all  size            number of items
 //! R->S    choice          which of the protocols that both allow; not sent if there is only one (`choosing.rs`)
@@ -47,8 +47,6 @@ const BOTH_PLAIN: &str = concat!("Were both sides run with ", setting!(insecure_
 /// Our connections to all other parties of a run, and what is agreed over them.
 pub(super) struct Handshake {
     pub(super) mesh: Mesh,
-    /// Whether all have compared their lists of the parties, and so their versions.
-    listed: bool,
     /// The other parties, ordered by seat. Their sizes are not known yet.
     parties: Parties,
     /// What else is known of the connection to each of them.
@@ -117,8 +115,7 @@ impl Handshake {
             .ok_or_else(|| Error::Bug("connections that are not those to the parties of the run".into()))?;
         clock.begin(AGREEING);
         let ours = spec.parties.as_ref().filter(|_| several).map_or(Seat::PEER, |me| me.own().seat());
-        let (mesh, listed) = (Mesh::new(ours, links)?, spec.parties.is_some());
-        Ok(Handshake { mesh, listed, parties, ends, our, pairs: Vec::new(), clock })
+        Ok(Handshake { mesh: Mesh::new(ours, links)?, parties, ends, our, pairs: Vec::new(), clock })
     }
 
     /// Agrees on the run, and returns when all parties allow it.
@@ -160,11 +157,11 @@ impl Handshake {
         let our_bytes = WireHello::new(&hello, rng.bytes()).to_bytes()?;
         let start = Instant::now();
         // Nobody gives up before it has read what all others ask for: all see every difference themselves.
-        let (listed, plain) = (self.listed, self.our.is_none());
+        let (two, plain) = (self.parties.count() == 1, self.our.is_none());
         let told = self.mesh.each(|who, channel| {
             // Two different versions understand nothing else of each other. Without TLS these are the first bytes that show which
-            // protocol the peer speaks.
-            if !listed {
+            // protocol the peer speaks. Several have compared their versions with their lists; two, with a list too, time this.
+            if two {
                 versions(channel).map_err(|e| if plain { e.and(BOTH_PLAIN) } else { e })?;
             }
             // Their hello answers our version, which they waited for.
@@ -209,7 +206,7 @@ impl Handshake {
         let (session_id, choice) = (SessionId::of([0; 32]), common.first);
         let mut proposal = Proposal { session_id, hello, choice, theirs, why: None, ours, parties };
         let met = Met { common, said, speeds, round_trip };
-        self.bind(&met, &mut proposal);
+        self.bind(&met, &mut proposal, 0);
         Ok((met, proposal))
     }
 
@@ -259,13 +256,15 @@ impl Handshake {
         for (party, size) in proposal.parties.iter_mut().zip(sizes) {
             party.announced.size = size;
         }
+        // A run that is refused from here on has one name for all.
+        self.bind(met, proposal, ours);
         accepts(proposal)?;
         if !met.common.others.is_empty() {
             let chosen = |channel: &mut Channel| choose(channel, proposal, met, planning);
             let picked = self.mesh.with(proposal.parties.peer().seat, chosen)?;
             (proposal.choice, proposal.why) = (picked.choice, picked.why);
+            self.bind(met, proposal, ours);
         }
-        self.bind(met, proposal);
         within_limits(proposal)?;
         // Of two parties, one alone cannot tell different things.
         if proposal.parties.count() > 1 {
@@ -274,12 +273,12 @@ impl Handshake {
         Ok(())
     }
 
-    /// Derives the sessions from what was said so far.
-    fn bind(&mut self, met: &Met, proposal: &mut Proposal) {
+    /// Derives the sessions from what was said so far; `ours` is our size if it was said.
+    pub(super) fn bind(&mut self, met: &Met, proposal: &mut Proposal, ours: usize) {
         let me = proposal.hello.spec.number();
         let mut who: Vec<_> =
             proposal.parties.iter().map(|party| (party.fingerprint, party.announced.size)).collect();
-        who.insert(me, (self.our, proposal.ours.size));
+        who.insert(me, (self.our, ours));
         let all = who.into_iter().zip(&met.said).map(|((fingerprint, size), hello)| Said {
             hello,
             fingerprint,
@@ -306,6 +305,9 @@ pub(super) fn within_limits(proposal: &Proposal) -> Result<()> {
         )));
     }
     protocol.check_sizes(deal.operation, [n_receiver, n_sender]).map_err(Error::refused)?;
+    if proposal.parties.count() > 1 {
+        proposal.cost().map_err(|error| Error::refused(error.marked()))?;
+    }
     let Some(FilterFacts { capacity, queries, .. }) = proposal.hello.filter else { return Ok(()) };
     if n_receiver > capacity {
         return Err(Error::refused(format!(
@@ -363,9 +365,11 @@ fn same_session(channel: &mut Channel, session: &SessionId) -> Result<()> {
     channel.tx.send(TRANSCRIPT, &[ours])?;
     match channel.rx.recv(TRANSCRIPT, 1)?.first() {
         Some(theirs) if bool::from(ours.ct_eq(theirs)) => Ok(()),
+        // The liar may be any of the others.
         _ => Err(Error::misbehaves(
             "it was told other requests or sizes than we were: one of the parties tells the others different things",
-        )),
+        )
+        .by(Seat::SOMEBODY)),
     }
 }
 

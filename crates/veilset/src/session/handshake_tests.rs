@@ -276,13 +276,95 @@ fn a_party_that_tells_the_others_different_things_ends_the_run() {
         let error = handshake.mesh.each(|_, channel| same_session(channel, &SessionId::of([0; 32])));
         handshake.mesh.finish(error).unwrap_err()
     });
+    // Neither of the honest ones blames the other: any of the others may be the liar.
     for error in &errors[..2] {
-        assert!(error.fault().is_some(), "{error}");
+        assert!(error.fault().is_some() && !error.to_string().contains("our messages wrong"), "{error}");
     }
+    let saw = |e: &&Error| e.to_string().contains("tells the others different things");
+    let seen: Vec<_> = errors[..2].iter().filter(saw).map(Error::seat).collect();
+    assert!(!seen.is_empty() && seen.iter().all(|seat| *seat == Some(Seat::SOMEBODY)), "{errors:?}");
+}
+
+/// A list of two is for a run of two, whose other party is the peer in every error. It meets no party without a list.
+#[test]
+fn a_list_of_two_is_for_a_run_of_two_and_meets_no_party_without_one() {
+    let sets: [ItemSet; 2] = [["a", "b"].iter().collect(), ["b", "c"].iter().collect()];
+    let mes = parties(2);
+    let both = |r: &mut Request<'_>| r.spec.terms.both = true;
+    let outcomes = all(2, |me, connected| {
+        run(connected, &request(&UNION, &mes[me], &sets[me]).with(both), &mut rng(me)).unwrap()
+    });
+    assert!(outcomes.iter().all(|o| o.session_id == outcomes[0].session_id));
     assert!(
-        errors[..2].iter().any(|e| e.to_string().contains("tells the others different things")),
-        "{errors:?}"
+        outcomes
+            .iter()
+            .all(|o| o.parties.peer().seat == Seat::PEER && !matches!(o.learned, Learned::Nothing))
     );
+    // A wrong value and a wrong frame are both the peer's.
+    for tag in [3, 200] {
+        let errors = all(2, |me, connected| {
+            let request = request(&UNION, &mes[me], &sets[me]);
+            if me == 0 {
+                return run(connected, &request, &mut rng(me)).err();
+            }
+            let mut handshake = Handshake::new(connected, &request.spec).unwrap();
+            let (hello, ours) = (request.hello(false), request.input.announced());
+            handshake.meet(hello, ours, &mut rng(me)).unwrap();
+            let lie = |_, channel: &mut Channel| {
+                channel.tx.send(Message::<u64>::new(tag, "lie"), &[u64::MAX])?;
+                exchange_sizes(channel, 1)?;
+                // It stays until the other party gives up.
+                channel.rx.recv(Message::<u64>::new(201, "never"), 1)
+            };
+            let lied = handshake.mesh.each(lie);
+            handshake.mesh.finish(lied).err()
+        });
+        let seen = errors[0].as_ref().unwrap();
+        assert_eq!((seen.seat(), seen.fault()), (Some(Seat::PEER), Some(Fault::Misbehaved)), "{seen}");
+    }
+    // One side has the list, the other none: both see which.
+    let errors = all(2, |me, connected| {
+        let mut request = request(&UNION, &mes[me], &sets[me]);
+        if me == 0 {
+            let Connected::Peer(mut connection) = connected else { panic!() };
+            return crate::net::greeted(&mut connection.channel, mes[me].roster()).unwrap_err();
+        }
+        request.spec.parties = None;
+        let Connected::Peer(mut connection) = connected else { panic!() };
+        connection.seat = Seat::PEER;
+        run(*connection, &request, &mut rng(me)).unwrap_err()
+    });
+    for (error, words) in errors.iter().zip(["ours is a list", "ours is none"]) {
+        assert!(matches!(error, Error::Disagreement(_)) && error.to_string().contains(words), "{error}");
+    }
+}
+
+/// Both sides of a run that one refuses, once the sizes are said, log it under one name.
+#[test]
+fn a_run_that_is_refused_has_one_name_for_all() {
+    struct Names<'h>(&'h Mutex<Vec<SessionId>>);
+    impl Approval for Names<'_> {
+        fn approve(&mut self, proposal: &Proposal) -> Result<()> {
+            self.0.lock().unwrap().push(proposal.session_id);
+            Ok(())
+        }
+        fn refused(&mut self, proposal: &Proposal, _: &Error) {
+            self.0.lock().unwrap().push(proposal.session_id);
+        }
+    }
+    for n in [2, 3] {
+        let (mes, sets, names) = (parties(n), sets(&[2, 5, 4]), Mutex::new(Vec::new()));
+        all(n, |me, connected| {
+            let max_peer_items = if me == 0 { 3 } else { MAX_SET };
+            let change = |r: &mut Request<'_>| r.local.max_peer_items = max_peer_items;
+            let request = request(&COUNT, &mes[me], &sets[me]).with(change);
+            let rng = &mut rng(me);
+            let prepared = request.prepare(rng).unwrap();
+            run_if(connected, prepared, &mut Names(&names), rng).unwrap_err();
+        });
+        let names = names.into_inner().unwrap();
+        assert!(names.len() > 1 && names.iter().all(|name| *name == names[0]), "{n}");
+    }
 }
 
 /// A confirmation of one pair is worth nothing to another: no party can pass one on in place of its own.
