@@ -1,17 +1,18 @@
 //! A set on disk, of which only parts are in memory.
 //!
-//! It is written once, into 256 buckets by a hash of the item that only this process knows. Equal items are in one bucket, so
-//! repeated items are found bucket by bucket ([`Draft::distinct`]). Then each bucket is written again in one piece, without these
-//! and with its share of the dummies ([`Distinct::padded`]). When the key of the shards is drawn, each bucket is read and written
-//! ordered by shard ([`DiskSet::cut`]); the items of a shard are then read from all buckets ([`Cut::part`]).
+//! Items are first written into 256 buckets, chosen by a hash of the item under a key that only this process has. Equal items
+//! are in one bucket, so repeated items are found bucket by bucket ([`Draft::distinct`]). Then each bucket is written again in
+//! one piece, without repeated items and with its share of the dummies ([`Distinct::padded`]). When the key of the shards is
+//! known, each bucket is read again and written in the order of the shards ([`DiskSet::cut`]). After that the items of a shard
+//! are read from all buckets ([`Cut::part`]).
 //!
-//! The memory holds 64 KiB for each bucket while it is written, one bucket (1/256 of the set) while it is made distinct, padded or
-//! cut, and the parts that are in use. The disk holds the set at most twice.
+//! The memory holds 64 KiB for each bucket until the set is padded; one bucket (about 1/256 of the set) and a copy or an index
+//! of it while the set is made distinct, padded or cut; and the parts that are in use. The disk holds the set at most twice.
 //!
-//! The files have no name, and are sealed under a key that only the memory holds: data left on the disk reveal nothing, and data
-//! read from it are those that were written, or an error. All records have one length, whatever is in them, and dummies are like
-//! other records, in the same pieces. So the time that they take follows from the announced size, and from `max_row` if rows
-//! travel.
+//! The files have no name, and each is encrypted and authenticated under a key that only the memory holds. So data that are
+//! left on the disk reveal only their amount, and reading returns the data that were written, or an error. All records of a set
+//! have the same length, and dummies are stored like items. So the time to cut a set follows from its announced size and the
+//! number of shards, and from `max_row` if rows travel.
 
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash};
@@ -30,16 +31,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use zeroize::Zeroizing;
 
-/// The buckets of a set.
+/// The number of buckets of a set.
 const BUCKETS: usize = 256;
-/// Bytes of a bucket that are written at a time.
+/// A bucket's records are written as soon as they have at least this many bytes.
 const BLOCK: usize = 1 << 16;
-/// The position of a dummy.
+/// The position that marks a dummy.
 const DUMMY: u32 = u32::MAX;
-/// The bytes of a record without a row: position and hash.
+/// The number of bytes of a record without a row: position and hash.
 pub(super) const BARE: usize = 4 + 32;
 
-/// A part of a file. The tag that authenticates it is not on the disk.
+/// A piece of a file. The tag that authenticates it is not on the disk.
 #[derive(Clone, Copy)]
 struct Extent {
     at: u64,
@@ -47,8 +48,9 @@ struct Extent {
     tag: [u8; 16],
 }
 
-/// A file without a name, whose key only the memory holds. Each part is sealed with AES-256-GCM, with its place as the nonce. So any
-/// other data that the disk returns are noticed, even if they were in the file once, or at another place.
+/// A file without a name, whose key only the memory holds. Each piece is sealed with AES-256-GCM, and its place in the file is
+/// the nonce. So any other data that the disk returns are detected, even if they are from an earlier time or another place of
+/// the file.
 struct Scratch {
     file: Mutex<File>,
     key: LessSafeKey,
@@ -64,13 +66,13 @@ impl Scratch {
         Ok(Scratch { file: Mutex::new(file), key: LessSafeKey::new(key), end: 0, folder: folder.into() })
     }
 
-    /// Writes these bytes, and seals them in place: pieces of these lengths, which are read separately.
+    /// Seals these bytes in place, as pieces of these lengths that can be read separately, and appends them to the file.
     fn append(&mut self, bytes: &mut [u8], lengths: impl IntoIterator<Item = usize>) -> Result<Vec<Extent>> {
         let (mut extents, mut rest, start) = (Vec::new(), &mut *bytes, self.end);
         for len in lengths {
             let (piece, behind) = rest.split_at_mut(len.min(rest.len()));
             extents.push(self.seal(self.end, piece)?);
-            // Even if it cannot be written, its place is not used again.
+            // Even if the piece cannot be written, its place is not used again.
             self.end += piece.len() as u64;
             rest = behind;
         }
@@ -80,7 +82,7 @@ impl Scratch {
         Ok(extents)
     }
 
-    /// Reads these pieces, one behind the other.
+    /// Reads these pieces, and returns them joined in this order.
     fn read(&self, extents: &[Extent]) -> Result<Secrets<u8>> {
         let mut all = Secrets::zeros(extents.iter().map(|extent| extent.len as usize).sum());
         let mut rest = &mut *all;
@@ -90,7 +92,7 @@ impl Scratch {
             let read = file.seek(SeekFrom::Start(extent.at)).and_then(|_| file.read_exact(piece));
             drop(file);
             match read {
-                // It was as long as this when it was written.
+                // The file contained the whole piece when it was written.
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Err(changed(&self.folder)),
                 read => read.map_err(|e| unusable(&self.folder, &e))?,
             }
@@ -102,8 +104,8 @@ impl Scratch {
         Ok(all)
     }
 
-    /// Seals a piece for this place, which no other piece ever has. An empty piece is not sealed, because the next one has the same
-    /// place, and so the same nonce.
+    /// Seals a piece for this place, which no other piece must ever have. An empty piece is not sealed, because the next piece
+    /// has the same place, and so the same nonce.
     fn seal(&self, at: u64, piece: &mut [u8]) -> Result<Extent> {
         let mut extent = Extent { at, len: piece.len() as u64, tag: [0; 16] };
         if !piece.is_empty() {
@@ -121,7 +123,7 @@ fn nonce(at: u64) -> Nonce {
     Nonce::assume_unique_for_key(nonce)
 }
 
-/// The error for bytes that are not those that were written.
+/// The error for bytes that differ from the bytes that were written.
 fn changed(folder: &Path) -> Error {
     Error::output(format!(
         "a temporary file in {} gives back other bytes than were written to it: its disk is failing, or somebody changed the \
@@ -139,16 +141,16 @@ fn unusable(folder: &Path, e: &io::Error) -> Error {
         .because(e)
 }
 
-/// The data of each item, apart from its position and hash.
+/// The form of a set's records: the data that they hold in addition to position and hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Form {
     /// Whether the item itself is included, because it travels.
     pub items: bool,
-    /// Bytes of item and payload together, at most. `None` if neither travels.
+    /// The maximum number of bytes of the item, if it is included, and its payload together. `None` if neither travels.
     pub row: Option<usize>,
 }
 
-/// A record: an item as it is on disk.
+/// A record: an item or a dummy as it is on disk.
 #[derive(Clone, Copy)]
 struct Record<'r>(&'r [u8]);
 
@@ -185,7 +187,7 @@ impl<'r> Record<'r> {
         ItemHash::from_bytes(self.0[4..].first_chunk().copied().unwrap_or_default())
     }
 
-    /// The item, if it travels, and the payload.
+    /// The item, if it travels, and the payload. Both are empty if no rows travel.
     fn row(self, form: Form) -> [&'r [u8]; 2] {
         if form.row.is_none() {
             return [&[]; 2];
@@ -197,19 +199,19 @@ impl<'r> Record<'r> {
     }
 }
 
-/// A set while it is written.
+/// A set that is being written.
 pub struct Draft {
     scratch: Scratch,
     form: Form,
     buckets: Vec<Bucket>,
-    /// Puts items into buckets.
+    /// The keyed hash that puts items into buckets.
     hasher: RandomState,
 }
 
 #[derive(Default)]
 struct Bucket {
     extents: Vec<Extent>,
-    /// What is not yet written, with room for it: a list that grows leaves copies.
+    /// Records that are not written yet. Their room is reserved at once, because a list that grows leaves copies.
     open: Zeroizing<Vec<u8>>,
 }
 
@@ -217,17 +219,17 @@ impl Draft {
     /// An empty set, in a file in this folder.
     ///
     /// # Errors
-    /// [`Error::Output`].
+    /// [`Error::Output`] if the file cannot be created.
     pub fn new(folder: &Path, form: Form) -> Result<Draft> {
         let buckets = (0..BUCKETS).map(|_| Bucket::default()).collect();
         Ok(Draft { scratch: Scratch::create(folder)?, form, buckets, hasher: RandomState::new() })
     }
 
-    /// Adds items, with the positions that results refer to: ascending, also from one call to the next. `row` gives an item and
-    /// its payload.
+    /// Adds items with their positions, to which results refer. Positions must ascend, also from one call to the next. `row`
+    /// gives the item and the payload that belong to an index of `hashes`.
     ///
     /// # Errors
-    /// [`Error::Output`]; [`Error::Bug`] for a row that is too long.
+    /// [`Error::Output`] if the file cannot be written; [`Error::Bug`] for a row that is too long.
     pub fn push<'r>(
         &mut self,
         positions: impl Iterator<Item = u32>,
@@ -262,24 +264,25 @@ impl Draft {
         let Bucket { extents, open } = &mut self.buckets[bucket];
         let len = open.len();
         let written = self.scratch.append(open, [len]);
-        // What was written over it is encrypted, and must not be again.
+        // The buffer was encrypted in place, and must not be encrypted again, even if it could not be written.
         open.clear();
         extents.extend(written?);
         Ok(())
     }
 
-    /// Finds items that came before. Returns the set, and of each item that is not in it the position of the first like it and
-    /// its own, ascending by the latter.
+    /// Finds repeated items. Returns the set without them, and for each of them the position of the first equal item and its
+    /// own position, ordered by the latter.
     ///
     /// # Errors
-    /// [`Error::Output`].
+    /// [`Error::Output`] if the file cannot be written or read, or was changed.
     pub fn distinct(mut self, threads: &Threads) -> Result<(Distinct, Vec<(u32, u32)>)> {
         let (mut repeated, mut len, mut again) = (Vec::new(), 0, Vec::new());
         for at in 0..BUCKETS {
             self.flush(at)?;
             let bytes = self.scratch.read(&self.buckets[at].extents)?;
             let records: Vec<Record<'_>> = bytes.chunks_exact(self.form.width()).map(Record).collect();
-            // Equal hashes are equal items. Few have the same first bytes.
+            // Items with equal hashes are equal. Hashes are compared in full only if their first 8 bytes are equal, which is
+            // rare.
             let hash = |i: u32| *records[i as usize].hash().as_bytes();
             let start = |record: &Record<'_>| u64::from_le_bytes(std::array::from_fn(|i| record.hash()[i]));
             let order = records.iter().zip(0..).map(|(record, i)| (start(record), i));
@@ -305,19 +308,19 @@ impl Draft {
     }
 }
 
-/// A set on disk whose repeated items are known.
+/// A set on disk whose repeated items are known, but not removed yet.
 pub struct Distinct {
     draft: Draft,
-    /// Of each bucket, which of its records are of items that came before; ascending.
+    /// For each bucket, the indices of the records that repeat an earlier item, ascending.
     again: Vec<Vec<u32>>,
     len: usize,
 }
 
 impl Distinct {
-    /// The set of these distinct items, in a file in this folder. Results refer to them by their places.
+    /// The set of these distinct items, in a file in this folder. Their positions are their places in `set`.
     ///
     /// # Errors
-    /// Those of [`Draft`].
+    /// The errors of [`Draft::new`] and [`Draft::push`].
     pub fn of(set: &ItemSet, payloads: &Items, folder: &Path, form: Form) -> Result<Distinct> {
         let mut draft = Draft::new(folder, form)?;
         let payload = |i: usize| if payloads.is_empty() { &[] } else { payloads.get(i) };
@@ -326,21 +329,22 @@ impl Distinct {
         Ok(Distinct { draft, again: vec![Vec::new(); BUCKETS], len: set.len() })
     }
 
-    /// The number of its items.
+    /// The number of items of the set.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the set has no items.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The set padded to this announced size, at least its own. Its dummies are in no shard: with them, the set takes the same time
-    /// whatever its own size is. So every bucket is written anew, whether it has repeated items or not.
+    /// Pads the set to the announced size, or leaves it at its own size if that is larger. The dummies belong to no shard: they
+    /// make the time to cut the set independent of its own size. To that end every bucket is written again, as one piece,
+    /// whether or not it has repeated items.
     ///
     /// # Errors
-    /// [`Error::Output`].
+    /// [`Error::Output`] if a file cannot be created, written or read, or was changed.
     pub fn padded(self, announced: usize, rng: &mut Prng) -> Result<DiskSet> {
         let Distinct { draft: Draft { scratch: from, form, buckets, .. }, again, len } = self;
         let mut scratch = Scratch::create(&from.folder)?;
@@ -349,7 +353,7 @@ impl Distinct {
         let mut pieces = Vec::with_capacity(BUCKETS);
         for ((bucket, again), dummies) in buckets.iter().zip(&again).zip(dummies) {
             let bytes = from.read(&bucket.extents)?;
-            // With room for all of it: a list that grows leaves copies.
+            // Room for the whole bucket is reserved at once, because a list that grows leaves copies.
             let mut all = Zeroizing::new(Vec::with_capacity(bytes.len() + dummies * form.width()));
             let mut again = again.iter().copied().peekable();
             for (record, i) in bytes.chunks_exact(form.width()).zip(0..) {
@@ -369,29 +373,29 @@ impl Distinct {
 pub struct DiskSet {
     scratch: Scratch,
     form: Form,
-    /// Where each bucket is.
+    /// The place of each bucket in the file.
     buckets: Vec<Extent>,
     len: usize,
     announced: usize,
 }
 
 impl DiskSet {
-    /// The number of its items.
+    /// The number of items of the set.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the set has no items.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The size to which it is padded.
+    /// The size to which the set is padded.
     pub fn announced(&self) -> usize {
         self.announced
     }
 
-    /// The form of its items.
+    /// The form of the set's records.
     pub fn form(&self) -> Form {
         self.form
     }
@@ -419,10 +423,10 @@ impl DiskSet {
         Ok(sum)
     }
 
-    /// Cuts the set into this number of parts. `parts` writes the part of each of these items.
+    /// Cuts the set into this number of parts. `parts` is given hashes, and writes the number of the part of each.
     ///
     /// # Errors
-    /// [`Error::Output`].
+    /// [`Error::Output`] if a file cannot be created, written or read, or was changed.
     pub fn cut(
         &self,
         threads: &Threads,
@@ -440,7 +444,7 @@ impl DiskSet {
                 let records = || batch.chunks_exact(form.width()).map(Record);
                 let hashes = Secrets::from(records().map(Record::hash).collect::<Vec<_>>());
                 parts(&hashes, of);
-                // Dummies go behind all parts.
+                // Dummies go after all parts.
                 let dummies = of.iter_mut().zip(records()).filter(|(_, record)| record.position() == DUMMY);
                 dummies.for_each(|(of, _)| *of = number as u32);
             });
@@ -449,7 +453,8 @@ impl DiskSet {
             of.iter().for_each(|&part| ends[part as usize] += 1);
             let counts = ends.clone();
             sizes.iter_mut().zip(&counts).for_each(|(size, count)| *size += count);
-            // Where each part begins; when all are in their places, where it ends.
+            // The index at which each part begins. When all records are in their places, it is the index at which the part
+            // ends.
             let mut next = 0;
             for end in &mut ends {
                 next += std::mem::replace(end, next);
@@ -471,34 +476,34 @@ impl DiskSet {
 pub struct Cut {
     scratch: Scratch,
     form: Form,
-    /// Of each bucket, where its records of each part are.
+    /// For each bucket, the places of the records of each part, and of the dummies.
     extents: Vec<Vec<Extent>>,
     sizes: Vec<usize>,
 }
 
 /// The items of a part.
 pub struct Part {
-    /// Their positions.
+    /// The positions of the items.
     pub positions: Vec<u32>,
-    /// Their hashes.
+    /// The hashes of the items.
     pub hashes: Secrets<ItemHash>,
-    /// The items, if they travel; otherwise their hashes, which take their places.
+    /// The items, if they travel; otherwise their hashes in place of them.
     pub items: Items,
-    /// Their payloads, if rows travel: empty ones, if only items do.
+    /// A payload for each item, if rows travel; the payloads are empty if only the items travel. Otherwise an empty list.
     pub payloads: Items,
 }
 
-/// A source of the parts of a set.
+/// A source of the parts (shards) of a set.
 pub trait Source: Sync {
-    /// The items of a part, ordered by position.
+    /// Returns the items of a part, ordered by position.
     ///
     /// # Errors
-    /// An error if they cannot be read.
+    /// An error if the items cannot be read.
     fn part(&self, part: u32) -> Result<Part>;
 }
 
 impl Part {
-    /// The items of a whole set, as a part.
+    /// All items of a set as one part. Their positions are their places in the set.
     pub fn of(set: &ItemSet, payloads: &Items, form: Form) -> Part {
         let hashes = Secrets::from(set.hashes().to_vec());
         let items = match form.items {
@@ -512,7 +517,7 @@ impl Part {
     }
 }
 
-/// Hashes in place of items, because these do not travel.
+/// Returns these hashes as a list of items, for items that do not travel.
 fn in_place_of_items(hashes: &[ItemHash]) -> Items {
     let mut items = Items::with_capacity(hashes.len(), 32 * hashes.len());
     hashes.iter().for_each(|hash| items.push(hash.as_bytes()));
@@ -535,7 +540,7 @@ impl Source for Cut {
         records.sort_unstable_by_key(|record| record.position());
         let mut hashes = Secrets::with_capacity(records.len());
         records.iter().for_each(|record| hashes.extend(&[record.hash()]));
-        // With room for all: a list that grows leaves copies.
+        // Room for all cells is reserved at once, because a list that grows leaves copies.
         let column = |at: usize| {
             let cells = records.iter().map(|record| record.row(self.form)[at]);
             let mut column = Items::with_capacity(records.len(), cells.clone().map(<[u8]>::len).sum());

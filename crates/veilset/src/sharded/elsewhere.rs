@@ -1,19 +1,21 @@
-//! A table that workers have, each of them some pieces of it.
+//! A table of which each worker holds some pieces.
 //!
-//! An engine (Dask, Spark) holds the table, and takes the following steps. Each works on a piece where it is; only the second and
-//! the third move rows.
+//! An engine (Dask, Spark) holds the table, and takes the following steps. Each step works on the pieces where they are; only
+//! the second and the third move rows.
 //!
-//! 1. [`Data::hashes`] of each piece returns the rows that have a key, and the hash of each.
-//! 2. The engine brings rows together by hash, so that equal keys are in one piece, ordered by hash and by their place in the whole
-//!    table. [`Data::sums`] of each of these pieces returns the number of its items, and their part of the digests of the whole.
-//! 3. The coordinators run with the [sums of all pieces](crate::sharded::engine::RemoteSet). When both have drawn the key of the
-//!    shards, [`shards_of`] returns the shard of each row.
-//! 4. Each worker gets a ticket, and runs its shards ([`Lane`](crate::sharded::workers::Lane)), whose items [`Data::part`] returns.
-//! 5. When the run is complete, [`Data::batches_of`] makes the rows of a shard's result from the rows of the shard. Their key
-//!    columns have the types that [`Data::text_keys_of`] all shards leaves them.
+//! 1. [`Data::hashes`] of each piece returns the rows that have a key, and the hash of each key.
+//! 2. The engine moves rows so that equal keys are in one piece, and orders each piece by hash, then by place in the whole
+//!    table. [`Data::sums`] of each of these pieces returns the number of its items, and its share of the digests of the whole
+//!    set.
+//! 3. The coordinators run with the [sums of all pieces](crate::sharded::engine::RemoteSet). When they have the key of the
+//!    shards, [`shards_of`] returns the shard of each row, and the engine moves the rows of a shard into one piece.
+//! 4. Each worker gets a ticket, and runs its shards ([`Lane`](crate::sharded::workers::Lane)), whose items [`Data::part`]
+//!    returns.
+//! 5. When the run is complete, [`Data::batches_of`] makes the rows of a shard's result from the rows of the shard. A key
+//!    column whose position [`Data::text_keys_of`] returns for any shard is text in the whole result.
 //!
-//! The order in a shard follows from the hashes, and so do the positions in its result: a run that is resumed may have its
-//! table in other pieces.
+//! The order of the items in a shard follows from their hashes, and so do the positions in its result. So a resumed run may
+//! have its table in other pieces.
 
 use crate::error::{Error, Result, Seat};
 use crate::governance::audit;
@@ -32,41 +34,42 @@ use crate::sharded::set::Sum;
 use crate::spelling::{OUTPUT, SHARDS};
 use crate::table::{Batches, Format, Profile, text_keys};
 
-/// The facts about a table that workers have.
+/// The facts about a table whose pieces workers hold.
 pub struct Elsewhere {
-    /// Its set.
+    /// The set of the table.
     pub spread: RemoteSet,
-    /// The normalisation and encoding of its keys.
+    /// The normalisation and encoding of the keys.
     pub(crate) compared: String,
-    /// The number of its rows.
+    /// The number of rows of the table.
     pub rows: u64,
     /// The number of rows whose key occurred before.
     pub duplicates: u64,
-    /// The number of rows that were skipped because their key is empty.
+    /// The number of rows that were skipped because their keys are empty.
     pub skipped: u64,
-    /// The peculiarities of its keys that may cost matches.
+    /// The peculiarities of the keys that may cost matches.
     pub profile: Profile,
 }
 
-/// A part of the digests of a set.
+/// The share that one piece has in the digests and counts of the whole set.
 pub struct Sums {
-    /// The number of its items.
+    /// The number of items of the piece.
     pub items: u64,
     /// The number of rows whose key occurred before.
     pub duplicates: u64,
-    /// The peculiarities of the keys that may cost matches. The [counts](Profile::counts) of all pieces add up.
+    /// The peculiarities of the keys that may cost matches. The [counts](Profile::counts) of all pieces add up to the counts
+    /// of the set.
     pub profile: Profile,
-    /// A sum under each of the [`keys`].
+    /// The sum of the items under each of the [`keys`].
     pub sums: [Sum; 2],
 }
 
-/// The keys of the two digests of a set, for the audit log and for a job's folder. They reveal nothing about the identity.
+/// The keys of the two digests of a set: for the audit log, and for a job's folder. They reveal nothing about the private key.
 pub fn keys(identity: &Identity) -> [Secret<[u8; 32]>; 2] {
     [audit::digest_key(identity), crate::sharded::keep::digest_key(identity)]
 }
 
 impl Elsewhere {
-    /// The table of a party, with the sums of all its pieces.
+    /// The table of a party, given its set and the totals of all pieces.
     pub fn new(
         party: &PartySpec,
         spread: RemoteSet,
@@ -80,10 +83,10 @@ impl Elsewhere {
 }
 
 impl<'a> Data<'a> {
-    /// The data of a party whose table workers have.
+    /// The data of a party whose table workers hold.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a run that is not sharded, or whose result goes to a file.
+    /// [`Error::Usage`] for a run that is not sharded, or whose result does not go to memory.
     pub fn elsewhere(party: &'a PartySpec, all: Elsewhere) -> Result<Data<'a>> {
         if party.spec.terms.shards == 0 {
             return Err(Error::usage(format!(
@@ -109,10 +112,10 @@ impl<'a> Data<'a> {
         Ok((all.into_iter().map(|(row, _)| row).collect(), hashes))
     }
 
-    /// This piece's part of the digests of the whole set, under these [`keys`].
+    /// The share of this piece in the digests of the whole set, under these [`keys`].
     ///
     /// # Errors
-    /// [`Error::Bug`] for data that are not in memory.
+    /// The errors of [`Set::sum`](crate::sharded::set::Set::sum), which has none for data in memory.
     pub fn sums(&self, [for_log, for_job]: &[Secret<[u8; 32]>; 2]) -> Result<Sums> {
         let TableFacts { items, duplicates, profile, .. } = self.facts();
         let request = self.request();
@@ -122,7 +125,7 @@ impl<'a> Data<'a> {
                 .input
                 .set
                 .sum(request.input.payloads, threads, for_log, |_, hash, _, to| to.extend_from_slice(hash))?,
-            // Positions follow from the hashes.
+            // Positions follow from the hashes, so they are left out.
             request.input.set.sum(request.input.payloads, threads, for_job, |_, hash, payload, to| {
                 crate::sharded::keep::message(0, hash, payload, to);
             })?,
@@ -130,7 +133,7 @@ impl<'a> Data<'a> {
         Ok(Sums { items, duplicates, profile: profile.cloned().unwrap_or_default(), sums })
     }
 
-    /// The items of this piece, which is a shard.
+    /// The items of this piece, which must be a whole shard.
     ///
     /// # Errors
     /// [`Error::Bug`] for data that are not in memory.
@@ -144,12 +147,13 @@ impl<'a> Data<'a> {
         self.party.spec.form()
     }
 
-    /// The positions in the key of the columns that become text, because a key that a worker [learned](learned) is no value of
-    /// their type. `self` is any piece. A column has one type in the whole result, so this is needed of all shards before the
-    /// rows of any.
+    /// Returns the columns that become text, by their positions in the key, because a key in this encoded [result](learned) of
+    /// a shard is not a value of the column's type. `self` is any piece. A column has one type in the whole result, so all
+    /// shards must be asked before the rows of any are made.
     ///
     /// # Errors
-    /// [`Error::Usage`] for bytes of something else; [`Error::Peer`] for what the peer did wrong.
+    /// [`Error::Usage`] for bytes that are not a result; [`Error::Peer`] if they are an error about the peer; [`Error::Bug`]
+    /// for data that are not in memory.
     pub fn text_keys_of(&self, learned: &[u8]) -> Result<Vec<usize>> {
         let KeyedTable { table, columns, .. } = &self.in_memory()?.keys;
         Ok(match learned::of_bytes(learned)?.map_err(|error| error.by(Seat::PEER))? {
@@ -158,11 +162,13 @@ impl<'a> Data<'a> {
         })
     }
 
-    /// The rows of the result of this piece, which is a shard, from what a worker [learned](learned): `None` if there are none.
-    /// `as_text` has the positions that [`Data::text_keys_of`] returns for all shards.
+    /// Returns the rows in this encoded [result](learned) of a shard; `self` is the piece with all rows of the shard. Returns
+    /// `None` if results of this kind have no rows. `as_text` contains all positions that [`Data::text_keys_of`] returned for
+    /// any shard.
     ///
     /// # Errors
-    /// [`Error::Usage`] for bytes of something else; [`Error::Peer`] for malformed rows of the peer.
+    /// [`Error::Usage`] for bytes that are not a result, or a result with positions beyond this piece; [`Error::Peer`] if they
+    /// are an error about the peer, or for malformed rows of the peer; [`Error::Bug`] if workers hold the data.
     pub fn batches_of(&self, learned: &[u8], as_text: &[usize]) -> Result<Option<Batches>> {
         if !self.party().shape().has_items() {
             return Ok(None);
@@ -177,7 +183,7 @@ impl<'a> Data<'a> {
     }
 }
 
-/// The shard of each row with these hashes, of this number of shards, under this key.
+/// Returns the shard of each row with these hashes, given the key of the shards and their number.
 pub fn shards_of(key: &[u8; 32], number: u32, hashes: &[[u8; 32]]) -> Vec<u32> {
     let mut shards = vec![0; hashes.len()];
     let hashes: Vec<ItemHash> = hashes.iter().copied().map(ItemHash::from_bytes).collect();

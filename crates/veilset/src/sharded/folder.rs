@@ -1,18 +1,18 @@
-//! The folder of a job: the state it must keep when it is interrupted, sealed under our identity.
+//! The folder of a job: the state that must not be lost when the job is interrupted.
 //!
 //! ```text
-//! FOLDER/job         what was agreed on when it began, and the key of its shards
-//! FOLDER/0000.shard  the result of a shard; as many as are complete
-//! FOLDER/attempts    a line for each shard that was begun, in the clear, with a check
+//! FOLDER/job         the agreement with which the job began, and the key of its shards; sealed
+//! FOLDER/0000.shard  the result of a shard, one file for each complete shard; sealed
+//! FOLDER/attempts    a line for each time that a shard was begun, in the clear, with a check
 //! ```
 //!
-//! A file gets its name when it is complete and synced to disk, and has a temporary name until then. No other files are ever
-//! deleted. A shard's file names the job and the shard, so that files cannot be exchanged. A shard whose file is missing runs
-//! again; a file that was changed is refused.
+//! Sealed files are encrypted and authenticated under our identity. Such a file has a temporary name until it is complete and
+//! synced to disk. Files with names other than these are never deleted. A shard's file contains the job and the number of the
+//! shard, so exchanged files are refused. A changed file is refused too. A shard whose file is missing runs again.
 //!
-//! If the peer misbehaves in a shard, the error is kept in place of the result. The job goes on all the same, so that the peer
-//! does not see that we noticed. A peer that leaves once it has its result can ask for the same shard again, with another set.
-//! So a shard is begun [`MOST_ATTEMPTS`] times at most.
+//! If a result shows, when it is opened, that the peer misbehaved, the error is kept in place of the result. The job goes on,
+//! so that the peer does not see that we noticed. A peer that leaves when it has its result of a shard can ask for the same
+//! shard again, with another set. So a shard is begun at most [`MOST_ATTEMPTS`] times.
 
 use crate::artefact::sealed::{Kind, Reader, Writer};
 use crate::error::{Error, Result};
@@ -52,12 +52,12 @@ static SHARD: Kind = Kind {
     domain: "veilset 2026-11 result of a shard, key of all files",
     uses: None,
 };
-/// Maximum length of the contents of a job's file, in bytes.
+/// The maximum length of the [`FolderHead`] in the file `job`, in bytes of JSON.
 const LONGEST: usize = 1 << 20;
 /// The names of the files that belong to no shard.
 const HEAD: &str = "job";
 const ATTEMPTS: &str = "attempts";
-/// The beginning and the end of an incomplete file's name.
+/// The beginning and the end of the temporary name of an incomplete file.
 const PART: (&str, &str) = (".veilset-job-", ".part");
 
 /// The state at the beginning of a job.
@@ -66,17 +66,17 @@ const PART: (&str, &str) = (".veilset-job-", ".part");
 pub struct FolderHead {
     /// The id of the session in which the job began.
     pub session: [u8; 32],
-    /// The key of its shards.
+    /// The key of the job's shards.
     pub key: [u8; 32],
-    /// The number of its shards.
+    /// The number of the job's shards.
     pub shards: u32,
-    /// Names of the protocol and the group.
+    /// The names of the protocol and the group.
     pub choice: (String, String),
-    /// Settings that must be the same when the job is resumed: their names and values.
+    /// The names and values of the settings that must be the same when the job is resumed.
     pub same: Vec<(String, String)>,
-    /// Digests of our set and payloads, in their order, under a key of our identity.
+    /// A digest of our set and payloads, with the positions of the items, under a key that is derived from our identity.
     pub set: [u8; 32],
-    /// The size of the peer's set as announced, and whether it is padded.
+    /// The size of the peer's set that it announced, and whether the set is padded.
     pub theirs: (u64, bool),
 }
 
@@ -86,7 +86,7 @@ impl Drop for FolderHead {
     }
 }
 
-/// The shards that were begun, one entry for each time.
+/// The shards that were begun, with an entry for each time.
 #[derive(Default)]
 pub struct Attempts(Mutex<Vec<u32>>);
 
@@ -94,7 +94,7 @@ impl Attempts {
     /// Records that a shard begins.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the shard was begun too often before.
+    /// [`Error::Refused`] if the shard was begun [`MOST_ATTEMPTS`] times before.
     pub fn add(&self, shard: u32) -> Result<()> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = all.iter().filter(|begun| **begun == shard).count();
@@ -109,18 +109,18 @@ impl Attempts {
     }
 }
 
-/// The folder of a job, which no other run on this machine uses.
+/// The folder of a job, locked against other runs if its file system has locks.
 pub struct JobFolder {
     path: PathBuf,
     head: Option<FolderHead>,
     kept: Vec<bool>,
     attempts: Attempts,
     log: File,
-    /// Whether the folder was made for this run.
+    /// Whether opening it made the folder.
     made: bool,
 }
 
-/// A job that has not begun leaves nothing behind.
+/// If the job has not begun, removes the list of attempts, and the folder if it was made for this job.
 impl Drop for JobFolder {
     fn drop(&mut self) {
         if !self.path.join(HEAD).exists() {
@@ -133,12 +133,12 @@ impl Drop for JobFolder {
 }
 
 impl JobFolder {
-    /// Opens the folder of a job: a new one, or with `resume` one that has begun. All of its files are checked.
+    /// Opens the folder of a new job, or, with `resume`, of a job that has begun, all of whose files are checked.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a folder that has a job already, or none, or other files, or is used by another run;
-    /// [`Error::Refused`] for a job that cannot be resumed; [`Error::Input`] for files that were changed or belong to another
-    /// identity; [`Error::Output`].
+    /// [`Error::Usage`] for a new job in a folder that has a job or other files, for a folder without a job to resume, and for
+    /// a folder that another run uses; [`Error::Input`] for files that cannot be read, were changed, or belong to another job,
+    /// identity or version; [`Error::Output`] if the folder cannot be created or used.
     pub fn open(path: &Path, resume: bool, identity: &Identity) -> Result<JobFolder> {
         let place = path.display();
         let failed = |e: io::Error| unusable(path, &e);
@@ -167,7 +167,7 @@ impl JobFolder {
             sync_parent(path).map_err(failed)?;
         }
         if !resume {
-            // A job that was killed before it had a head leaves a list of attempts, and part of the head.
+            // A job that was killed before its head was complete leaves a list of attempts, and perhaps a part of the head.
             for entry in entries(path).map_err(failed)? {
                 let name = entry.file_name();
                 if !is_file(&entry) || !(name == ATTEMPTS || is_part(&name)) {
@@ -194,14 +194,14 @@ impl JobFolder {
                     "the job in {place} is being run by another process. Wait for it, or stop it"
                 ));
             }
-            // A file system without locks.
+            // The file system may have no locks.
             Err(TryLockError::Error(_)) | Ok(()) => {}
         }
         if !resume {
             if state.exists() {
                 return usage(format!("a job has just begun in {place}. Name another folder with {JOB}"));
             }
-            // Remains of a job that ended before it had a head.
+            // These are the remains of a job that ended before its head was complete.
             log.set_len(0).map_err(failed)?;
             remove(path, is_part).map_err(failed)?;
             return Ok(JobFolder {
@@ -215,7 +215,7 @@ impl JobFolder {
         }
         let head = read_head(&state, identity)?;
         let text = std::fs::read(&attempts).map_err(failed)?;
-        // A flipped bit may have made it invalid UTF-8.
+        // A flipped bit may have made the list invalid UTF-8.
         let text = String::from_utf8_lossy(&text);
         let damaged = |()| {
             let what = "it is not a list of the shards that were begun";
@@ -228,7 +228,7 @@ impl JobFolder {
         for shard in 0..head.shards {
             let there = folder.file(shard).exists();
             if there {
-                // An error about the peer is not reported before the job is complete.
+                // An error about the peer in place of a result is reported only when the job is complete.
                 let _checked = read_shard(&folder.file(shard), &head.session, shard, identity)?;
             }
             folder.kept.push(there);
@@ -237,12 +237,12 @@ impl JobFolder {
         Ok(folder)
     }
 
-    /// The state at the beginning of the job; `None` if it has not begun.
+    /// The state at the beginning of the job that the folder had when it was opened; `None` for a new job.
     pub fn head(&self) -> Option<&FolderHead> {
         self.head.as_ref()
     }
 
-    /// Whether the result of each shard was kept when the folder was opened.
+    /// For each shard, whether its result was in the folder when this was opened; empty for a new job.
     pub fn kept(&self) -> &[bool] {
         &self.kept
     }
@@ -250,7 +250,7 @@ impl JobFolder {
     /// Writes the state at the beginning of the job.
     ///
     /// # Errors
-    /// [`Error::Output`].
+    /// [`Error::Output`] if it cannot be written.
     pub fn begin(&self, head: &FolderHead, identity: &Identity, rng: &mut Prng) -> Result<()> {
         let json = secret_json("a job", head, LONGEST)?;
         self.write(&self.path.join(HEAD), &HEADED, identity, rng, |to| {
@@ -259,22 +259,23 @@ impl JobFolder {
         })
     }
 
-    /// Records that a shard begins.
+    /// Records that a shard begins, and syncs this to disk.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the shard was begun too often before; [`Error::Output`].
+    /// [`Error::Refused`] if the shard was begun [`MOST_ATTEMPTS`] times before; [`Error::Output`] if it cannot be recorded.
     pub fn attempt(&self, shard: u32) -> Result<()> {
         self.attempts.add(shard)?;
-        // The line before it may have been cut off.
+        // Begins with a line end, because the previous line may have been cut off.
         let mut log = &self.log;
         let written = log.write_all(format!("\n{}\n", line(shard)).as_bytes()).and_then(|()| log.sync_all());
         written.map_err(|e| unusable(&self.path, &e))
     }
 
-    /// Keeps the result of a shard of this session's job, or the error about the peer.
+    /// Keeps the result of a shard, or the error about the peer in place of it. `session` is the session in which the job
+    /// began.
     ///
     /// # Errors
-    /// [`Error::Output`], and any error in place of a result that does not blame the peer.
+    /// [`Error::Output`] if it cannot be written; the errors of [`learned::write`].
     pub fn keep(
         &self,
         session: &SessionId,
@@ -290,15 +291,16 @@ impl JobFolder {
         })
     }
 
-    /// Returns the result of a shard.
+    /// Returns the result of a shard. `session` is the session in which the job began.
     ///
     /// # Errors
-    /// [`Error::Input`] if the result does not exist, or was changed; [`Error::Peer`] if the peer misbehaved in the shard.
+    /// [`Error::Input`] if there is no result, or it was changed or belongs to another shard or job; [`Error::Peer`] if an
+    /// error about the peer was kept in its place.
     pub fn take(&self, session: &SessionId, shard: u32, identity: &Identity) -> Result<Learned> {
         read_shard(&self.file(shard), session.as_bytes(), shard, identity)?
     }
 
-    /// The files that a complete job of `shards` shards leaves.
+    /// The files that a complete job with this number of shards leaves.
     pub fn leftover(&self, shards: u32) -> Leftover {
         Leftover { path: self.path.clone(), shards }
     }
@@ -307,7 +309,7 @@ impl JobFolder {
         self.path.join(shard_name(shard))
     }
 
-    /// Writes a sealed file, which gets its name when it is complete.
+    /// Writes a sealed file. It gets its name when it is complete and synced to disk.
     fn write(
         &self,
         path: &Path,
@@ -339,15 +341,15 @@ pub struct Leftover {
 }
 
 impl Leftover {
-    /// Deletes the files that the job made. Deletes the folder too if it has no other files and its path is not a link;
-    /// otherwise returns a message about what is left.
+    /// Deletes the files that the job made. If the folder is then empty and its path is not a link, deletes the folder too.
+    /// Otherwise returns a message about what is left.
     ///
     /// # Errors
-    /// [`Error::Output`].
+    /// [`Error::Output`] if the files or the folder cannot be deleted.
     pub fn delete(self) -> Result<Option<String>> {
         let (path, place) = (&self.path, self.path.display());
         let ours: BTreeSet<OsString> = (0..self.shards).map(|shard| shard_name(shard).into()).collect();
-        // In this order, an interrupted deletion leaves a job that can be resumed, or none.
+        // Because of this order, an interrupted deletion leaves a job that can be resumed, or no job.
         let removed = remove(path, |name| ours.contains(name) || is_part(name))
             .and_then(|()| remove(path, |name| name == HEAD))
             .and_then(|()| remove(path, |name| name == ATTEMPTS))
@@ -376,13 +378,13 @@ impl Leftover {
     }
 }
 
-/// The line that records the beginning of a shard. All lines have the same length.
+/// The line, without its line end, that records that a shard begins. All lines have the same length.
 fn line(shard: u32) -> String {
     let shard = format!("{shard:05}");
     format!("{shard} {}", check_of(shard.as_bytes()))
 }
 
-/// Reads the shard in such a line. A line that was cut off counts as none: its shard had not begun.
+/// Reads the shard in such a line. Returns `None` for an empty line, and for a line that was cut off: its shard had not begun.
 fn begun(text: &str) -> Option<std::result::Result<u32, ()>> {
     let shard = text.get(..5).and_then(|shard| shard.parse().ok());
     match shard.filter(|&shard| line(shard) == text) {
@@ -402,7 +404,7 @@ fn is_part(name: &OsStr) -> bool {
     name.starts_with(PART.0.as_bytes()) && name.ends_with(PART.1.as_bytes())
 }
 
-/// Whether the entry is a regular file. A link may lead to another user's file.
+/// Whether the entry is a regular file. A link is not, because it may lead to another user's file.
 fn is_file(entry: &DirEntry) -> bool {
     entry.file_type().is_ok_and(|of| of.is_file())
 }
@@ -414,7 +416,7 @@ fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
     Ok(all)
 }
 
-/// Deletes the files with these names from a folder.
+/// Deletes the regular files whose names are `ours` from a folder.
 fn remove(folder: &Path, ours: impl Fn(&OsStr) -> bool) -> io::Result<()> {
     let all = entries(folder)?;
     let mut ours = all.iter().filter(|entry| is_file(entry) && ours(&entry.file_name()));
@@ -446,7 +448,8 @@ fn read_shard(path: &Path, session: &[u8; 32], shard: u32, identity: &Identity) 
     Ok(learned)
 }
 
-/// A value with secrets as JSON of at most `room` bytes: a list that grows leaves copies. `what` is its name in messages.
+/// Returns a value with secrets as JSON. `room` must be enough bytes for it, because a list that grows leaves copies. `what` is
+/// the name of the value in messages.
 pub(super) fn secret_json(what: &str, value: &impl Serialize, room: usize) -> Result<Secret<Vec<u8>>> {
     let mut json = Vec::with_capacity(room);
     serde_json::to_writer(&mut json, value).map_err(|e| Error::bug(format!("{what} is not JSON: {e}")))?;

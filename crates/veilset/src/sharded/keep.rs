@@ -1,4 +1,5 @@
-//! Keeps the results of a job's shards in its folder, and ensures that a job goes on as it began.
+//! Keeps the results of a job's shards in its folder, and makes sure that a job is resumed with the settings and data of its
+//! start.
 
 use crate::error::{Error, Result};
 use crate::hash::{ItemHash, SessionId};
@@ -23,20 +24,21 @@ pub struct InFolder<'a> {
     identity: &'a Identity,
     rng: Mutex<Prng>,
     begun: Option<Begun>,
-    /// The session that the job began in.
+    /// The session in which the job began.
     session: OnceLock<SessionId>,
-    /// The names and values of the settings that must be the same when the job goes on.
+    /// The names and values of the settings that must be the same when the job is resumed.
     same: Vec<(String, String)>,
-    /// The digest of the set and the payloads.
+    /// The digest of our set and payloads.
     set: [u8; 32],
 }
 
 impl Data<'_> {
-    /// Opens the folder of the job, if it is cut into shards and has one. A job that goes on is compared with how it began.
-    /// `peer` is the party that we expect.
+    /// Opens the folder of the job; returns `None` if the run has no such folder. Checks that a resumed job has the settings
+    /// and data with which it began. `peer` is the party that we expect.
     ///
     /// # Errors
-    /// Those of [`JobFolder::open`]; [`Error::Usage`] for a job that began with other options, another input or another peer.
+    /// The errors of [`JobFolder::open`] and [`Set::digest`](crate::sharded::set::Set::digest); [`Error::Usage`] for a folder
+    /// without an identity, and for a job that began with other options, another input or another peer.
     pub fn keep<'a>(
         &self,
         identity: Option<&'a Identity>,
@@ -62,7 +64,7 @@ impl Data<'_> {
     }
 }
 
-/// The names and values of all settings that must be the same when a job goes on.
+/// Returns the names and values of all settings that must be the same when a job is resumed.
 fn same(request: &Request<'_>, peer: Option<Fingerprint>) -> Vec<(String, String)> {
     let hello = request.hello(false);
     let ours = |term: &str| !matches!(term, "purpose" | "job" | "parties");
@@ -77,18 +79,18 @@ fn same(request: &Request<'_>, peer: Option<Fingerprint>) -> Vec<(String, String
     same
 }
 
-/// A digest of the set and the payloads with their positions, to which results refer.
+/// Returns a digest of our set and payloads, with the positions of the items, to which results refer.
 fn digest(request: &Request<'_>, identity: &Identity) -> Result<[u8; 32]> {
     let key = digest_key(identity);
     Ok(*request.input.set.digest(request.input.payloads, &request.local.threads, &key, message)?.as_bytes())
 }
 
-/// The key of this digest.
+/// The key of the digest of a set in a job's folder.
 pub(crate) fn digest_key(identity: &Identity) -> Secret<[u8; 32]> {
     identity.secret_for("veilset 2026-11 job, digest of a set")
 }
 
-/// Appends what this digest contains of an item.
+/// Appends the part of an item that is hashed for the digest in a job's folder.
 pub(crate) fn message(position: u32, hash: &ItemHash, payload: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(&position.to_le_bytes());
     to.extend_from_slice(hash);
@@ -96,7 +98,7 @@ pub(crate) fn message(position: u32, hash: &ItemHash, payload: &[u8], to: &mut V
 }
 
 impl InFolder<'_> {
-    /// Returns the job as it began, if it can go on.
+    /// Returns the state of the job, if it can be resumed with these settings and data.
     fn goes_on(
         &self,
         path: &Path,
@@ -134,13 +136,14 @@ impl InFolder<'_> {
         Ok(Begun { session, key, peer, choice, theirs, kept: self.folder.kept().to_vec() })
     }
 
-    /// The number of shards whose results were kept when the job was opened, and of all shards; `None` if it had not begun.
+    /// The number of shards whose results were kept when the folder was opened, and the number of all shards; `None` for a new
+    /// job.
     pub fn progress(&self) -> Option<(usize, usize)> {
         let kept = &self.begun.as_ref()?.kept;
         Some((kept.iter().filter(|kept| **kept).count(), kept.len()))
     }
 
-    /// The files that the job leaves in its folder, to be deleted when its result is written.
+    /// The files of the job in its folder, to be deleted once its result is written.
     pub fn leftover(&self) -> Leftover {
         self.folder.leftover(self.shards)
     }
@@ -153,7 +156,7 @@ impl InFolder<'_> {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner).split()
     }
 
-    /// Whether there is a job to go on with: it has begun, now or before.
+    /// Whether the job has begun, in this session or an earlier one, and so can be resumed.
     pub fn has_begun(&self) -> bool {
         self.session.get().is_some()
     }

@@ -1,4 +1,4 @@
-//! Encoding of a shard's result, in the folder of a job and in a worker's output.
+//! The encoding of a shard's result, in the folder of a job and in a worker's output.
 
 use crate::error::{Error, Fault, Result};
 use crate::item::Items;
@@ -6,13 +6,13 @@ use crate::operations::Learned;
 use crate::operations::intersect::Matching;
 use crate::operations::union::rows::New;
 
-/// Maximum length of an item in bytes, longer than any item or row.
+/// The maximum length of an encoded item, payload or error message, in bytes. Items and rows of a run are shorter.
 const LONGEST_ITEM: u64 = 1 << 20;
 
 /// Passes the encoding of a result, or of an error about the peer, to `put`.
 ///
 /// # Errors
-/// The errors of `put`, and any error in place of a result that does not blame the peer.
+/// The errors of `put`; the error in `learned` if it is not about the peer; [`Error::Bug`] for a result that no shard has.
 pub fn write(learned: Result<Learned>, put: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let none = Items::new;
     let (kind, positions, items, payloads) = match learned {
@@ -40,17 +40,17 @@ pub fn write(learned: Result<Learned>, put: &mut dyn FnMut(&[u8]) -> Result<()>)
 /// Decodes a result, or an error about the peer. `fill` provides the next bytes. Returns `None` for bytes that encode neither.
 ///
 /// # Errors
-/// The errors of `fill`, which fails if fewer bytes are left.
+/// The errors of `fill`, which must fail if too few bytes are left.
 pub fn read(fill: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<Option<Result<Learned>>> {
     let mut kind = [0];
     fill(&mut kind)?;
-    // Nothing is allocated in advance: the bytes end, even if a length claims more.
+    // No list is allocated in advance, because its length may be wrong: `fill` fails when the bytes end.
     let mut positions = Vec::new();
     for _ in 0..number(fill)? {
         let mut position = [0; 4];
         fill(&mut position)?;
         let position = u32::from_le_bytes(position);
-        // Ascending, as a set is.
+        // Positions ascend.
         if positions.last().is_some_and(|last| *last >= position) {
             return Ok(None);
         }
@@ -96,7 +96,7 @@ fn number(fill: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<u64> {
 /// Encodes a result, or an error about the peer.
 ///
 /// # Errors
-/// Any error in place of a result that does not blame the peer, as in [`write()`].
+/// The error in `learned` if it is not about the peer; [`Error::Bug`] for a result that no shard has.
 pub fn to_bytes(learned: Result<Learned>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     write(learned, &mut |more| {
@@ -109,7 +109,7 @@ pub fn to_bytes(learned: Result<Learned>) -> Result<Vec<u8>> {
 /// Decodes a result, or an error about the peer, from a worker's bytes.
 ///
 /// # Errors
-/// [`Error::Usage`] if the bytes do not encode either.
+/// [`Error::Usage`] if the bytes encode neither.
 pub fn of_bytes(bytes: &[u8]) -> Result<Result<Learned>> {
     let damaged = || {
         Error::Usage(

@@ -4,14 +4,14 @@
 //! |---|---|
 //! | [`set`] | the set of a run: in memory, on disk or with workers |
 //! | [`disk`] | a set on disk, which is cut into shards |
-//! | [`engine`] | a set that workers have, and the engine that runs the workers |
-//! | [`learned`], [`folder`] | results of shards as bytes, and the folder (`--job`) that keeps them |
-//! | [`run`] | runs shards one after another, with one peer |
-//! | [`workers`] | runs them with workers on both sides |
-//! | [`keep`] | keeps the results of a party's shards in a folder |
-//! | [`on_disk`], [`elsewhere`] | a party's table whose set is on disk, or with workers |
+//! | [`engine`] | a set whose parts workers hold, and the interface to the engine that runs the workers |
+//! | [`learned`], [`folder`] | the encoding of a shard's result, and the folder of a job (`--job`) |
+//! | [`run`] | runs shards one after another over one connection |
+//! | [`workers`] | has workers on both sides run the shards |
+//! | [`keep`] | keeps the results of a job's shards in its folder, and resumes the job |
+//! | [`on_disk`], [`elsewhere`] | a party's table whose set is on disk, or whose pieces workers hold |
 //!
-//! Each module is on the floor of its callers (`tests/suite/layers.rs`), so modules name each other by full paths.
+//! The modules are on several floors of the map of modules (`tests/suite/layers.rs`), so they name each other by full paths.
 
 pub mod disk;
 pub mod elsewhere;

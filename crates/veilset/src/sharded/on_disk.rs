@@ -1,7 +1,8 @@
-//! A table of a sharded run, which is read piece by piece: once for the set, which goes to the disk, and once more for the result.
+//! A table of a sharded run, which is read piece by piece: once for the set, which is stored on disk, and again for a result
+//! with our rows.
 //!
-//! The memory holds a piece of the table, a bit for each row, 8 bytes for each row whose key occurred before, the parts of the set
-//! ([`crate::sharded::disk`]), and the result: 4 bytes for each match, and what the peer sends.
+//! The memory holds a piece of the table, a bit for each row, 8 bytes for each row whose key occurred before, the parts of the
+//! set that are in use ([`crate::sharded::disk`]), and the result: 4 bytes for each match, and the rows that the peer sends.
 
 use crate::artefact::check_size;
 use crate::error::{Error, Result};
@@ -22,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// A table of which only the set is kept, on disk.
+/// A table of which only the set is kept, which is on disk.
 pub(crate) struct OnDisk {
     pub(crate) stored: Arc<DiskSet>,
     /// The table without its rows.
@@ -34,20 +35,20 @@ pub(crate) struct OnDisk {
     pub(crate) skipped: u64,
     pub(crate) profile: Profile,
     pub(crate) output_format: Format,
-    /// The rows that the set's items came from.
+    /// A bit for each row: whether one of the set's items came from it.
     first: Bits,
-    /// For each row whose key occurred before, the first row with it, and the row itself; ascending by the latter.
+    /// For each row whose key occurred before, the first row with that key, and the row itself; ordered by the latter.
     pub(crate) repeated: Vec<(u32, u32)>,
     files: Files,
-    /// What was read, piece by piece: it is read again for the result.
+    /// The digest of each piece as it was first read, with which the second reading is compared.
     digests: Vec<[u8; 32]>,
 }
 
-/// The files of a table, each with its stamp before it was read.
+/// The files of a table, each with the stamp that it had before it was read.
 struct Files(Vec<(PathBuf, Stamp)>);
 
-/// Properties that tell whether a file has changed: its length, when it was written, and on Unix its device, its number, and when
-/// it or its attributes last changed, which no program can set.
+/// Properties that show whether a file has changed: its length, the time of its last modification, and on Unix its device, its
+/// inode number, and the time of the last change of its contents or attributes, which programs cannot set.
 #[derive(PartialEq, Eq)]
 struct Stamp(u64, Option<SystemTime>, [i64; 4]);
 
@@ -72,7 +73,7 @@ impl Files {
         files.map(|file| Ok((file.clone(), Stamp::of(&file)?))).collect::<Result<_>>().map(Files)
     }
 
-    /// The first of them that has changed.
+    /// Returns the first of the files that has changed; `None` if none has.
     fn changed(&self) -> Result<Option<&Path>> {
         for (file, then) in &self.0 {
             if Stamp::of(file)? != *then {
@@ -103,14 +104,14 @@ impl Bits {
 }
 
 impl PartySpec {
-    /// Whether our table is read piece by piece, because the run is sharded and its files can be read twice.
+    /// Whether our table is read piece by piece: the run is sharded, and all inputs are regular files, which can be read twice.
     pub(crate) fn in_pieces(&self) -> bool {
         let files =
             || input_files(&self.source.inputs).is_ok_and(|files| files.iter().all(|file| file.is_file()));
         self.spec.terms.shards > 0 && files()
     }
 
-    /// The folder for the set: next to the folder of the job, or the one for temporary files.
+    /// The folder for the files of the set: the parent of the job's folder, or the folder for temporary files.
     fn scratch(&self) -> PathBuf {
         match self.folder.as_deref().and_then(Path::parent) {
             None => std::env::temp_dir(),
@@ -133,7 +134,7 @@ impl PartySpec {
 }
 
 impl OnDisk {
-    /// Reads and checks the table.
+    /// Reads and checks the table, and stores its set on disk, padded.
     pub(crate) fn read(party: &PartySpec, watch: &Watch<'_>) -> Result<OnDisk> {
         let (source, threads) = (&party.source, &party.local.threads);
         (watch.begins)(Phase::Reading);
@@ -154,7 +155,7 @@ impl OnDisk {
                 Some((head, _)) => head.include(&piece),
             }
             key = piece.columns(&source.key)?;
-            // Keys that occur again in the whole table are found later.
+            // Keys that occur again in a later piece are found below.
             let (normalise, empty) = (source.normalise, source.empty_keys);
             let keyed = threads.run(|| keyed_set(&piece, &key, normalise, empty, Duplicates::First))?;
             let sent = match party.spec.sends() {
@@ -174,7 +175,8 @@ impl OnDisk {
             rows += piece.rows() as u32;
             Ok(())
         })?;
-        // Rows that are written later would be missing for both parties, and a receiver would run all shards for nothing.
+        // Rows that were added meanwhile would be missing in the run, and a receiver would run all shards for nothing: the
+        // second reading refuses a changed file.
         if let Some(file) = files.changed()? {
             return Err(changed_while_read(file));
         }
@@ -190,7 +192,7 @@ impl OnDisk {
         if let Some(size) = source.pad_to {
             check_size(n, size)?;
         }
-        // A row that was the first in its piece may be none in the table.
+        // The first row with a key in its piece may not be the first in the table.
         let very_first = |row: u32| match again.binary_search_by_key(&row, |&(_, again)| again) {
             Ok(at) => again[at].0,
             Err(_) => row,
@@ -219,7 +221,7 @@ impl OnDisk {
         })
     }
 
-    /// Writes the result, whose positions are rows.
+    /// Writes the result, whose positions are numbers of rows.
     pub(crate) fn write(&self, party: &PartySpec, learned: &Learned, to: To<'_>) -> Result<()> {
         let sent = |payloads| {
             let names = party.received_as.as_slice();
@@ -267,7 +269,8 @@ impl OnDisk {
         }
     }
 
-    /// All rows with the keys of these first rows, and which of those each belongs to.
+    /// Returns all rows with the keys of these first rows, and for each row the index in `firsts` of the first row with its
+    /// key.
     fn with_repeated(&self, firsts: &[u32]) -> (Vec<u32>, Vec<u32>) {
         let mut all: Vec<(u32, u32)> = firsts.iter().copied().zip(0..).collect();
         let again = self
@@ -279,7 +282,7 @@ impl OnDisk {
         all.into_iter().unzip()
     }
 
-    /// Reads the table again. `each` gets the pieces, and the number of rows before each.
+    /// Reads the table again, and refuses it if it has changed. `each` gets each piece, and the number of rows before it.
     fn again(&self, party: &PartySpec, each: &mut dyn FnMut(u32, &Table) -> Result<()>) -> Result<()> {
         let changed = |file: &Path| {
             let what = "the file has changed since the run began";
@@ -291,7 +294,7 @@ impl OnDisk {
         };
         let same = || self.files.changed()?.map_or(Ok(()), changed);
         let other = |file: &str| {
-            // If the file was written meanwhile, this is the error.
+            // If the file has changed by its stamp, that is the error.
             same()?;
             let what = "other bytes were read than at first, though the file says that it has not changed";
             let next = "Check the disk, or the network that it is on, and run again";
@@ -307,7 +310,7 @@ impl OnDisk {
             rows += piece.rows() as u32;
             Ok(())
         });
-        // An error in a table that is being written is that it is being written.
+        // If a file has changed, this is the cause of any error in the table, and is reported instead.
         same()?;
         read?;
         match digests.next().is_none() {
@@ -322,7 +325,7 @@ fn changed_while_read(file: impl AsRef<Path>) -> Error {
     Error::input(file, "the file changed while it was read", "Run again when it is complete")
 }
 
-/// The error for two rows with the same key.
+/// Returns the error for two rows with the same key. Reads the table again, to name their places.
 fn same_key(party: &PartySpec, key: &[usize], first: u32, again: u32) -> Error {
     let (mut before, mut place) = (0, String::new());
     let looked = party.pieces(&|_| Ok(()), &mut |piece| {

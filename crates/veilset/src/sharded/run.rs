@@ -1,34 +1,38 @@
 //! A sharded run: the sets are cut into shards, and the shards run one after another over one connection.
 //!
 //! ```text
-//! R->S  commitment      to a seed                    } only where the run begins: a run that is resumed has its key
+//! R->S  commitment      to a seed                    } only if the run begins here: a resumed run has its key
 //! S->R  seed            of the sender                }
 //! R->S  seed            of the receiver, opened      }
 //! both  kept            the shards whose results are kept
 //!       then for each shard whose result one party or the other lacks:
 //! both    the protocol, on the items that the key puts into this shard, padded to a bound
 //! both    confirmation
+//! both  confirmation    of the whole run
 //! ```
 //!
-//! A keyed hash puts each item into a shard. Both parties draw the key when both sets are fixed, so neither can choose items
-//! that crowd one shard. All shards of a party are padded to the same bound ([`crate::params::shards`]), which follows from the
-//! announced size. A larger shard ends the run; that has probability at most 2^-40.
+//! A keyed hash puts each item into a shard. The parties draw the key together once both sets are fixed, so neither can choose
+//! items that crowd one shard. All shards of a party are padded to the same bound ([`crate::params::shards`]), which follows
+//! from the announced size and the number of shards. A larger shard ends the run; the probability that there is one is at most
+//! 2^-40.
 //!
-//! *What a sharded run shows.* The sizes of all messages follow from the announced sizes. The receiver of an intersection learns
-//! the items that match, and computes itself which of them are in which shard. Of all other items it learns only how many a
-//! shard has at most. The receiver of a union gets the sender's new items, by shard. All other rows look the same to it,
-//! whether they match or are dummies: the dummies match too, because it inserts them
-//! ([`Dummies::Listed`](crate::hashed::Dummies)), or count as the bottom item
-//! ([`InBins`](crate::membership::InBins)). So a sharded run shows what one run shows, and no more. In count and sum each shard
-//! would show a number: P of them where one run shows one. So they are refused.
+//! *What a sharded run shows.* The sizes of all messages follow from the announced sizes and the terms. The receiver of an
+//! intersection learns which of its items match, and can compute the shard of each. About the sender's other items it learns
+//! only the bound on their number in a shard. The receiver of a union gets the sender's new items, and can compute the shard of
+//! each. All other rows look the same to it, whether they belong to matching items or to dummies: the dummies match too,
+//! because the receiver inserts them into its own set ([`Dummies::Listed`](crate::hashed::Dummies)), or they count as the
+//! bottom item ([`InBins`](crate::membership::InBins)). So the results of all shards together show no more than the result of
+//! one run. In any other operation each shard would show a number of matches, and one run shows only their total. So these
+//! operations are refused.
 //!
-//! *Time.* A result is opened and kept while the next shards run, and the last one while the end is confirmed. So its time does not
-//! show, unless it takes longer than two shards. All hashes and dummies that the announced size has are cut and copied, whatever is
-//! behind them. Only the items of the first shard are copied while the peer waits.
+//! *Time.* A result is opened and kept while the next shards run, and the connection is closed without waiting for the last
+//! results. So the peer waits for this work only if it takes longer than three shards do. The times to cut the set and to
+//! compute the dummies of a shard follow from the announced size. The time to read the items of a shard depends on their
+//! number, but the peer waits only for the items of the first shard: the others are read while a shard runs.
 //!
-//! *An error in a result* is kept in its place, and reported when the run is complete and the peer has left. Otherwise the peer
-//! would see from whether the run goes on which of its rows were read. A union's new items must belong to their shard, and there
-//! cannot be more of them, or more matches, than the peer announced items.
+//! *An error about the peer in a result* is kept in place of the result, and reported after the connection is closed. Otherwise
+//! the peer would learn, from whether the run goes on, which of its rows were read. The new items of a union must belong to
+//! their shard. There cannot be more new items, or more matches, than items that the peer announced.
 
 use crate::channel::{Channel, Mesh, Message};
 use crate::context::Context;
@@ -56,7 +60,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Instant;
 
-/// The maximum number of shards that run or whose results are opened and kept. In addition, one is loaded.
+/// The maximum number of shards that run, or whose results are being opened and kept, while another shard is loaded.
 const AT_ONCE: usize = 4;
 
 /// The maximum number of shards.
@@ -69,7 +73,7 @@ const KEPT: Message<[u8]> = Message::new(14, "the shards whose results are kept"
 /// The number of items of a result that are hashed at a time.
 const BATCH: usize = 1 << 9;
 
-/// The key of the hash that puts items into shards. Only the two parties know it.
+/// The key of the hash that puts items into shards. Only the two parties and their workers know it.
 pub struct Key(Secret<[u8; 32]>);
 
 impl Key {
@@ -78,25 +82,25 @@ impl Key {
         Key(Secret::new(bytes))
     }
 
-    /// Its bytes.
+    /// The bytes of the key.
     pub(crate) fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The shards of these items, of this number of shards.
+    /// Writes to `out` the shard of each of these items. `number` is the number of shards.
     pub(crate) fn shards(&self, items: &[ItemHash], number: u32, out: &mut [u32]) {
         let mut hashes = Secrets::zeros(items.len());
         Domain::under(&self.0).hash_all(items.iter().map(|item| &item[..]), &mut hashes);
         for (out, [a, b, c, d, e, f, g, h, ..]) in out.iter_mut().zip(hashes.iter().copied()) {
             let hash = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-            // Uniform up to 2^-64 for each shard, which is nothing in comparison with 2^-40.
+            // The probability of a shard differs from 1 / `number` by less than 2^-64, which is negligible next to 2^-40.
             *out = ((u128::from(hash) * u128::from(number)) >> 64) as u32;
         }
     }
 }
 
-/// Draws the key, which is random if either party's seed is: the receiver commits to its seed before it sees the sender's, and the
-/// sender sees it only after it has sent its own.
+/// Draws the key with the peer. The key is random if either party's seed is: the receiver commits to its seed before it sees
+/// the sender's, and the sender sees the receiver's only after it has sent its own.
 fn draw(channel: &mut Channel, role: Role, session: &SessionId, rng: &mut Prng) -> Result<Key> {
     let ours: [u8; 32] = rng.bytes();
     let commitment = |seed: &[u8; 32]| Domain::new(session, "job, commitment to a seed").hash::<32>(&[seed]);
@@ -122,22 +126,22 @@ fn draw(channel: &mut Channel, role: Role, session: &SessionId, rng: &mut Prng) 
 
 /// A sharded run that began in an earlier session.
 pub struct Begun {
-    /// The session that it began in, which names it.
+    /// The id of the session in which it began, which names the run.
     pub session: SessionId,
-    /// Its key.
+    /// The key of the shards.
     pub key: Key,
-    /// The fingerprint of its peer; `None` without TLS.
+    /// The fingerprint of the peer; `None` without TLS.
     pub peer: Option<Fingerprint>,
-    /// Its protocol and group.
+    /// The protocol and the group of the run.
     pub choice: Choice,
     /// The peer's announcement.
     pub theirs: Announced,
-    /// Whether the result of each shard is kept.
+    /// For each shard, whether its result is kept.
     pub kept: Vec<bool>,
 }
 
 impl Begun {
-    /// Refuses a peer other than the one that the run began with, and a set of another size.
+    /// Refuses a peer other than the one with which the run began, and a peer that announces something else than it did then.
     pub(crate) fn check(&self, peer: &Party) -> Result<()> {
         if self.peer != peer.fingerprint {
             return Err(Error::Refused("the job began with another peer. Begin a new job".into()));
@@ -154,26 +158,26 @@ impl Begun {
     }
 }
 
-/// Takes the results of shards. Shards begin in their order; results may come in another. An error ends the run.
+/// Takes the results of shards. Shards begin in order, but their results may come in any order. An error ends the run.
 pub trait Results: Sync {
-    /// Records that a shard is about to run, before anything of it is sent. Refuses one that was begun too often.
+    /// Records that a shard is about to run, before any message of it is sent. Refuses a shard that was begun too often.
     fn attempt(&self, shard: u32) -> Result<()>;
-    /// Keeps the result of a shard, whose positions are those of our whole set; or the error in it, which the peer must not
-    /// learn of.
+    /// Keeps the result of a shard, with the positions that the [`Source`] gave to its items; or the error found in the result,
+    /// of which the peer must not learn.
     fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()>;
 }
 
-/// Keeps what a sharded run must not lose.
+/// Keeps the state and the results of a sharded run.
 pub trait Keep: Results {
-    /// The run, if it began before.
+    /// The run, if it began in an earlier session.
     fn begun(&self) -> Option<&Begun>;
-    /// Records that the run begins.
+    /// Records that the run begins, and its key.
     fn begin(&self, proposal: &Proposal, key: &Key) -> Result<()>;
-    /// Returns the result of a shard, or the error in it.
+    /// Returns the result of a shard, or the error that was kept in its place.
     fn take(&self, shard: u32) -> Result<Learned>;
 }
 
-/// Keeps results in memory: a run that breaks off has to begin again.
+/// Keeps results in memory: a run that breaks off must begin again.
 #[derive(Default)]
 pub struct InMemory {
     results: Mutex<BTreeMap<u32, Result<Learned>>>,
@@ -214,7 +218,7 @@ pub(crate) struct ShardedRun<'a> {
     pub proposal: &'a Proposal,
     /// Keeps the results.
     pub keep: &'a dyn Keep,
-    /// The error in the first result that cannot be opened.
+    /// The first error that was found in a result.
     pub wrong: &'a Mutex<Option<Error>>,
 }
 
@@ -226,7 +230,7 @@ pub(crate) struct Shards<'a> {
     pub proposal: &'a Proposal,
     /// Takes the results.
     pub results: &'a dyn Results,
-    /// The error in the first result that cannot be opened.
+    /// The first error that was found in a result.
     pub wrong: &'a Mutex<Option<Error>>,
     /// The source of the items.
     pub source: &'a dyn Source,
@@ -236,15 +240,16 @@ pub(crate) struct Shards<'a> {
     pub numbers: &'a [u32],
 }
 
-/// What one shard at a time uses.
+/// The connection and the random generator, which only one shard uses at a time.
 struct Turn<'t> {
     open: &'t mut Open,
     rng: &'t mut Prng,
 }
 
 impl ShardedRun<'_> {
-    /// Runs all shards of this set whose results one party or the other lacks, confirms the end, and leaves. Returns the result of
-    /// all shards together. If it fails, [`ShardedRun::wrong`] may say what matters more, and what the peer must not know.
+    /// Runs all shards of this set whose results one party or the other lacks, confirms the end, and leaves. Returns the result
+    /// of all shards together. If it fails, an error in [`ShardedRun::wrong`] matters more. The peer must not learn of that
+    /// one.
     pub(crate) fn run(
         &self,
         set: &DiskSet,
@@ -268,7 +273,7 @@ impl ShardedRun<'_> {
         Ok((self.whole(|_, _| Ok(())), confirmed))
     }
 
-    /// Draws the key, if the run begins here. Returns it, and whether the result of each shard is kept.
+    /// Draws and records the key if the run begins here. Returns the key and, for each shard, whether we keep its result.
     pub(crate) fn begin(&self, channel: &mut Channel, rng: &mut Prng) -> Result<(Key, Vec<bool>)> {
         let kept = vec![false; self.number() as usize];
         match self.keep.begun() {
@@ -284,7 +289,7 @@ impl ShardedRun<'_> {
         }
     }
 
-    /// The result of all shards together, to be opened when the peer has left. `each` sees the result of each.
+    /// The result of all shards together, to be opened when the peer has left. `each` is called with the result of each shard.
     pub(crate) fn whole<'s>(
         &'s self,
         each: impl Fn(u32, &Learned) -> Result<()> + Send + 's,
@@ -307,18 +312,18 @@ impl ShardedRun<'_> {
 }
 
 impl Shards<'_> {
-    /// Runs them one after another, confirms the end, and leaves. Returns when we left.
+    /// Runs the shards one after another, confirms the end, and leaves. Returns the time at which we left.
     ///
-    /// It is a pipeline: a shard is loaded here while the one before runs on its own thread. That thread then opens and keeps its
-    /// result, while the next ones run.
+    /// The shards form a pipeline: this thread loads a shard while the one before runs on a thread of its own. That thread then
+    /// opens and keeps the result while the next shards run.
     pub(crate) fn run(&self, open: &mut Open, rng: &mut Prng) -> Result<(Confirmed, Instant)> {
         let dummies = &rng.split();
         let first = Turn { open, rng };
         thread::scope(|scope| {
-            // Waits for the threads in order, for one while there is room for the others.
+            // Joins the threads in order. The room in the channel limits how many others are not joined yet.
             let (running, ran) = mpsc::sync_channel(AT_ONCE - 1);
             let keeper = threads::start(scope, || ran.into_iter().try_for_each(joined))?;
-            // If a thread has failed, its own error is reported.
+            // If a thread has failed, its error is reported instead.
             let failed = || Error::Bug("a shard that ended without a word".into());
             let each = move || {
                 let (over, mut turn) = mpsc::sync_channel(1);
@@ -331,7 +336,7 @@ impl Shards<'_> {
                     let thread = threads::start(scope, move || self.run_one(&shard, now, &over))?;
                     running.send(thread).map_err(|_| failed())?;
                 }
-                // The end is confirmed, and the connection closed, however long it takes to open the last result.
+                // The end is confirmed and the connection closed without waiting until the last results are opened.
                 let Turn { open, .. } = turn.recv().map_err(|_| failed())?;
                 open.channel()?.account().begin(CONFIRMING);
                 let confirmed = confirm(open.channel()?, &self.proposal.session_id)?;
@@ -343,14 +348,14 @@ impl Shards<'_> {
         })
     }
 
-    /// Runs a shard, gives the connection to the next one, and then opens and keeps the result.
+    /// Runs a shard, passes the connection on to the next one, and then opens and keeps the result.
     fn run_one<'t>(&self, shard: &Loaded, turn: Turn<'t>, over: &SyncSender<Turn<'t>>) -> Result<()> {
         self.results.attempt(shard.number)?;
         let channel = turn.open.channel()?;
         channel.account().begin(SETUP);
         let (sealed, confirmed) = shard.run(self, channel, turn.rng)?;
         channel.account().begin(BETWEEN);
-        // Nobody waits for it if an earlier result could not be kept.
+        // There is no receiver if the run has failed elsewhere, for instance because an earlier result could not be kept.
         let _ = over.send(turn);
         let learned = sealed.open(confirmed).and_then(|learned| shard.in_whole(learned, self.key));
         let seat = self.proposal.parties.peer().seat;
@@ -365,19 +370,19 @@ impl Shards<'_> {
 pub(crate) struct Open(Option<Mesh>);
 
 impl Open {
-    /// Its channel.
+    /// The channel to the peer.
     pub(crate) fn channel(&mut self) -> Result<&mut Channel> {
         let channel = self.0.as_mut().and_then(Mesh::only);
         channel.ok_or_else(|| Error::Bug("a job whose connection is closed".into()))
     }
 
-    /// Closes it: the peer does not see what comes after.
+    /// Closes the connection: the peer sees nothing of the work that follows.
     fn close(&mut self) -> Result<()> {
         self.0.take().map_or(Ok(()), |mesh| mesh.finish(Ok(())))
     }
 }
 
-/// Works over a connection. Closes it, after telling the peer if the work failed, unless the work has closed it.
+/// Does `work` over a connection. Then closes the connection unless `work` has; if `work` failed, tells the peer first.
 pub(crate) fn leaving<T>(mesh: Mesh, work: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
     let mut open = Open(Some(mesh));
     let done = work(&mut open);
@@ -411,7 +416,7 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Exchanges which results are kept. Returns which shards both sides have.
+/// Exchanges which results are kept. Returns, for each shard, whether both parties keep its result.
 pub(crate) fn exchange_kept(channel: &mut Channel, ours: &[bool]) -> Result<Vec<bool>> {
     let bytes: Vec<u8> = ours.iter().map(|&kept| kept.into()).collect();
     channel.tx.send_bytes(KEPT, &bytes)?;
@@ -422,24 +427,24 @@ pub(crate) fn exchange_kept(channel: &mut Channel, ours: &[bool]) -> Result<Vec<
     Ok(ours.iter().zip(theirs).map(|(&ours, theirs)| ours && theirs == 1).collect())
 }
 
-/// The session of a shard's run.
+/// The session of a shard, derived from the session of the whole run.
 fn session_of(job: &SessionId, shard: u32) -> SessionId {
     SessionId::of(Domain::new(job, "job, session of a shard").numbered(u64::from(shard)).hash(&[]))
 }
 
 /// A shard of our set, with its dummies.
 struct Loaded {
-    /// Its number.
+    /// The number of the shard.
     number: u32,
-    /// The number of all shards.
+    /// The number of shards of the whole run.
     shards: u32,
-    /// The session of its run.
+    /// The session of the shard.
     session: SessionId,
-    /// The positions of its items in our whole set, ascending.
+    /// The positions that the [`Source`] gave to its items, ascending.
     positions: Vec<u32>,
     set: HashedSet<'static>,
     payloads: Items,
-    /// The size of the peer's shard.
+    /// The size of the peer's shard, dummies included.
     theirs: Announced,
 }
 
@@ -481,7 +486,7 @@ impl Loaded {
         Ok((sealed, confirm(cx.ch, &self.session)?))
     }
 
-    /// The result with positions in our whole set. Refuses items that are not of this shard.
+    /// Returns the result with the positions that the [`Source`] gave. Refuses items that do not belong to this shard.
     fn in_whole(&self, learned: Learned, key: &Key) -> Result<Learned> {
         let items = match &learned {
             Learned::New(new) => &new.items,
@@ -507,7 +512,8 @@ impl Loaded {
     }
 }
 
-/// The result of all shards together, as of one run. It has at most this many of our items, and of the peer's.
+/// Merges the results of all shards. Positions ascend, and the items of [`Learned::Union`] are sorted, as in the result of one
+/// run. Refuses more matches or new items than `theirs`, and a union of more items than `ours` and `theirs` together.
 fn merged(parts: impl Iterator<Item = Result<Learned>>, [ours, theirs]: [usize; 2]) -> Result<Learned> {
     let append = |all: &mut Items, part: &Items| part.iter().for_each(|item| all.push(item));
     let mut all = Learned::Nothing;
@@ -556,7 +562,7 @@ fn merged(parts: impl Iterator<Item = Result<Learned>>, [ours, theirs]: [usize; 
     }
 }
 
-/// Refuses a peer whose shards have more items and dummies in all than we accept.
+/// Refuses a peer whose padded shards have more items and dummies in total than we accept.
 pub(crate) fn check_peer(peer: &Party, request: &Request) -> Result<()> {
     let (number, announced) = (request.spec.terms.shards, peer.announced.size);
     let all = if number == 0 { 0 } else { number as usize * bound(announced, number) };
@@ -570,7 +576,7 @@ pub(crate) fn check_peer(peer: &Party, request: &Request) -> Result<()> {
     }
 }
 
-/// Refuses what cannot be cut into shards.
+/// Refuses an impossible number of shards, and an operation or a protocol that does not run in shards.
 pub(crate) fn check(number: u32, operation: &Operation, protocol: &Protocol) -> Result<()> {
     let wrong = |what: String| Err(Error::usage(what));
     if !(2..=MAX_SHARDS).contains(&number) {

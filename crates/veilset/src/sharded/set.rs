@@ -1,4 +1,4 @@
-//! The set of a run, wherever it is: in memory, on disk or with workers.
+//! The set of a run, which is in memory, on disk or with workers.
 
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash};
@@ -13,24 +13,24 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Items hashed at once.
+/// The number of items that are hashed at a time.
 pub(super) const BATCH: usize = 1 << 9;
 
-/// Where a party's set, or its table, is.
+/// The place of a party's set or table, with the data for that place.
 #[derive(Clone, Copy)]
 pub enum Place<M, D, W> {
-    /// In memory.
+    /// The set or table is in memory.
     Memory(M),
-    /// On disk.
+    /// The set is on disk.
     Disk(D),
-    /// With workers, each of which has a part.
+    /// Each of several workers holds a part of the set or table.
     Workers(W),
 }
 
 /// The set of a run.
 pub type Set<'a> = Place<&'a ItemSet, &'a Arc<DiskSet>, &'a RemoteSet>;
 
-/// A set that is cut into shards. One that was in memory is on disk.
+/// A set for a sharded run. A set that was in memory was written to disk for this.
 pub(crate) type CutSet<'a> = Place<Infallible, Arc<DiskSet>, &'a RemoteSet>;
 
 impl<'a> From<&'a ItemSet> for Set<'a> {
@@ -39,7 +39,7 @@ impl<'a> From<&'a ItemSet> for Set<'a> {
     }
 }
 
-/// 256 bits, added modulo 2^64 four times: a sum of pseudorandom numbers does not depend on their order.
+/// A sum of pseudorandom numbers of 256 bits, added as four numbers modulo 2^64. It does not depend on their order.
 pub type Sum = [u64; 4];
 
 /// Adds two sums.
@@ -47,8 +47,8 @@ pub fn add(a: Sum, b: Sum) -> Sum {
     std::array::from_fn(|at| a[at].wrapping_add(b[at]))
 }
 
-/// The sum of the hashes of the messages with these numbers. `message` appends a message, at least one byte. All payloads together
-/// have this many bytes.
+/// Returns the sum of the hashes of the messages with these numbers. `message` appends the message with the given number, at
+/// least one byte, to a buffer. `payloads` is the number of bytes of all payloads together.
 pub(super) fn sum_of(
     domain: &Domain,
     numbers: Range<usize>,
@@ -56,7 +56,7 @@ pub(super) fn sum_of(
     message: impl Fn(usize, &mut Vec<u8>),
 ) -> Sum {
     let n = numbers.len();
-    // With room for a position, a hash and a value each: a list that grows leaves copies.
+    // Room for a position, a hash, a value and a payload each is reserved at once, because a list that grows leaves copies.
     let mut messages = Items::with_capacity(n, n * (BARE + 16) + payloads);
     numbers.for_each(|i| messages.push_with(|to| message(i, to)));
     let mut hashes = Secrets::<[u8; 32]>::zeros(n);
@@ -68,7 +68,7 @@ pub(super) fn sum_of(
 }
 
 impl Set<'_> {
-    /// The number of its items.
+    /// The number of items of the set.
     pub fn len(&self) -> usize {
         match self {
             Set::Memory(set) => set.len(),
@@ -77,16 +77,15 @@ impl Set<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the set has no items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A keyed digest of the items, which does not depend on their order. `message` appends what is hashed of an item, given its
-    /// position, its hash, and its payload if it has one. `payloads` belong to a set in memory.
+    /// Returns a keyed digest of the items, hashed from their number and their [sum](Set::sum).
     ///
     /// # Errors
-    /// [`Error::Output`] if the set cannot be read from the disk.
+    /// The errors of [`Set::sum`].
     pub fn digest(
         &self,
         payloads: &Items,
@@ -102,10 +101,14 @@ impl Set<'_> {
         Ok(all.finalize())
     }
 
-    /// The sum that [`Set::digest`] hashes, of a pseudorandom number for each item. The sums of parts of a set add up to its sum.
+    /// Returns the sum of a pseudorandom number for each item: the keyed hash of what `message` appends, given the item's
+    /// position, its hash, and its payload, which may be empty. The sums of the parts of a set add up to its sum.
+    ///
+    /// `payloads` are the payloads of a set in memory, or empty; a set on disk has its own. For a set with workers, returns the
+    /// sum that they computed under this key.
     ///
     /// # Errors
-    /// [`Error::Output`] if the set cannot be read from the disk.
+    /// [`Error::Output`] if the set cannot be read from the disk; [`Error::Bug`] if workers computed no sum under this key.
     pub fn sum(
         &self,
         payloads: &Items,

@@ -1,7 +1,7 @@
-//! A sharded run whose shards are run by workers: two parties agree, and then many machines of each compute.
+//! A sharded run whose shards are run by workers: two parties agree, and then many machines of each party compute.
 //!
 //! ```text
-//! both    the key of the shards is drawn, as on one machine (sharded::run)
+//! both         the key of the shards is drawn, as on one machine (sharded::run)
 //! both  kept   the shards whose results are kept
 //!       then in rounds, until both parties have all results:
 //! both  lanes  the number of workers, and the lanes that they can run
@@ -11,22 +11,24 @@
 //! both  confirmation
 //! ```
 //!
-//! The two coordinators, who agree, hold the identities, ask the policy, write the log and keep the results; their connection
-//! stays open. A worker gets a [`Ticket`]: a key that is made for one lane of one round, and the fingerprint of the worker that it
-//! meets. Both came over the coordinators' connection. So an identity never leaves its machine, a stolen key is of no use
-//! after the round, and no other worker is accepted, whoever signed its key.
+//! The two coordinators, which agree on the run, hold the identities, ask the policy, write the log and keep the results; their
+//! connection stays open. A worker gets a [`Ticket`]: a private key that is made for one lane of one round, and the fingerprint
+//! of the worker that it meets. The coordinators exchange these fingerprints over their connection. So an identity never leaves
+//! its machine, a worker's stolen key is of no use after the round, and no other worker is accepted.
 //!
-//! *What workers show* is what a sharded run on one machine shows ([`crate::sharded::run`]): the same sessions, of the same sizes.
-//! The peer also sees the number of workers, which shard each of them runs, and which did not end. These follow from the announced
-//! sizes and from failures.
+//! *What workers show.* The sessions of the shards show the same as those on one machine ([`crate::sharded::run`]), and have
+//! the same sizes. The peer also sees the number of workers, which shards each of them runs, how long that takes, and which of
+//! them fail.
 //!
-//! *Time.* A worker leaves its connection before it opens its last result, and ends no sooner than a shard takes after that. So its
-//! end does not show how long that took, unless it is longer than a shard. What an engine does while the peer waits can show more:
-//! to cut the table, to fetch the first rows, and to hand over results (docs/security/jobs.md).
+//! *Time.* A worker closes its connection without waiting until its last results are opened, and ends no sooner than the
+//! average time of a shard after that. So its end does not show how long opening takes, unless that is longer than a shard. The
+//! engine shows more with the work that it does while the peer waits: it cuts the table, fetches the first rows, and hands over
+//! results (docs/security/jobs.md).
 //!
-//! *Failures.* The results of a lane that fails count as far as they are complete; its other shards run in a later round. Two
-//! rounds without a new result end the run, which can be resumed. No shard is begun more than 5 times, in one run or several: a
-//! peer that says that it lacks a result which it has may have another set each time.
+//! *Failures.* If a lane fails, the results that it has handed over count; its other shards run in a later round. Two rounds in
+//! succession without a new result that both parties have end the run. It can be resumed if its results are kept in a folder.
+//! No shard is begun more than 5 times, in one session or several: a peer may falsely say that it lacks a result, and use
+//! another set each time.
 
 use crate::channel::{Canceller, Channel, Mesh, Message, Timeouts};
 use crate::error::{Error, Result, Seat};
@@ -54,13 +56,14 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use zeroize::Zeroize;
 
-/// The most shards of a lane in a round. All of them count as begun, and an engine may lose all results of a round together.
+/// The maximum number of shards of a lane in a round. All of them count as begun, and an engine may lose all results of a
+/// round.
 const EACH: usize = 8;
-/// This many rounds one after another without a new result end the run.
+/// The number of rounds in succession without a new result that both parties have, after which the run ends.
 const FRUITLESS: u32 = 2;
-/// How often a worker looks whether it is to stop.
+/// The interval at which a worker checks whether to stop.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long a ticket is good for.
+/// The time for which a ticket is valid, and for which the coordinators wait for each other.
 const GOOD_FOR: Duration = Duration::from_secs(7 * 86_400);
 
 const LANES: Message<u64> =
@@ -68,32 +71,32 @@ const LANES: Message<u64> =
 const KEYS: Message<[u8]> = Message::new(0x74, "fingerprints of the workers' keys");
 const LANE: Message<[u8; 32]> = Message::new(0x76, "what a lane consists of");
 
-/// What a worker needs to run its shards, and nothing of anybody's identity. It is as secret as the data: whoever has it can take
-/// the worker's place, and the place of an item tells its shard.
+/// A worker's instructions and keys for its shards. It contains nothing of an identity, but is as secret as the data: anyone
+/// who has it can take the worker's place, and can compute the shard of any item.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ticket {
     /// The session of the lane.
     session: [u8; 32],
-    /// The number of the lane, from 0.
+    /// The number of the lane, counted from 0.
     lane: u16,
     /// The key of the shards.
     key: [u8; 32],
     /// The number of shards of the job.
     number: u32,
-    /// Those of this lane.
+    /// The shards of this lane, in the order in which they run.
     shards: Vec<u32>,
     /// The worker's private key.
     seed: [u8; 32],
     /// The fingerprint of the worker that it meets.
     peer: String,
-    /// How it is computed: the protocol and the group.
+    /// The names of the protocol and the group.
     choice: (String, String),
-    /// A hash of the terms of the job.
+    /// A hash of the terms of the job ([`hash_of_terms`]).
     terms: [u8; 32],
-    /// What was announced of our set and of theirs: the size, and whether it is padded.
+    /// The announcements of our set and of theirs: the size, and whether it is padded.
     announced: [(u64, bool); 2],
-    /// When it is not good any more, in seconds since 1970.
+    /// The time at which it expires, in seconds since 1970.
     until: u64,
 }
 
@@ -105,15 +108,15 @@ impl Drop for Ticket {
 }
 
 impl Ticket {
-    /// As it is sent to the worker.
+    /// The ticket as it is sent to the worker.
     fn to_bytes(&self) -> Result<Secret<Vec<u8>>> {
         secret_json("a ticket", self, 2048 + 8 * self.shards.len())
     }
 
-    /// The ticket that a worker got.
+    /// Reads the ticket that a worker got.
     ///
     /// # Errors
-    /// [`Error::Usage`] if it is none.
+    /// [`Error::Usage`] if the bytes are not a ticket of this version.
     pub fn of_bytes(bytes: &[u8]) -> Result<Ticket> {
         serde_json::from_slice(bytes).map_err(|_| {
             Error::Usage(
@@ -123,24 +126,24 @@ impl Ticket {
         })
     }
 
-    /// The number of its lane, from 0.
+    /// The number of its lane, counted from 0.
     pub fn lane(&self) -> u16 {
         self.lane
     }
 
-    /// The shards of its lane, in their order.
+    /// The shards of its lane, in the order in which they run.
     pub fn shards(&self) -> &[u32] {
         &self.shards
     }
 
-    /// Whom the worker meets, and as whom.
+    /// The worker's TLS identity, and the fingerprint of the worker that it expects.
     fn protection(&self) -> Result<Protection> {
         let wrong = |e| Error::usage(format!("the ticket names no worker of the other side: {e}"));
         let peer = self.peer.parse().map_err(wrong)?;
         Ok(Protection::Tls { identity: Arc::new(Identity::of_seed(&self.seed)?), peer })
     }
 
-    /// Refuses a ticket of another day, or of other options.
+    /// Refuses a ticket that has expired, or whose job has other terms than this request.
     fn check(&self, request: &Request<'_>) -> Result<()> {
         if since_1970(SystemTime::now())?.as_secs() > self.until {
             return Err(Error::Usage(
@@ -158,19 +161,19 @@ impl Ticket {
 
 /// Our worker in a lane.
 pub struct Lane<'a> {
-    /// The coordinator's request, with a set without items.
+    /// The coordinator's request, with an empty set.
     pub request: Request<'a>,
     /// The source of the items of its shards.
     pub source: &'a dyn Source,
-    /// Takes the result of each shard as it comes.
+    /// Takes the result of each shard as soon as it is opened.
     pub keep: &'a (dyn Fn(u32, &[u8]) -> Result<()> + Sync),
-    /// The place of the peer's worker, or where ours waits for it.
+    /// The address of the peer's worker, or the address at which our worker waits for it.
     pub endpoint: &'a Endpoint,
     /// The time-outs of the connection.
     pub timeouts: Timeouts,
-    /// Returns whether the worker is to stop.
+    /// Returns whether the worker must stop.
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
-    /// Takes messages for the user.
+    /// Takes messages for the user while the connection is established.
     pub notice: &'a dyn Fn(&str),
 }
 
@@ -178,8 +181,9 @@ impl Lane<'_> {
     /// Runs the shards of this ticket, one after another.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a ticket that has expired, or of other options; those of the connection, of the protocol, of the
-    /// source, and of `keep`. What the peer did wrong in a result is kept in its place.
+    /// [`Error::Usage`] for an invalid request, or a ticket that has expired or has other terms; [`Error::Peer`] for a peer's
+    /// worker that was told to compute something else; the errors of [`establish`], of the protocol, of the source, and of
+    /// `keep`; [`Error::Cancelled`]. An error about the peer that is found in a result goes to `keep` in place of the result.
     pub fn run(&self, ticket: &Ticket) -> Result<()> {
         let request = &self.request;
         request.check()?;
@@ -218,14 +222,14 @@ impl Lane<'_> {
                 shards.run(open, &mut Prng::from_os()?)
             })
         })?;
-        // We end when a shard more would have run: what was opened after we left does not show.
+        // We end no earlier than if one more shard had run: the time to open results after we left does not show.
         let shard = (left - began) / ticket.shards.len().max(1) as u32;
         thread::sleep((left + shard).saturating_duration_since(Instant::now()));
         Ok(())
     }
 }
 
-/// Does something over a channel, which is cancelled as soon as it is to stop.
+/// Does `work` over a channel, which is cancelled soon after `cancelled` returns true.
 fn stoppable<T>(
     canceller: &Canceller,
     cancelled: &(dyn Fn() -> bool + Sync),
@@ -246,7 +250,7 @@ fn stoppable<T>(
     })
 }
 
-/// The time by which a ticket expires is counted from 1970.
+/// The time since 1970, from which the expiry of tickets is counted. Refuses a clock that is set before that.
 fn since_1970(time: SystemTime) -> Result<Duration> {
     time.duration_since(UNIX_EPOCH).map_err(|_| {
         Error::Usage(
@@ -256,13 +260,13 @@ fn since_1970(time: SystemTime) -> Result<Duration> {
     })
 }
 
-/// The session of a lane over one connection: a ticket that is carried out twice makes two of them.
+/// The session of a lane over one connection. If a ticket is carried out twice, the two sessions differ.
 fn session_of(ticket: [u8; 32], exporter: &[u8; 32]) -> SessionId {
     let session = Domain::new(&SessionId::of(ticket), "job, session of a lane's connection");
     SessionId::of(session.hash(&[exporter]))
 }
 
-/// A hash of the terms of a job, but for those that are of one run of it.
+/// A hash of the terms of a job, without the terms that may differ between its sessions, and the list of parties.
 fn hash_of_terms(hello: &Hello) -> [u8; 32] {
     let mut hash = blake3::Hasher::new_derive_key("veilset 2026-11 job, terms of its workers");
     for term in hello.terms().iter().filter(|term| !matches!(term.key, "purpose" | "job" | "parties")) {
@@ -271,7 +275,7 @@ fn hash_of_terms(hello: &Hello) -> [u8; 32] {
     *hash.finalize().as_bytes()
 }
 
-/// Both sides of a lane must compute the same.
+/// Makes sure that both workers of a lane were told to compute the same.
 fn agree(channel: &mut Channel, ticket: &Ticket, proposal: &Proposal) -> Result<()> {
     let mut terms = blake3::Hasher::new_derive_key("veilset 2026-11 job, what a lane consists of");
     terms.update(proposal.session_id.as_bytes()).update(&ticket.terms);
@@ -302,7 +306,7 @@ fn agree(channel: &mut Channel, ticket: &Ticket, proposal: &Proposal) -> Result<
 struct HandOver<'a>(&'a (dyn Fn(u32, &[u8]) -> Result<()> + Sync));
 
 impl Results for HandOver<'_> {
-    /// The coordinator has recorded it.
+    /// Does nothing: the coordinator has recorded that the shard begins.
     fn attempt(&self, _: u32) -> Result<()> {
         Ok(())
     }
@@ -312,8 +316,8 @@ impl Results for HandOver<'_> {
     }
 }
 
-/// Has workers run all shards whose results one party or the other lacks, confirms the end, and leaves. Returns the result of all
-/// shards together.
+/// Has workers run all shards whose results one party or the other lacks, confirms the end, and leaves. Returns the result of
+/// all shards together. When it is opened, the workers get the result of each shard too.
 pub(crate) fn run<'s>(
     sharded: &'s ShardedRun<'_>,
     spread: &'s RemoteSet,
@@ -340,7 +344,7 @@ fn rounds(
     rng: &mut Prng,
 ) -> Result<Confirmed> {
     let (key, kept) = sharded.begin(channel, rng)?;
-    // Nothing of the protocol goes over this connection: only a peer that is not there any more ends the wait.
+    // No message of the protocol goes over this connection, so we wait as long as tickets are valid, unless the peer is gone.
     channel.set_patience(GOOD_FOR);
     channel.account().begin(WORKERS);
     spread.workers.cut(key.bytes())?;
@@ -367,8 +371,8 @@ fn rounds(
     confirm(channel, &sharded.proposal.session_id)
 }
 
-/// Whether both parties have more results than before. A peer that takes back that it has one could have shards run again and
-/// again, with other sets.
+/// Whether both parties have more results than before. Refuses a peer that no longer has a result that it had: it could have
+/// shards run again with another set.
 fn grown(before: &[bool], now: &[bool]) -> Result<bool> {
     if before.iter().zip(now).any(|(before, now)| *before && !now) {
         return Err(Error::misbehaves(
@@ -387,7 +391,8 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Has workers run these shards. Returns the reason why one of the lanes failed, if any did.
+    /// Has workers run these shards, or as many of them as one round takes. Returns the first reason why a lane failed, if any
+    /// did.
     fn run(
         &self,
         lacking: &[u32],
@@ -405,7 +410,7 @@ impl Round<'_> {
             if !given.contains(&shard) {
                 return Err(Error::usage(format!("a worker returned shard {shard}, which it was not given")));
             }
-            // A shard that ran again because the other party lacked its result has one here already.
+            // If a shard ran again because the other party lacked its result, we keep the result that we had.
             if std::mem::replace(&mut locked(kept)[shard as usize], true) {
                 return Ok(());
             }
@@ -418,7 +423,7 @@ impl Round<'_> {
         Ok(spread.workers.run(&tickets, &keep)?.into_iter().flatten().next())
     }
 
-    /// A ticket for each lane of this round.
+    /// Agrees with the peer on the lanes of this round and on the keys of their workers. Returns our ticket for each lane.
     fn tickets(&self, lacking: &[u32], channel: &mut Channel, rng: &mut Prng) -> Result<Vec<Ticket>> {
         let proposal = self.sharded.proposal;
         let ours = words(&self.spread.workers.lanes());
@@ -465,7 +470,7 @@ impl Round<'_> {
     }
 }
 
-/// The number of workers, and a bit for each lane that they can run.
+/// The number of workers, and a bit for each lane that they can run, as sent to the peer.
 fn words(lanes: &Lanes) -> [u64; 1 + Lanes::MOST / 64] {
     let mut words = [0; 1 + Lanes::MOST / 64];
     words[0] = lanes.at_once as u64;
@@ -480,7 +485,7 @@ fn words(lanes: &Lanes) -> [u64; 1 + Lanes::MOST / 64] {
     words
 }
 
-/// The lanes that workers of both sides run at the same time.
+/// The lanes of a round: lanes that both sides can run, and at most as many as each side can run at the same time.
 fn common(ours: &[u64], theirs: &[u64]) -> Vec<u16> {
     let both = |at: usize| ours.get(at).copied().unwrap_or(0) & theirs.get(at).copied().unwrap_or(0);
     let at_once = ours.first().min(theirs.first()).copied().unwrap_or(0);
