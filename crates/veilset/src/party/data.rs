@@ -1,4 +1,4 @@
-//! Our side's data: from the file to the request, and from the outcome to the written result.
+//! One side's data: from the input table to the request, and from the outcome to the written result.
 
 use super::{InputTable, PartySpec, Phase, Watch, name};
 use crate::artefact::Ledger;
@@ -26,21 +26,21 @@ use crate::table::{
 use crate::threads::Threads;
 use zeroize::Zeroizing;
 
-/// A table, and the set of its keys.
+/// A table and the set of its keys.
 #[non_exhaustive]
 pub struct KeyedTable {
     /// The table.
     pub table: Table,
     /// The positions of its key columns.
     pub columns: Vec<usize>,
-    /// The set, and the rows that its items came from.
+    /// The set, and the rows that its items come from.
     pub keyed: KeyedSet,
-    /// How the keys were normalised and encoded, as a description that must be the same on both sides.
+    /// A description of how the keys were normalised and encoded. It must be the same on both sides.
     pub compared: String,
 }
 
 impl KeyedTable {
-    /// What is known of the table.
+    /// Returns the facts about the table.
     pub fn facts(&self) -> TableFacts<'_> {
         let KeyedSet { ref set, duplicates, skipped, ref profile, .. } = self.keyed;
         TableFacts {
@@ -55,34 +55,37 @@ impl KeyedTable {
 }
 
 impl InputTable {
-    /// Reads only the keys, for preparing a half.
+    /// Reads only the key columns, to prepare a half or make a filter.
     ///
     /// # Errors
-    /// [`Error::Input`] for the table, with file, row and column; those of the watch.
+    /// [`Error::Input`] for a defect of the table, [`Error::Usage`] for inputs or options that contradict each other, and the
+    /// errors of [`Watch::read`].
     pub fn load(&self, watch: &Watch<'_>, threads: &Threads) -> Result<KeyedTable> {
         self.keys_of(self.table(Some(&self.key), watch)?, watch, threads)
     }
 
-    /// The keys of a table that has been read, for preparing a half. The file is not used.
+    /// Makes the keyed set of a table that was already read, to prepare a half or make a filter. The input files are not
+    /// used.
     ///
     /// # Errors
-    /// [`Error::Input`] for the table, with row and column.
+    /// [`Error::Input`] for a defect of the table, and [`Error::Usage`] for a normalisation that its encoding does not allow.
     pub fn keys_of(&self, table: Table, watch: &Watch<'_>, threads: &Threads) -> Result<KeyedTable> {
         (watch.begins)(Phase::Sorting);
         threads.run(|| self.keys(table, false))
     }
 
-    /// Reads these columns, or all if `None`.
+    /// Reads these columns of the inputs, or all if `None`.
     ///
     /// # Errors
-    /// [`Error::Input`] for the table, with file, row and column; those of the watch.
+    /// [`Error::Input`] for a defect of the table, [`Error::Usage`] for inputs or options that contradict each other, and the
+    /// errors of [`Watch::read`].
     pub fn table(&self, columns: Option<&[String]>, watch: &Watch<'_>) -> Result<Table> {
         (watch.begins)(Phase::Reading);
         let wanted = Wanted { columns, named: columns.unwrap_or(&self.key) };
         Table::all_wanted(&self.inputs, &self.read, wanted, watch.read)
     }
 
-    /// The set of the table's keys; `valued` tells whether they have values.
+    /// Makes the keyed set of the table; `valued` tells whether the keys have values.
     fn keys(&self, table: Table, valued: bool) -> Result<KeyedTable> {
         let columns = table.columns(&self.key)?;
         let keyed = keyed_set(&table, &columns, self.normalise, self.empty_keys, self.duplicates(valued))?;
@@ -94,15 +97,15 @@ impl InputTable {
     }
 }
 
-/// The checked data of one side.
+/// The checked data of one side, and the settings that it belongs to.
 pub struct Data<'a> {
     pub(crate) party: &'a PartySpec,
     pub(crate) input: OurTable,
-    /// The format in which rows of a result are written.
+    /// The format of a result that consists of rows or items.
     pub(crate) output_format: Format,
 }
 
-/// Our table. If its set is on disk, it is read again for the result.
+/// Our table. If only its set is kept, on disk, the table is read again for the result.
 pub(crate) type OurTable = Place<Box<InMemory>, Box<OnDisk>, Box<Elsewhere>>;
 
 pub(crate) struct InMemory {
@@ -111,32 +114,32 @@ pub(crate) struct InMemory {
     pub(crate) payloads: Items,
 }
 
-/// What is known of our table.
+/// The facts about our table.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TableFacts<'d> {
-    /// Its name.
+    /// The table's name.
     pub name: &'d str,
-    /// The number of its rows, and
+    /// The number of rows.
     pub rows: u64,
-    /// of its items.
+    /// The number of items.
     pub items: u64,
     /// The number of rows whose key occurred before.
     pub duplicates: u64,
-    /// The number of rows skipped because their key is empty.
+    /// The number of rows that were skipped because their key is empty.
     pub skipped: u64,
-    /// The columns that are not read.
+    /// The columns of the file that are not in the table.
     pub unread: &'d [Unread],
-    /// What its file was found to be.
+    /// The properties of the file that were detected: its columns and their delimiter.
     pub found: Found,
-    /// What is odd in the file.
+    /// Oddities in the file that are not errors.
     pub notes: &'d [Note],
-    /// What of the keys may cost matches, if it was counted.
+    /// Properties of the keys that may cost matches, if they were counted.
     pub profile: Option<&'d Profile>,
 }
 
 impl<'d> TableFacts<'d> {
-    /// What is known of a table before its rows are looked at.
+    /// Returns the facts that are known before the rows are examined.
     fn of(table: &'d Table) -> TableFacts<'d> {
         TableFacts {
             name: table.name(),
@@ -153,10 +156,11 @@ impl<'d> TableFacts<'d> {
 }
 
 impl<'a> Data<'a> {
-    /// The data of a table that has been read, of which [`PartySpec::columns`] are needed. The file that the settings name is not used.
+    /// Makes and checks the data from a table that was already read. It must have at least the [columns](PartySpec::columns)
+    /// that this side needs. The inputs that the settings name are not used.
     ///
     /// # Errors
-    /// Those of [`PartySpec::load`].
+    /// [`Error::Input`] for a defect of the table, and [`Error::Usage`] for settings that the table does not fit.
     pub fn of(party: &'a PartySpec, mut table: Table, watch: &Watch<'_>) -> Result<Data<'a>> {
         party.local.threads.check()?;
         (watch.begins)(Phase::Sorting);
@@ -186,19 +190,20 @@ impl<'a> Data<'a> {
         Ok(Data { party, input, output_format })
     }
 
-    /// The data of a run whose files are read piece by piece.
+    /// Makes and checks the data of a run in shards whose input files are read piece by piece.
     pub(crate) fn in_pieces(party: &'a PartySpec, watch: &Watch<'_>) -> Result<Data<'a>> {
         let on_disk = OnDisk::read(party, watch)?;
         let output_format = on_disk.output_format;
         Ok(Data { party, input: OurTable::Disk(Box::new(on_disk)), output_format })
     }
 
-    /// The settings that they are for.
+    /// Returns the settings that the data belongs to.
     pub(crate) fn party(&self) -> &'a PartySpec {
         self.party
     }
 
-    /// Our table and its set, if they are in memory: not those of a run in shards that reads files.
+    /// Returns our table and its set; `None` if they are not in memory, because only the set was kept, on disk, or because
+    /// workers have the table.
     pub fn keys(&self) -> Option<&KeyedTable> {
         match &self.input {
             OurTable::Memory(all) => Some(&all.keys),
@@ -206,7 +211,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// What is known of our table.
+    /// Returns the facts about our table.
     pub fn facts(&self) -> TableFacts<'_> {
         match &self.input {
             OurTable::Memory(all) => all.keys.facts(),
@@ -239,7 +244,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// The request of this side.
+    /// Returns the request of this side.
     pub fn request(&self) -> Request<'_> {
         let (set, normalisation) = match &self.input {
             OurTable::Memory(all) => (Set::Memory(&all.keys.keyed.set), &all.keys.compared),
@@ -253,12 +258,12 @@ impl<'a> Data<'a> {
         request
     }
 
-    /// Does the work whose duration depends on our data, before connecting: pads the set, or opens the prepared
-    /// half or our filter, which `identity` decrypts.
+    /// Does the work whose duration depends on our data, before connecting: pads the set, or opens the prepared half or the
+    /// filter. `identity` decrypts a half, or a receiver's own filter.
     ///
     /// # Errors
-    /// Those of [`Request::prepare`], [`Request::prepare_with`] and [`Request::prepare_with_filter`]; [`Error::Usage`] if
-    /// there is a half or a filter but no identity.
+    /// The errors of [`Request::prepare`], [`Request::prepare_with`] and [`Request::prepare_with_filter`]; [`Error::Usage`]
+    /// for a half or a filter without an identity, and for a half together with a filter.
     pub fn prepare(
         &self,
         identity: Option<&Identity>,
@@ -286,13 +291,13 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// Adds to the report what is known about our table, and where the result is.
+    /// Adds to the report the facts about our table, and the names of our input and of our result's destination.
     pub fn complete(&self, report: &mut Report) {
         let party = self.party;
         report.input = Some(party.source.name());
         report.output = party.has_result().then(|| party.output.as_deref().map_or_else(|| "-".into(), name));
         let TableFacts { duplicates, skipped, .. } = self.facts();
-        // All rows with a key have an identifier, or are in the result with the first.
+        // Repeated rows are not left out if each of them gets an identifier, or if the result has all rows of a matching key.
         let kept = party.shape() == Shape::Identifiers || party.source.duplicates == Some(Duplicates::All);
         let duplicates = if kept { 0 } else { duplicates };
         report.key_columns.clone_from(&party.source.key);
@@ -300,10 +305,11 @@ impl<'a> Data<'a> {
         report.leave_out(LeftOut { duplicates, skipped }, treated);
     }
 
-    /// Writes the result. How long this takes depends on the result, so do it after the connection is closed.
+    /// Writes the result. The duration depends on the result, so call this after the connection is closed.
     ///
     /// # Errors
-    /// [`Error::Output`], and [`Error::Peer`] for malformed rows of the peer.
+    /// [`Error::Output`]; [`Error::Peer`] for malformed rows from another party; and for a table that is read again,
+    /// [`Error::Input`] if it has changed or cannot be read. [`Error::Bug`] for a table that workers have.
     pub fn write(&self, outcome: &RunOutcome, output: &mut Destination) -> Result<()> {
         match self.numbers(outcome) {
             Some([header, row]) => {
@@ -319,10 +325,11 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// The result in memory: `None` if it is a number or nothing, or lies with workers.
+    /// Returns the result as batches in memory; `None` if it has no rows or items, or if workers have it.
     ///
     /// # Errors
-    /// [`Error::Peer`] for malformed rows of the peer.
+    /// [`Error::Peer`] for malformed rows from another party, and for a table that is read again, [`Error::Input`] if it has
+    /// changed or cannot be read.
     pub fn batches(&self, outcome: &RunOutcome) -> Result<Option<Batches>> {
         match (&self.input, self.party.shape().has_items()) {
             (OurTable::Workers(_), _) | (_, false) => Ok(None),
@@ -330,15 +337,15 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// The rows of a result; malformed ones came from this party. Key columns at these places of the key are text, as in
-    /// [`write_union`].
+    /// Returns the rows of a result. Malformed rows are blamed on the party at `seat`. The key columns at the places
+    /// `as_text` of the key become text, as in [`write_union`].
     pub(crate) fn rows_of(&self, learned: &Learned, as_text: &[usize], seat: Seat) -> Result<Batches> {
         let mut batches = Batches::default();
         self.write_items(learned, as_text, To::Batches(&mut batches)).map_err(|error| error.by(seat))?;
         Ok(batches)
     }
 
-    /// The header and the row of a result that is a line of numbers.
+    /// Returns the header and the row of a result that is a line of numbers; `None` for any other result.
     fn numbers(&self, outcome: &RunOutcome) -> Option<[String; 2]> {
         let party = self.party;
         let theirs = outcome.parties.peer().announced;
@@ -349,7 +356,7 @@ impl<'a> Data<'a> {
                 numbers("matches,union_size", format!("{n},{union}"))
             }
             Learned::Matches(n) => numbers("matches", n.to_string()),
-            // Withheld numbers are empty cells, so that these columns contain nothing but numbers.
+            // Withheld numbers are empty cells, so that their columns contain nothing but numbers.
             Learned::Sum(sum) => {
                 let row = match sum {
                     Some(s) => format!("{},{},false", s.matches, decimal(s.sum, party.spec.value_scale)),
@@ -361,7 +368,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// Writes a result of items.
+    /// Writes a result that consists of rows or items; for any other result, does nothing.
     fn write_items(&self, learned: &Learned, as_text: &[usize], to: To<'_>) -> Result<()> {
         let party = self.party;
         let KeyedTable { table, columns, keyed, .. } = match &self.input {
@@ -375,7 +382,7 @@ impl<'a> Data<'a> {
         match learned {
             Learned::Nothing | Learned::Matches(_) | Learned::Sum(_) => Ok(()),
             Learned::Matching(matching) => {
-                // Ascending, like the positions.
+                // In ascending order, because the positions are.
                 let first: Vec<usize> =
                     matching.positions.iter().map(|&i| keyed.rows[i as usize] as usize).collect();
                 if party.source.duplicates != Some(Duplicates::All) {
@@ -417,11 +424,12 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// Writes what a result has beside it: the list of all identifiers, the same on both sides; or the map from share rows to our
-    /// rows, which has our keys and values, and the row of their share, in our order.
+    /// Writes the additional output of a result: the list of all identifiers, which is the same on both sides; or the map
+    /// from our rows to share rows. The map has one row for each of our items, in our order, with our columns and the number
+    /// of its share row.
     ///
     /// # Errors
-    /// [`Error::Output`]; [`Error::Bug`] if there is neither.
+    /// [`Error::Output`] if it cannot be written; [`Error::Bug`] if the result has neither list nor map.
     pub fn write_beside(&self, outcome: &RunOutcome, output: &mut Destination) -> Result<()> {
         let beside = self.lists(outcome)?;
         let (path, columns, table) = match &beside {
@@ -436,10 +444,10 @@ impl<'a> Data<'a> {
         beside.put(self.party, To::File(layout, output.writer()))
     }
 
-    /// The same list or map in memory.
+    /// Returns the additional output of [`Data::write_beside`] as batches in memory.
     ///
     /// # Errors
-    /// [`Error::Bug`] if there is neither.
+    /// [`Error::Bug`] if the result has neither list nor map.
     pub fn beside(&self, outcome: &RunOutcome) -> Result<Batches> {
         let mut batches = Batches::default();
         self.lists(outcome)?.put(self.party, To::Batches(&mut batches))?;
@@ -459,11 +467,11 @@ impl<'a> Data<'a> {
     }
 }
 
-/// What a result has beside it.
+/// The additional output of a result.
 enum Lists<'d> {
-    /// All identifiers.
+    /// Our table, and all identifiers.
     Identifiers(&'d Table, &'d [Identifier]),
-    /// The share rows of our rows, by their order.
+    /// Our keyed table, and for each share row the position of its item in our set, or of a dummy after them.
     Map(&'d KeyedTable, &'d [u32]),
 }
 
@@ -491,7 +499,8 @@ impl Lists<'_> {
 }
 
 impl PartySpec {
-    /// The request of this side for this set, whose keys were normalised like this; without payloads and values.
+    /// Returns the request of this side for this set, without payloads and values. `normalisation` describes how its keys
+    /// were normalised and encoded.
     pub fn request<'a>(&self, set: impl Into<Set<'a>>, normalisation: &'a str) -> Request<'a> {
         let InputTable { key, pad_to, .. } = &self.source;
         let key_columns = key.len();
@@ -499,12 +508,12 @@ impl PartySpec {
         Request { spec: self.spec.clone(), input, local: self.local.clone() }
     }
 
-    /// How the keys are normalised and encoded, as a description that must be the same on both sides.
+    /// Returns a description of how the keys are normalised and encoded. It must be the same on both sides.
     pub fn compared(&self) -> String {
         self.source.normalise.name(self.source.read.encoding)
     }
 
-    /// The columns of our table that are needed; `None` for all, which a result of rows has.
+    /// Returns the columns of our table that are needed; `None` for all, if the result has all columns of our rows.
     pub fn columns(&self) -> Option<Vec<String>> {
         let needed =
             || self.source.key.iter().chain(&self.values).chain(self.spec.sends()).cloned().collect();
@@ -514,18 +523,19 @@ impl PartySpec {
     /// Reads our table.
     ///
     /// # Errors
-    /// [`Error::Input`] for the table, with file, row and column; those of the watch.
+    /// [`Error::Input`] for a defect of the table, [`Error::Usage`] for inputs or options that contradict each other, and the
+    /// errors of [`Watch::read`].
     pub fn read(&self, watch: &Watch<'_>) -> Result<Table> {
         self.source.table(self.columns().as_deref(), watch)
     }
 }
 
-/// An identifier as it is written.
+/// Returns an identifier as written in results: 32 hexadecimal digits.
 fn hexadecimal(id: &Identifier) -> String {
     format!("{:032x}", u128::from_be_bytes(*id))
 }
 
-/// A share in hexadecimal: a number of 16 digits, or the bytes of a row.
+/// Returns a share in hexadecimal: a number of 16 digits, or the bytes of a row.
 fn written(sharing: Sharing, share: &[u8]) -> String {
     let digits = |bytes: &mut dyn Iterator<Item = &u8>| bytes.map(|byte| format!("{byte:02x}")).collect();
     match sharing {
@@ -534,7 +544,7 @@ fn written(sharing: Sharing, share: &[u8]) -> String {
     }
 }
 
-/// The format of the result, if it can be written in it.
+/// Returns the format of the result. Refuses a result that cannot be written in that format.
 pub(crate) fn output_format(party: &PartySpec, table: &Table) -> Result<Format> {
     let added = party.added();
     let columns = match party.shape() {

@@ -1,12 +1,12 @@
 //! A party: one side of a run, from the input table to the result.
 //!
-//! A [`PartySpec`] says what to compute on which table, and where the result goes. A front end fills it in (the program does
-//! so from its arguments) and takes the following steps in order:
+//! A [`PartySpec`] states the computation, the table, and the destination of the result. A front end fills it in (the program
+//! does this from its arguments) and takes the following steps in order:
 //!
 //! 1. [`PartySpec::check`] refuses contradictory settings, without looking at the data.
 //! 2. [`PartySpec::load`] reads the table, and makes and checks the keyed set, payloads and values.
-//! 3. [`Data::prepare`] pads the set, or opens a prepared half.
-//! 4. [`PartySpec::create_output`] opens the destination. Up to here, the peer is not contacted.
+//! 3. [`Data::prepare`] pads the set, or opens a prepared half or a filter.
+//! 4. [`PartySpec::create_output`] opens the destination. Up to this step, the peer is not contacted.
 //! 5. [`run()`] runs over the front end's connection, if the [`Gate`] allows it, and returns the outcome and a report.
 //! 6. [`Data::write`] writes the result, and [`Destination::commit`] then gives the file its name.
 //!
@@ -42,7 +42,7 @@
 //! let mut receives = PartySpec::new(&INTERSECT, Role::Receiver, InputTable::new(&ours, ["email"]));
 //! receives.output = Some(result.clone());
 //! let sends = PartySpec::new(&INTERSECT, Role::Sender, InputTable::new(&theirs, ["mail"]));
-//! // Over a network the connections are made by net::establish.
+//! // Over a network, net::establish makes the connections.
 //! let (here, there) = Channel::pair();
 //! let [here, there] = [here, there].map(|channel| Connection::unprotected(channel, WireCount::default()));
 //! let report = std::thread::scope(|s| {
@@ -83,30 +83,31 @@ use crate::table::{
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Where our items are, how they are read, and to what size they are padded.
+/// The source of our items, how to read them, and the size to which they are padded.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct InputTable {
-    /// The files, which are read one after the other, or folders of files ([`Table::read_all`](crate::table::Table::read_all));
+    /// The files, which are read one after another, or folders of files ([`Table::read_all`](crate::table::Table::read_all));
     /// `-` is standard input.
     pub inputs: Vec<PathBuf>,
-    /// How it is read.
+    /// How to read the files.
     pub read: ReadOptions,
-    /// The columns whose cells are compared.
+    /// The names of the columns whose cells are compared.
     pub key: Vec<String>,
-    /// How they are normalised first, as agreed with the peer.
+    /// How to normalise those cells before they are compared, as agreed with the other parties.
     pub normalise: Normalise,
     /// How to treat rows with an empty key.
     pub empty_keys: EmptyKeys,
-    /// How to treat rows whose key occurred before. If `None`, they are an error if the keys have values, since some
-    /// would be missing from the sum. Otherwise they are counted and left out.
+    /// How to treat rows whose key occurred before. If `None`, they are an error if the keys have values, because some values
+    /// would be left out. Otherwise they are counted and left out.
     pub duplicates: Option<Duplicates>,
-    /// The size to which the set is padded with dummies.
+    /// The size to which the set is padded with dummies; `None` for no padding.
     pub pad_to: Option<usize>,
 }
 
 impl InputTable {
-    /// A file read in the format that its name suggests, with keys compared as they are, and empty keys an error.
+    /// Returns a source that is one file, read in the format that its name suggests. Keys are compared as they are, and empty
+    /// keys are an error.
     pub fn new<S: Into<String>>(input: impl Into<PathBuf>, key: impl IntoIterator<Item = S>) -> InputTable {
         InputTable {
             inputs: vec![input.into()],
@@ -119,7 +120,7 @@ impl InputTable {
         }
     }
 
-    /// The format of the files: the given one, or that of the first.
+    /// Returns the format of the files: the given format, or the first file's, or the default if no file is found.
     pub fn format(&self) -> Format {
         self.read.format.unwrap_or_else(|| {
             let files = input_files(&self.inputs).unwrap_or_default();
@@ -127,15 +128,15 @@ impl InputTable {
         })
     }
 
-    /// What messages call the inputs together.
+    /// Returns the name of all inputs together, for messages.
     pub fn name(&self) -> String {
         name_of(&self.inputs)
     }
 
-    /// The files that are read, and the folders that they are in if these are named.
+    /// Returns the files that are read, and those folders that were named as inputs.
     ///
     /// # Errors
-    /// Those of [`input_files`].
+    /// The errors of [`input_files`].
     pub fn paths(&self) -> Result<Paths> {
         let files = input_files(&self.inputs)?;
         let folders = self.inputs.iter().filter(|input| input.is_dir());
@@ -143,7 +144,7 @@ impl InputTable {
         Ok(all.fold(Paths::default(), |all, input| all.with("the input", Use::Read, Some(input))))
     }
 
-    /// How to treat rows whose key occurred before; `valued` tells whether the keys have values.
+    /// Returns how to treat rows whose key occurred before; `valued` tells whether the keys have values.
     pub fn duplicates(&self, valued: bool) -> Duplicates {
         self.duplicates.unwrap_or(if valued { Duplicates::Error } else { Duplicates::First })
     }
@@ -151,7 +152,7 @@ impl InputTable {
     /// Refuses contradictory settings, without looking at the data; `valued` tells whether the keys have values.
     ///
     /// # Errors
-    /// [`Error::Usage`].
+    /// [`Error::Usage`], which states the contradiction.
     pub fn check(&self, valued: bool) -> Result<()> {
         if self.read.headerless && self.format() != Format::Csv {
             return wrong(format!(
@@ -181,55 +182,58 @@ impl InputTable {
     }
 }
 
-/// The name of the column of identifiers, unless another one is given.
+/// The default name of the column of identifiers.
 pub const ID_COLUMN: &str = "veilset_id";
 
-/// What one side computes, on which data.
+/// The computation of one side, its input, and the destination of its result.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PartySpec {
-    /// What to compute.
+    /// The computation.
     pub spec: Spec,
-    /// What our side decides for itself.
+    /// The settings that our side decides for itself.
     pub local: Local,
-    /// Our items.
+    /// The source of our items.
     pub source: InputTable,
-    /// For the sender of sum: the column of values. For the sender of share: the column of values to be shared instead of
-    /// the keys, if the terms say so.
+    /// For the sender of sum: the column of values. For the sender of share, if the terms say that values are shared instead
+    /// of keys: the column of these values.
     pub values: Option<String>,
-    /// For the receiver of such columns: their names in our result.
+    /// For the receiver of columns that the sender sends: their names in our result, in the same order.
     pub received_as: Vec<String>,
     /// For id: the name of the column of identifiers in our result.
     pub id_column: String,
-    /// For id: where the list of all identifiers goes, if it is wanted; `-` is standard output.
+    /// For id: the destination of the list of all identifiers, if it is wanted; `-` is standard output.
     pub ids: Option<PathBuf>,
-    /// For the sender of share: where the map from share rows to its own rows goes, if it is wanted; `-` is standard
+    /// For the sender of share: the destination of the map from its rows to share rows, if it is wanted; `-` is standard
     /// output.
     pub map: Option<PathBuf>,
-    /// A prepared half, and its ledger.
+    /// The file of a prepared half, and its ledger.
     pub prepared: Option<(PathBuf, PathBuf)>,
-    /// A filter made in advance: the receiver's own, or for the sender the public part of the receiver's.
+    /// The file of a filter made in advance: for the receiver its own filter, and for the sender the public part of the
+    /// receiver's.
     pub filter: Option<PathBuf>,
-    /// For a run in shards (`terms.shards`): the folder that keeps its results until it is complete. Without one they are
-    /// kept in memory, and a run that breaks off has to begin again.
+    /// For a run in shards (`terms.shards`): the folder that keeps the results of the shards until the run is complete.
+    /// Without a folder they are kept in memory, and a run that breaks off has to begin again.
     pub folder: Option<PathBuf>,
-    /// Whether the run of that folder goes on where it broke off.
+    /// Whether to resume the run in that folder.
     pub resume: bool,
-    /// Where the result goes; `None` is standard output, or
+    /// The destination of the result; `None` is standard output, unless `in_memory` is set.
     pub output: Option<PathBuf>,
-    /// memory ([`Data::batches`]).
+    /// Whether the result stays in memory ([`Data::batches`]) instead.
     pub in_memory: bool,
-    /// The format of the result. If `None`, the output's name decides, and otherwise it is text like the input.
+    /// The format of the result. If `None`, the name of the output decides; if it does not, the format is text like the
+    /// input.
     pub output_format: Option<Format>,
-    /// Whether to escape cells that a spreadsheet would take for formulas; for CSV.
+    /// Whether to escape cells that a spreadsheet would take for formulas; for CSV only.
     pub for_spreadsheets: bool,
-    /// Whether the result may replace an existing file.
+    /// Whether the result, the list of identifiers and the map may replace existing files.
     pub force: bool,
 }
 
 impl PartySpec {
-    /// A plain run of two parties: the default protocol, without sent columns, values or a prepared half. Only the receiver
-    /// gets the result, on standard output. Rows have at most 64 bytes, and any size of the peer's set is accepted.
+    /// Returns the settings of a plain run of two parties: the default protocol, without sent columns, values, a prepared
+    /// half or a filter, and without sending the result on to the sender. A result goes to standard output. Rows have at most
+    /// 64 bytes, and a peer's set of any supported size is accepted.
     pub fn new(operation: &'static Operation, role: Role, source: InputTable) -> PartySpec {
         PartySpec {
             spec: Spec::new(operation, role),
@@ -255,7 +259,8 @@ impl PartySpec {
     /// Refuses contradictory settings, without looking at the data.
     ///
     /// # Errors
-    /// [`Error::Usage`], and those of [`PartySpec::paths`].
+    /// [`Error::Usage`], which states the contradiction; the errors of [`PartySpec::paths`]; and [`Error::Bug`] for a role
+    /// that does not match our place in the list of parties.
     pub fn check(&self) -> Result<()> {
         self.source.check(self.has_values())?;
         if self.source.duplicates == Some(Duplicates::All) && self.shape() != Shape::OwnRows {
@@ -307,10 +312,10 @@ impl PartySpec {
         self.paths()?.check()
     }
 
-    /// The files and folders of this side. A front end adds its own, and checks them all.
+    /// Returns the files and folders of this side. A front end adds its own, and checks them all together ([`Paths::check`]).
     ///
     /// # Errors
-    /// Those of [`InputTable::paths`].
+    /// The errors of [`InputTable::paths`].
     pub fn paths(&self) -> Result<Paths> {
         let output = self.output.as_deref().unwrap_or(Path::new("-"));
         let (half, ledger) = self.prepared.as_ref().map(|(half, ledger)| (&**half, &**ledger)).unzip();
@@ -327,7 +332,8 @@ impl PartySpec {
         Ok(all.with(setting!(job), Use::Folder, self.folder.as_deref()))
     }
 
-    /// Refuses columns that cannot be sent together, or that the result could not tell apart.
+    /// Refuses columns that cannot be sent together or would be confused in the result, a list or a map that the result does
+    /// not have, and a list format for a result of several columns.
     fn check_columns(&self) -> Result<()> {
         let Spec { operation, role, ref sent_columns, .. } = self.spec;
         let receives = role == Role::Receiver;
@@ -375,12 +381,12 @@ impl PartySpec {
         Ok(())
     }
 
-    /// Whether our keys have values.
+    /// Whether the keys of our side have values.
     pub fn has_values(&self) -> bool {
         self.spec.has_values()
     }
 
-    /// The form of our side's result.
+    /// Returns the form of our side's result.
     pub fn shape(&self) -> Shape {
         self.spec.shape()
     }
@@ -390,17 +396,17 @@ impl PartySpec {
         self.shape() != Shape::Nothing
     }
 
-    /// Whether the result has identifiers, and so a list of them all.
+    /// Whether the result consists of identifiers, so that a list of all identifiers can be written.
     pub fn has_identifiers(&self) -> bool {
         self.shape() == Shape::Identifiers
     }
 
-    /// Whether our rows are shared, and so a map says which share belongs to which of them.
+    /// Whether our rows are shared, so that a map from them to share rows can be written.
     pub fn shares_ours(&self) -> bool {
         self.shape() == Shape::Shares && self.spec.role == Role::Sender
     }
 
-    /// The columns that the result has in addition to ours.
+    /// Returns the names of the columns that the result has in addition to ours.
     fn added(&self) -> &[String] {
         match self.shape() {
             Shape::Identifiers => std::slice::from_ref(&self.id_column),
@@ -408,7 +414,7 @@ impl PartySpec {
         }
     }
 
-    /// The format of a result with this many columns, unless it consists of numbers.
+    /// Returns the format of a result with this many columns, unless it is a line of numbers.
     fn written_as(&self, input: Format, columns: usize) -> Format {
         match self.in_memory {
             true => Format::Arrow,
@@ -418,54 +424,55 @@ impl PartySpec {
         }
     }
 
-    /// The columns that a check of it keeps.
+    /// Returns the columns that the record of a check lists ([`Review`](crate::governance::review::Review)).
     pub fn reviewed_columns(&self) -> Columns {
         Columns { key: self.source.key.clone(), values: self.values.clone() }
     }
 
-    /// Refuses what [`PartySpec::create_output`] would refuse because of the name alone, without creating a file.
+    /// Refuses names of the result, the list of identifiers and the map that the `create` methods would refuse, without
+    /// creating files.
     ///
     /// # Errors
-    /// Those of [`Destination::check`].
+    /// The errors of [`Destination::check`].
     pub fn check_output(&self) -> Result<()> {
         Destination::check(self.output.as_deref().filter(|_| self.has_result()), self.force)?;
         Destination::check(self.ids.as_deref(), self.force)?;
         Destination::check(self.map.as_deref(), self.force)
     }
 
-    /// Opens the destination of the result, if our side has one.
+    /// Opens the destination of the result; `None` if our side has no result.
     ///
     /// # Errors
-    /// Those of [`Destination::create`].
+    /// The errors of [`Destination::create`].
     pub fn create_output(&self) -> Result<Option<Destination>> {
         let create = || Destination::create("result", self.output.as_deref(), self.force);
         self.has_result().then(create).transpose()
     }
 
-    /// Opens the destination of the list of identifiers, if it is wanted.
+    /// Opens the destination of the list of identifiers; `None` if it is not wanted.
     ///
     /// # Errors
-    /// Those of [`Destination::create`].
+    /// The errors of [`Destination::create`].
     pub fn create_ids(&self) -> Result<Option<Destination>> {
         let create = |path| Destination::create("list of identifiers", Some(path), self.force);
         self.ids.as_deref().map(create).transpose()
     }
 
-    /// Opens the destination of the map from share rows to our rows, if it is wanted.
+    /// Opens the destination of the map from our rows to share rows; `None` if it is not wanted.
     ///
     /// # Errors
-    /// Those of [`Destination::create`].
+    /// The errors of [`Destination::create`].
     pub fn create_map(&self) -> Result<Option<Destination>> {
         let create = |path| Destination::create("map", Some(path), self.force);
         self.map.as_deref().map(create).transpose()
     }
 
-    /// Reads and checks all data that this side needs. Of a run in shards only the set is kept, on disk: its files are read again
-    /// for the result.
+    /// Reads and checks all data that this side needs. For a run in shards whose inputs are all regular files, only the set
+    /// is kept, on disk, and the files are read again for the result. All other data stays in memory.
     ///
     /// # Errors
-    /// [`Error::Input`] for the table, with file, row and column; [`Error::Usage`] for terms that the table does not
-    /// fit; those of the watch.
+    /// [`Error::Input`] for a defect of the table; [`Error::Usage`] for settings that the table does not fit;
+    /// [`Error::Output`] if the set cannot be written to disk; and the errors of [`Watch::read`].
     pub fn load(&self, watch: &Watch<'_>) -> Result<Data<'_>> {
         match self.in_pieces() {
             true => Data::in_pieces(self, watch),
@@ -473,7 +480,7 @@ impl PartySpec {
         }
     }
 
-    /// Refuses additional columns that would have the name of one of our columns.
+    /// Refuses additional columns that would have the same name as one of our columns.
     fn check_names(&self, header: &[String]) -> Result<()> {
         if self.shape() == Shape::Identifiers && header.contains(&self.id_column) {
             return wrong(format!(
@@ -497,22 +504,22 @@ impl PartySpec {
     }
 }
 
-/// The steps before connecting to the peer that may take long.
+/// The steps before connecting to the peer that may take a long time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
     /// Reading the table.
     Reading,
-    /// Normalising the keys, hashing them, and making them a set.
+    /// Normalising and hashing the keys, and making a set of them.
     Sorting,
-    /// Padding the set, writing it to the disk, or reading a prepared half or filter.
+    /// Padding the set, writing it to disk, or opening a prepared half or a filter.
     Preparing,
 }
 
-/// Callbacks that follow this side and may stop it.
+/// Callbacks that follow the steps of this side, and may stop it.
 #[derive(Clone, Copy)]
 pub struct Watch<'a> {
-    /// Called regularly with the number of bytes of the table read so far. An error from it stops the run.
+    /// Called regularly with the number of bytes of the table read so far. An error from it stops the reading.
     pub read: &'a dyn Fn(u64) -> Result<()>,
     /// Called when a phase begins.
     pub begins: &'a dyn Fn(Phase),
@@ -527,19 +534,20 @@ impl Watch<'static> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Ran {
-    /// The outcome, with what we learned.
+    /// The outcome, including the result.
     pub outcome: RunOutcome,
-    /// The report of the run; [`Data::complete`] adds what is known about our table.
+    /// The report of the run. [`Data::complete`] adds the facts about our table.
     pub report: Report,
-    /// Whether the end of the run was logged. A failure to log it is no reason to discard the result.
+    /// The error, if the end of the run could not be logged. It is no reason to discard the result.
     pub logged: Result<()>,
 }
 
-/// Runs our side, if the gate allows it, and has the gate log how the run ends. Without a gate everything is allowed
-/// and nothing is logged.
+/// Runs our side if the gate allows it, and has the gate log how the run ends. Without a gate, every run is allowed and
+/// nothing is logged.
 ///
 /// # Errors
-/// Those of [`run_if`]. The gate logs the error; if it cannot, it gives a warning.
+/// The errors of [`run_if`]. The gate logs them as [`Gate::end`] describes, or gives a warning if it cannot. Also
+/// [`Error::Bug`] if no report can be made.
 pub fn run(
     connected: impl Into<Connected>,
     prepared: Prepared<'_>,
@@ -556,7 +564,7 @@ pub fn run(
     let outcome = match (result, &mut gate) {
         (Ok(outcome), _) => outcome,
         (Err(error), gate) => {
-            // The error of the run matters more than that of the log.
+            // The error of the run matters more than the error of the log.
             if let Some(gate) = gate
                 && let Err(unlogged) = gate.end(Err(&error), seconds)
             {
@@ -570,10 +578,10 @@ pub fn run(
     Ok(Ran { outcome, report, logged })
 }
 
-/// Writes a report as JSON. The file appears complete or not at all.
+/// Writes a report as JSON. A file appears complete or not at all.
 ///
 /// # Errors
-/// [`Error::Output`].
+/// [`Error::Output`], and the errors of the step that watches the destination ([`Destination::watched`]).
 pub fn write_report(report: &Report, mut file: Destination) -> Result<()> {
     let json = report.to_json()?;
     writeln!(file.writer(), "{json}").map_err(|e| file.unwritable(&e))?;
@@ -584,12 +592,12 @@ fn wrong<T>(what: String) -> Result<T> {
     Err(Error::usage(what))
 }
 
-/// The first name that occurs twice.
+/// Returns the first name that repeats an earlier one.
 fn repeated(names: &[String]) -> Option<&String> {
     names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)).map(|(_, name)| name)
 }
 
-/// A file's name, for reports.
+/// Returns a file's name, for reports.
 fn name(path: &Path) -> String {
     path.display().to_string()
 }

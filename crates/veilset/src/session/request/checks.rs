@@ -1,4 +1,4 @@
-//! What of a request contradicts itself, before there is a peer.
+//! Checks of a request that are made before there is a peer: for terms that contradict each other or do not fit the data.
 
 use super::{Request, Spec};
 use crate::artefact;
@@ -14,10 +14,12 @@ use crate::sharded::run as shards;
 use crate::sharded::set::Set;
 
 impl Request<'_> {
-    /// Makes all checks that need no contact with the peer.
+    /// Makes the checks that need no peer. A half or a filter made in advance needs [`Request::check_prepared`] or
+    /// [`Request::check_filter`] in addition.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the terms contradict each other, or the data does not fit them.
+    /// [`Error::Usage`] if the terms contradict each other, the data does not fit them, or the threads to compute on cannot
+    /// be started. [`Error::Bug`] if parts of the request do not belong together.
     pub fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::usage(what));
         let Spec { operation, ref terms, .. } = self.spec;
@@ -90,7 +92,7 @@ impl Request<'_> {
         }
     }
 
-    /// Refuses what is not for as many parties as take part.
+    /// Refuses protocols and terms that are not for this number of parties.
     fn check_parties(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::usage(what));
         let operation = self.spec.operation;
@@ -150,7 +152,7 @@ impl Request<'_> {
         }
     }
 
-    /// Refuses an offer that does not reveal the count to the sender though it is asked to, or does so unasked.
+    /// Refuses an offer that does not reveal the count to the sender as requested, or reveals it without a request.
     fn check_revealed(&self, protocol: &Protocol, offer: &Offer) -> Result<()> {
         let operation = self.spec.operation;
         let those = protocols::names(|p| p.offer(operation).is_some_and(|offer| offer.reveals_count));
@@ -172,7 +174,8 @@ impl Request<'_> {
         Err(Error::usage(wrong))
     }
 
-    /// Refuses data that are not for such a run, and rows longer than the agreed maximum.
+    /// Refuses data or a role that does not belong to this run, which is a bug, and rows that are longer than the agreed
+    /// maximum.
     fn check_rows(&self) -> Result<()> {
         let terms = self.spec.agreed_terms();
         let Terms { payload, max_row, .. } = terms;
@@ -203,7 +206,7 @@ impl Request<'_> {
         if !unfit.is_empty() {
             return Err(Error::Bug(unfit.into()));
         }
-        // Other rows were checked when they were written, or are by a worker.
+        // The rows of a set on disk were checked before they were written, and workers check their own rows.
         let Set::Memory(set) = self.input.set else { return Ok(()) };
         let key = |i| if keys_travel { set.get(i).len() } else { 0 };
         let sent = |i| if payloads.is_empty() { 0 } else { payloads.get(i).len() };
@@ -216,7 +219,7 @@ impl Request<'_> {
         }
     }
 
-    /// Refuses shards, which use nothing that was prepared.
+    /// Refuses a run in shards, which cannot use anything that was prepared in advance.
     fn check_in_one_piece(&self) -> Result<()> {
         match self.spec.terms.shards {
             0 => Ok(()),
@@ -226,10 +229,10 @@ impl Request<'_> {
         }
     }
 
-    /// Refuses protocols that cannot use a filter.
+    /// Refuses a run in shards, and candidates that cannot use a filter made in advance.
     ///
     /// # Errors
-    /// [`Error::Usage`].
+    /// [`Error::Usage`] if the run or a candidate cannot use a filter.
     pub fn check_filter(&self) -> Result<()> {
         self.check_in_one_piece()?;
         let those = protocols::names(|p| p.offers.iter().any(|offer| offer.takes_with(Attachment::Filter)));
@@ -242,10 +245,10 @@ impl Request<'_> {
         }
     }
 
-    /// Refuses protocols that cannot use a prepared half.
+    /// Refuses a run in shards, candidates that cannot use a prepared half, and candidates in different groups.
     ///
     /// # Errors
-    /// [`Error::Usage`].
+    /// [`Error::Usage`] if the run or a candidate cannot use a half.
     pub fn check_prepared(&self) -> Result<()> {
         self.check_in_one_piece()?;
         let first = self.spec.candidates.first.group;
@@ -256,7 +259,7 @@ impl Request<'_> {
                     PROTOCOL.with(protocol)
                 )));
             }
-            // A half consists of points of one group.
+            // The points of a half are all in one group.
             if group != first {
                 return Err(Error::usage(format!(
                     "a half is prepared in one group, but the allowed protocols work in {first} and {group}. \

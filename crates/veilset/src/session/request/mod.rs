@@ -1,4 +1,4 @@
-//! What a party wants computed, and with which data.
+//! A request: the computation that a party wants, and the data for it.
 
 mod checks;
 mod prepared;
@@ -19,55 +19,57 @@ use crate::sharded::run as shards;
 use crate::sharded::set::Set;
 use crate::threads::Threads;
 
-/// A request: what to compute, our data, and what our side decides for itself.
+/// A request: the computation, our data, and the settings that our side decides for itself.
 #[derive(Clone)]
 pub struct Request<'a> {
-    /// What to compute.
+    /// The computation.
     pub spec: Spec,
     /// Our data.
     pub input: Input<'a>,
-    /// What our side decides for itself.
+    /// The settings that our side decides for itself.
     pub local: Local,
 }
 
 /// The data of one party.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
-    /// Our set. A run in shards may have it on disk; then its payloads are there too.
+    /// Our set. In a run in shards it may be on disk or with workers, and then its payloads are there too.
     pub set: Set<'a>,
-    /// Number of key columns that make up an item.
+    /// The number of key columns that make up an item.
     pub key_columns: usize,
-    /// How keys were normalised and encoded, as a description that must be the same on both sides.
+    /// A description of how keys were normalised and encoded. It must be the same on both sides.
     pub normalisation: &'a str,
-    /// The size to which our set is padded with dummies, so that the peer learns this size instead of the real one.
+    /// The size to which our set is padded with dummies, so that other parties learn this size instead of the real one.
     pub pad_to: Option<usize>,
-    /// For the sender of columns: their cells for each item, encoded like a key. Otherwise empty.
-    pub payloads: &'a Items,
-    /// For a sender with values (sum, and share if it shares them): a value for each item, in units of 10^-`value_scale`.
+    /// For the sender of columns, if its set is in memory: the cells of each item in these columns, encoded like a key.
     /// Otherwise empty.
+    pub payloads: &'a Items,
+    /// For a sender with values (in sum, and in share if it shares values): a value for each item, in units of
+    /// 10^-`value_scale`. Otherwise empty.
     pub values: &'a [i128],
 }
 
-/// What each side decides for itself. Of this, the peer is told only the speeds.
+/// The settings that each side decides for itself. Other parties are told only the speeds.
 #[derive(Debug, Clone)]
 pub struct Local {
-    /// How the receiver picks one of the candidates that both allow, and how fast our side is; `None` for the first of them.
+    /// The speed of our side, and the receiver's preference among the candidates that both sides allow; `None` to take the
+    /// first.
     pub planning: Option<Planning>,
-    /// The largest size of the peer's set that we accept: it determines our time and memory.
+    /// The largest set of another party that we accept. Its size determines the time and memory that our side needs.
     pub max_peer_items: usize,
     /// The threads that our side computes on, before and during the run.
     pub threads: Threads,
 }
 
 impl Default for Local {
-    /// Accepts any size of the peer's set, and uses all threads of the program.
+    /// Accepts any supported size of another party's set, does not plan, and uses all threads of the program.
     fn default() -> Local {
         Local { planning: None, max_peer_items: MAX_SET, threads: Threads::global().clone() }
     }
 }
 
 impl<'a> From<Set<'a>> for Input<'a> {
-    /// Keys of one column, compared as they are, without payload, values or padding.
+    /// Makes an input with keys of one column, compared as they are, without payloads, values or padding.
     fn from(set: Set<'a>) -> Input<'a> {
         let payloads = const { &Items::new() };
         Input { set, key_columns: 1, normalisation: "none", pad_to: None, payloads, values: &[] }
@@ -81,19 +83,19 @@ impl<'a> From<&'a ItemSet> for Input<'a> {
 }
 
 impl Input<'_> {
-    /// The announcement of our set.
+    /// Returns our announcement about the set.
     pub fn announced(&self) -> Announced {
         Announced { size: self.pad_to.unwrap_or(self.set.len()), padded: self.pad_to.is_some() }
     }
 }
 
 impl<'a> Request<'a> {
-    /// A plain request ([`Spec::new`]) with this data.
+    /// Makes a plain request ([`Spec::new`]) with this data.
     pub fn new(operation: &'static Operation, role: Role, input: impl Into<Input<'a>>) -> Self {
         Request { spec: Spec::new(operation, role), input: input.into(), local: Local::default() }
     }
 
-    /// A copy with these changes.
+    /// Returns a copy with these changes.
     #[must_use]
     pub fn with(&self, change: impl FnOnce(&mut Self)) -> Self {
         let mut request = self.clone();
@@ -101,22 +103,23 @@ impl<'a> Request<'a> {
         request
     }
 
-    /// The size that we announce to the peer.
+    /// Returns the size that we announce to the other parties.
     pub fn announced(&self) -> usize {
         self.input.announced().size
     }
 
-    /// What we announce, if that is a small set and we learn something of the other party's rows: many refuse it.
+    /// Returns our announcement if it is of a small set and we learn something about the items of others. Many parties refuse
+    /// that.
     pub(super) fn announces_few(&self) -> Option<Announced> {
         let announced = self.input.announced();
         let learns = self.spec.operation.shows(self.spec.role, &self.spec.agreed_terms());
         (announced.size < SMALL_SET && learns).then_some(announced)
     }
 
-    /// Our set, if it is in memory.
+    /// Returns our set, if it is in memory.
     ///
     /// # Errors
-    /// [`Error::Bug`] for one that is not, which is for a run in shards.
+    /// [`Error::Bug`] if it is not in memory, which is only possible in a run in shards.
     pub fn whole(&self) -> Result<&'a ItemSet> {
         match self.input.set {
             Set::Memory(set) => Ok(set),
@@ -126,10 +129,10 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// What determines our set and its padding.
+    /// Returns everything that determines our set and its padding.
     ///
     /// # Errors
-    /// Those of [`Request::whole`].
+    /// The errors of [`Request::whole`].
     pub fn basis(&self) -> Result<Basis<'a>> {
         Ok(self.basis_of(self.whole()?))
     }
@@ -141,7 +144,7 @@ impl<'a> Request<'a> {
             key_columns,
             normalisation,
             pad_to,
-            // Among several parties no dummy has a row.
+            // Among several parties, dummies have no rows.
             dummies: match self.spec.several() {
                 false => self.spec.operation.dummies(self.spec.role),
                 true => Dummies::Random,
@@ -151,7 +154,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The choices that we allow at the size of our set, in order of preference, without repetition.
+    /// Returns the choices that we allow, in order of preference, without repetition. If our side plans, choices that do not
+    /// take a set of our size are left out, unless no other is left.
     pub fn candidates(&self) -> Choices {
         let Spec { operation, role, candidates, terms, .. } = &self.spec;
         let mut all = Choices::from(candidates.first);
@@ -163,7 +167,8 @@ impl<'a> Request<'a> {
         if self.local.planning.is_none() {
             return all;
         }
-        // What is not for a set of our size is not picked; if nothing is left, the first says why.
+        // A choice that does not take a set of our size must not be picked. If none is left, the check of the first states
+        // the reason.
         let ours = match terms.shards {
             0 => self.announced(),
             number => shards::bound(self.announced(), number),
@@ -173,7 +178,8 @@ impl<'a> Request<'a> {
         all.kept(takes).unwrap_or(all)
     }
 
-    /// What the other side must have been asked for too. With `check`, both only find out whether a run is possible.
+    /// Returns the hello for this request. With `check`, the parties only find out whether a run is possible. The hello names
+    /// no filter and no earlier job.
     pub fn hello(&self, check: bool) -> Hello {
         let planning = self.local.planning.filter(|_| !self.spec.several());
         Hello {

@@ -1,4 +1,4 @@
-//! A request whose set is padded: the work that depends on our data, done before there is a peer.
+//! A request with a padded set: the work that depends on our data, done before there is a peer.
 
 use super::{Input, Request};
 use crate::artefact::filter::{self, FilterDraft, FilterFacts};
@@ -18,12 +18,13 @@ use crate::spelling::{ENCODING, FILTER, KEY, MAX_PEER_ITEMS, NORMALIZE, setting}
 use std::path::Path;
 
 impl<'a> Request<'a> {
-    /// Does the work whose duration depends on our data, or on how much of it is dummies. Best called before connecting
-    /// to the peer. Takes 32 bytes of memory for each item and dummy of a set that is padded. With `vole`, one such step is left: the receiver
-    /// solves for the key-value store within the session, and the sender can time it ([`crate::oprf::vole`]).
+    /// Does the work whose duration depends on our data, or on the number of its dummies. Best called before connecting to
+    /// the peer. In a run in one piece, a padded set takes 32 bytes of memory for each item and dummy; in a run in shards, a
+    /// set that is in memory is written to a temporary file. With `vole`, one such step remains: the receiver solves for the
+    /// key-value store during the session, and the sender can time this ([`crate::oprf::vole`]).
     ///
     /// # Errors
-    /// Those of [`Request::check`].
+    /// The errors of [`Request::check`]; [`Error::Output`] if the set of a run in shards cannot be written to disk.
     pub fn prepare(&self, rng: &mut Prng) -> Result<Prepared<'a>> {
         self.check()?;
         let ours = match self.input.set {
@@ -41,11 +42,11 @@ impl<'a> Request<'a> {
         Ok(Prepared { request: self.clone(), ours })
     }
 
-    /// Like [`Request::prepare`], with a half prepared in advance ([`artefact::prepare`]). It is spent once both sides
-    /// have allowed the run.
+    /// Does the same as [`Request::prepare`], with a half that was prepared in advance ([`artefact::prepare`]). The half is
+    /// spent once all parties have allowed the run.
     ///
     /// # Errors
-    /// Those of [`Request::check`] and [`artefact::open`].
+    /// The errors of [`Request::check`], [`Request::check_prepared`], [`Request::basis`] and [`artefact::open`].
     pub fn prepare_with(&self, half: &Path, ledger: &Ledger, identity: &Identity) -> Result<Prepared<'a>> {
         self.check()?;
         self.check_prepared()?;
@@ -53,12 +54,14 @@ impl<'a> Request<'a> {
         Ok(Prepared { request: self.clone(), ours: Ours::Whole(set, Some(Attached::Half(half))) })
     }
 
-    /// Like [`Request::prepare`], with a filter that was made in advance: as the receiver our own, which `identity` opens,
-    /// and as the sender the public part of the peer's. The run uses the filter's encryption.
+    /// Does the same as [`Request::prepare`], with a filter that was made in advance: as the receiver our own, which
+    /// `identity` decrypts; as the sender the public part of the peer's. Only candidates with the filter's encryption remain.
+    /// The receiver's set is padded to the filter's capacity.
     ///
     /// # Errors
-    /// Those of [`Request::check`], [`filter::build`] as far as they are about an existing file, and
-    /// [`filter::open_public`]; [`Error::Input`] for a filter that is not as this run needs it.
+    /// The errors of [`Request::check`], [`Request::check_filter`] and [`Request::whole`]; as the sender, the errors of
+    /// [`filter::open_public`]. [`Error::Input`], naming the file, for a filter that has another encryption or normalisation
+    /// or other key columns, or is too small, and for our own filter if it cannot be opened or was made of other items.
     pub fn prepare_with_filter(
         &self,
         path: &Path,
@@ -103,7 +106,8 @@ impl<'a> Request<'a> {
                 format!("it is for at most {most} items on our side, and this run has {}", self.announced());
             return wrong(what, &format!("Use a filter that was made with a larger {of}, or none"));
         }
-        // Of a receiver the peer is told how many keys the filter may have, and not how many it has: that would show how it grows.
+        // The receiver announces the capacity of the filter. The number of keys in it would show the peer how the filter
+        // grows.
         let request = self.with(|request| {
             request.spec.candidates = candidates;
             if request.spec.role == Role::Receiver {
@@ -116,24 +120,24 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Our set, hashed and padded, and what goes with it.
+/// Our set, hashed and padded, and the things that are used together with it.
 pub(in crate::session) enum Ours<'a> {
-    /// For a run in one piece.
+    /// The set of a run in one piece, and work that was prepared in advance.
     Whole(HashedSet<'a>, Option<Attached>),
-    /// For a run in shards, and what keeps its results if it is not to lose any.
+    /// The set of a run in shards, and the place that keeps its results, if the run is not to lose any.
     Sharded(CutSet<'a>, Option<&'a dyn Keep>),
 }
 
-/// What was prepared in advance for the protocol.
+/// Work of the protocol that was done in advance.
 pub(in crate::session) enum Attached {
-    /// Our half of the multiplications.
+    /// Our prepared half.
     Half(Half),
     /// The receiver's filter.
     Filter(filter::Opened),
 }
 
 impl Attached {
-    /// The filter, as the protocol takes it.
+    /// Returns the filter in the form in which protocols take it.
     pub(in crate::session) fn filter(&self) -> Option<&Stored> {
         match self {
             Attached::Half(_) => None,
@@ -142,19 +146,21 @@ impl Attached {
     }
 }
 
-/// A checked request with its set hashed and padded.
+/// A checked request, and its set, hashed and padded.
 pub struct Prepared<'a> {
     pub(in crate::session) request: Request<'a>,
     pub(in crate::session) ours: Ours<'a>,
 }
 
 impl<'a> Prepared<'a> {
-    /// The request that it was made from.
+    /// Returns the request. A filter made in advance or an earlier job may have narrowed its candidates, and a filter of our
+    /// own sets its padding.
     pub fn request(&self) -> &Request<'a> {
         &self.request
     }
 
-    /// The same, if it is in shards, as a run that loses nothing when it breaks off, and goes on if it began before.
+    /// Makes a run in shards keep its results in `keep`, so that it loses nothing when it breaks off. If it began before, it
+    /// is resumed with the same protocol. A run in one piece stays as it is.
     #[must_use]
     pub fn keeping(self, keep: &'a dyn Keep) -> Prepared<'a> {
         let Prepared { mut request, ours } = self;
@@ -170,7 +176,7 @@ impl<'a> Prepared<'a> {
         Prepared { request, ours }
     }
 
-    /// Whether work of the protocol was done in advance on our side.
+    /// Whether work of the protocol was done in advance on our side: a prepared half, or as the receiver a filter.
     pub(in crate::session) fn in_advance(&self) -> bool {
         match &self.ours {
             Ours::Whole(_, Some(Attached::Half(_))) => true,
@@ -186,7 +192,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// The run that goes on, if it began before.
+    /// Returns the earlier run that is resumed, if any.
     pub(in crate::session) fn begun(&self) -> Option<&Begun> {
         match &self.ours {
             Ours::Sharded(_, Some(keep)) => keep.begun(),
@@ -194,13 +200,13 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// What we say to the peer first ([`Request::hello`]).
+    /// Returns our hello: the hello of the request ([`Request::hello`]) with the filter and the earlier job.
     pub(in crate::session) fn hello(&self, check: bool) -> Hello {
         let filter = self.filter().map(|filter| filter.facts.clone());
         Hello { filter, job: self.begun().map(|begun| begun.session), ..self.request.hello(check) }
     }
 
-    /// Refuses a filter that belongs to neither of these two parties as it should.
+    /// Refuses a filter that was not made under the identity of the receiver.
     pub(in crate::session) fn check_owner(
         &self,
         our: Option<Fingerprint>,
@@ -210,7 +216,7 @@ impl<'a> Prepared<'a> {
             (Some(owner), Role::Receiver) if our != Some(owner) => {
                 Err(Error::usage(format!("{FILTER} was made under another identity than this run has")))
             }
-            // It showed the digest of the filter that we have, which is of somebody else.
+            // In its hello, the peer named the filter that we have, which belongs to another party.
             (Some(owner), Role::Sender) if peer != Some(owner) => {
                 Err(Error::misbehaves("its filter is of another identity than its own"))
             }
@@ -218,11 +224,12 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Refuses parties with which the run began otherwise, or whose sets are larger than we accept.
+    /// Refuses a set or a filter that is larger than we accept, and for a resumed run a peer or a size other than at its
+    /// beginning.
     pub(in crate::session) fn check_parties(&self, proposal: &Proposal) -> Result<()> {
         let (most, peer) = (self.request.local.max_peer_items, proposal.parties.peer());
         let Spec { role, terms: Terms { filter, .. }, .. } = &proposal.hello.spec;
-        // What comes to us, and what we look up, follows from the capacity.
+        // If we lack the filter, all its cells are sent to us, and their number follows from the capacity.
         let comes = proposal.hello.filter.as_ref().filter(|_| filter.is_some_and(|filter| !filter.held));
         if let Some(FilterFacts { capacity, .. }) = comes
             && *role == Role::Sender
@@ -243,8 +250,8 @@ impl<'a> Prepared<'a> {
         shards::check_peer(peer, &self.request)
     }
 
-    /// Spends the half that was prepared, if there is one, and lists the dummies that the sizes require. No message of the
-    /// protocol has been sent yet, and none is sent unless this succeeds.
+    /// Spends the prepared half, if there is one, and inserts the listed dummies that the protocol requires. At this point no
+    /// message of the protocol has been sent. None is sent unless this succeeds.
     pub(in crate::session) fn begin(
         &mut self,
         proposal: &Proposal,
