@@ -1,5 +1,5 @@
-//! What the parties say to each other before anything about the data is sent: each message, and what may differ in them.
-//! `handshake.rs` has their order.
+//! The messages that the parties exchange before the protocol runs, and the terms that must be the same in them.
+//! `handshake.rs` describes their order.
 
 use super::Spec;
 use crate::artefact::filter::FilterFacts;
@@ -22,7 +22,7 @@ const GO: Message<[u8]> = Message::new(8, "go: the run is allowed");
 const NONCE: Message<[u8; 32]> = Message::new(10, "nonce for the session id");
 const PREDICTION: Message<u64> = Message::new(9, "milliseconds of work, as one side expects");
 
-/// The terms that may differ merely because the operations differ; they are not reported then.
+/// The terms that may differ merely because the operations differ. In that case they are not reported.
 const OF_OPERATION: [&str; 6] =
     [MAX_ROW, "min_count", "value_scale", "modulus_bits", "malicious_sender", REVEAL_COUNT];
 const MAX_ROW: &str = "max_row";
@@ -32,7 +32,7 @@ const SHARDS: &str = "shards";
 /// The value of a number that does not apply.
 const NONE: &str = "0";
 
-/// Maximum length of a hello in bytes. Ours has about 1200, plus the names of the columns that are sent.
+/// Maximum length of a hello in bytes. Ours has about 1200 bytes, plus the names of the columns that are sent.
 const MAX_HELLO: usize = 1 << 14;
 
 /// A term of the run, which must be the same on both sides.
@@ -41,43 +41,45 @@ const MAX_HELLO: usize = 1 << 14;
 pub struct Term {
     /// Its key for programs, stable across versions: "max_row".
     pub key: &'static str,
-    /// Its name in messages: one of our settings ([`crate::spelling`]), or a description.
+    /// Its name in messages to users: one of our settings ([`crate::spelling`]), or a description.
     pub words: &'static str,
-    /// The value requested on our side.
+    /// Our side's value.
     pub value: String,
 }
 
-/// What our side was asked to do. Both sides must have the same, except where [`Spec`] says so, and that each side decides on
-/// padding for itself. In a run of several parties all must have the same.
+/// The request of our side, as it is compared with the requests of the other parties. All must have the same values, except
+/// where [`Spec`] or the description of a field states otherwise.
 ///
 /// [`Request::hello`](super::run::Request::hello) makes it from a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hello {
-    /// What to compute. Terms that the operation does not use are 0 or "none" on both sides.
+    /// The computation. Terms that the operation does not use are 0 or "none" on all sides.
     pub spec: Spec,
-    /// Whether this is only a check: the agreement and nothing more.
+    /// Whether this is only a check, which ends after the agreement.
     pub check: bool,
     /// Number of key columns.
     pub key_columns: usize,
-    /// How keys are normalised before they are compared, for instance "none".
+    /// How keys are normalised before they are compared: "none", for instance.
     pub normalisation: String,
-    /// Whether our set is padded, so that its announced size is only an upper bound. Each side decides for itself.
+    /// Whether our set is padded, so that its announced size is only an upper bound. Each side decides this for itself.
     pub padded: bool,
-    /// A filter that was made in advance, if we have it: the receiver its own, the sender that of the receiver. A sender
-    /// that has none gets the receiver's.
+    /// The receiver's filter, if it was made in advance and our side has it: as the receiver, our own; as the sender, the
+    /// public part of the receiver's. A sender may lack it. In a [`Proposal`](super::Proposal) it is the receiver's filter in
+    /// either case.
     pub filter: Option<FilterFacts>,
-    /// The job that is resumed: the id of the session that it began in.
+    /// The id of the session in which the job began, if a job is resumed.
     pub job: Option<SessionId>,
     /// Whether workers run the shards of the job ([`crate::sharded::workers`]).
     pub workers: bool,
-    /// How fast our side computes, if the receiver is to plan with it ([`crate::planner`]).
+    /// The speed of our side, if our side plans ([`crate::planner`]). The receiver plans if it states its own speed, whether
+    /// or not the sender does.
     pub speeds: Option<Speeds>,
 }
 
 impl Hello {
-    /// All terms that must be the same on both sides. This is the only list: a new field of [`Terms`] does not compile
-    /// until it is here.
+    /// Returns all terms that must be the same on all sides. This is the only list of them: a new field of [`Terms`] does not
+    /// compile until it is handled here.
     pub fn terms(&self) -> Vec<Term> {
         let Terms {
             payload: _,
@@ -90,7 +92,7 @@ impl Hello {
             shared_values: _,
             several: _,
             bare: _,
-            // Told by `filter` below, which only one of the parties needs to know before.
+            // Follows from [`Hello::filter`], which is compared separately because a sender may lack it.
             filter: _,
             shards,
         } = self.spec.terms;
@@ -149,18 +151,18 @@ impl Hello {
     }
 }
 
-/// What another party says of itself and of the run.
+/// The contents of another party's hello.
 pub(super) struct Told {
-    /// Its hello as it came.
+    /// The hello as it arrived.
     pub(super) said: Vec<u8>,
-    /// The same, as it reads.
+    /// The hello, decoded.
     pub(super) hello: WireHello,
     pub(super) candidates: Choices,
     pub(super) speeds: Option<Speeds>,
     pub(super) filter: Option<FilterFacts>,
 }
 
-/// Exchanges the hellos.
+/// Exchanges hellos with another party.
 pub(super) fn hellos(channel: &mut Channel, ours: &[u8]) -> Result<Told> {
     channel.tx.send_bytes(HELLO, ours)?;
     let said = channel.rx.recv_bounded(HELLO, MAX_HELLO).map_err(|error| has_list(channel, error))?;
@@ -169,7 +171,7 @@ pub(super) fn hellos(channel: &mut Channel, ours: &[u8]) -> Result<Told> {
     Ok(Told { said, hello, candidates, speeds, filter })
 }
 
-/// Sends our size, the first fact about our data, and returns the peer's.
+/// Sends our announced size and returns the peer's. Refuses a size that this version does not support.
 pub(super) fn exchange_sizes(channel: &mut Channel, our_size: usize) -> Result<usize> {
     channel.tx.send(SIZE, &[our_size as u64])?;
     let their_size = channel.rx.recv(SIZE, 1)?[0];
@@ -185,16 +187,16 @@ pub(super) fn exchange_sizes(channel: &mut Channel, our_size: usize) -> Result<u
     }
 }
 
-/// Makes a session id on the caller's channel, for running a protocol of this library without an agreement. Each side
-/// sends 32 random bytes, and the id is a hash of both, the receiver's first. The id does not bind the peer's identity
-/// or its request; that is up to the caller.
+/// Makes a session id over the caller's channel, for running a protocol of this library without an agreement. Each side sends
+/// 32 random bytes, and the id is a hash of both, the receiver's first. The id binds neither the peer's identity nor its
+/// request; that is up to the caller.
 ///
-/// If we run two sessions with one peer at once, in opposite roles, the peer can reflect our nonces and give both
-/// sessions the same id. Keys are fresh in every run, so only domain separation is lost. Sessions that are agreed on are
-/// not affected: they also hash a secret of the TLS connection.
+/// If we run two sessions with one peer at once, in opposite roles, the peer can reflect our nonces and give both sessions
+/// the same id. Keys are fresh in every run, so only domain separation is lost. Sessions that are agreed on over TLS are not
+/// affected, because their ids are also hashes of a secret of the connection.
 ///
 /// # Errors
-/// Those of the channel.
+/// The errors of the channel.
 pub fn introduce(channel: &mut Channel, role: Role, rng: &mut Prng) -> Result<SessionId> {
     let ours: [u8; 32] = rng.bytes();
     channel.tx.send(NONCE, &[ours])?;
@@ -208,39 +210,39 @@ pub fn introduce(channel: &mut Channel, role: Role, rng: &mut Prng) -> Result<Se
     Ok(SessionId::of(*hasher.finalize().as_bytes()))
 }
 
-/// Tells the peer that our side allows the run, and waits until the peer allows it too. No further message about the
-/// data is sent before that.
+/// Tells the peer that our side allows the run, and waits until the peer allows it too. Until then, nothing else about the
+/// data is sent.
 pub(super) fn go(channel: &mut Channel) -> Result<()> {
     channel.tx.send_bytes(GO, &[])?;
     channel.rx.recv_bytes(GO, 0)?;
     Ok(())
 }
 
-/// Tells the peer how many milliseconds of work our side expects, and returns the peer's number.
+/// Tells the peer how many milliseconds our side expects to compute, and returns the peer's number.
 pub(super) fn predict(channel: &mut Channel, ours: u64) -> Result<u64> {
     channel.tx.send(PREDICTION, &[ours])?;
     Ok(channel.rx.recv(PREDICTION, 1)?.first().copied().unwrap_or(0))
 }
 
-/// A hello as it is sent. Terms are sent as text, as they are displayed: they are only compared for equality.
+/// A hello as it is sent. Terms are sent as the texts that are shown to users, since they are only compared for equality.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WireHello {
     role: String,
     pub(super) padded: bool,
-    /// In share, of the sender: whether it shares values and not items.
+    /// In a hello of the sender of share: whether it shares values instead of items.
     pub(super) shared_values: bool,
-    /// Pairs of a protocol's and a group's name.
+    /// The candidates: pairs of the names of a protocol and a group.
     candidates: Vec<(String, String)>,
-    /// Keys and values.
+    /// The terms: pairs of key and value.
     terms: Vec<(String, String)>,
-    /// Digest in 64 hexadecimal digits, capacity, and queries.
+    /// The filter: its digest in 64 hexadecimal digits, its capacity, and the largest number of queries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     filter: Option<(String, u64, u64)>,
-    /// Threads, and pairs of a primitive's name and picoseconds.
+    /// The speeds: the number of threads, and pairs of a primitive's name and its picoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     speeds: Option<(u64, Vec<(String, u64)>)>,
-    /// 64 hexadecimal digits.
+    /// A nonce in 64 hexadecimal digits.
     nonce: String,
 }
 
@@ -262,7 +264,7 @@ impl WireHello {
         }
     }
 
-    /// The speeds that it tells. Primitives that this version does not know are ignored.
+    /// Returns the speeds that the hello states. Ignores primitives that this version does not know.
     fn speeds(&self) -> Result<Option<Speeds>> {
         let Some((threads, times)) = &self.speeds else { return Ok(None) };
         let wrong =
@@ -271,8 +273,8 @@ impl WireHello {
         Speeds::of_named(times, threads).map(Some).map_err(wrong)
     }
 
-    /// Its candidates: at least one, each a known protocol over one of its groups, without repetition. So their number
-    /// is bounded.
+    /// Returns the candidates of the hello: at least one, each a known protocol in one of its groups, without repetition. So
+    /// their number is bounded.
     fn candidates(&self) -> Result<Choices> {
         let mut all = Vec::new();
         for (protocol, group) in &self.candidates {
@@ -293,7 +295,7 @@ impl WireHello {
         }
     }
 
-    /// The filter that it names.
+    /// Returns the facts about the filter that the hello names.
     fn filter(&self) -> Result<Option<FilterFacts>> {
         let Some((digest, capacity, queries)) = &self.filter else { return Ok(None) };
         let digest = blake3::Hash::from_hex(digest);
@@ -326,13 +328,14 @@ impl WireHello {
     }
 }
 
-/// The terms in which our hello and that of the party at this seat differ but must not.
+/// Returns the terms that must be the same but differ between our hello and the hello of the party at this seat. A hello that
+/// no party of this version sends is an error.
 pub(super) fn differences(ours: &Hello, theirs: &Told, who: Seat) -> Result<Vec<Difference>> {
     let Told { hello: theirs, candidates: their_candidates, filter, .. } = theirs;
     let nothing_common = !ours.spec.candidates.iter().any(|choice| their_candidates.contains(choice));
     let role = ours.spec.role_of(who);
     let mut differences = Vec::new();
-    // The role follows from the list, if there is one.
+    // If there is a list of parties, the role follows from it.
     if theirs.role != role.name() && ours.spec.parties.is_none() {
         differences.push(Difference::new(
             who,
@@ -351,11 +354,11 @@ pub(super) fn differences(ours: &Hello, theirs: &Told, who: Seat) -> Result<Vec<
         let found = terms.iter().zip(&theirs.terms).find(|(term, _)| term.key == key);
         found.is_some_and(|(term, (_, value))| term.value != *value)
     };
-    // A difference that only follows from another would name options that nobody typed.
+    // A difference that only follows from another one would name options that the user did not type.
     let operation = differ("operation");
     for (term, (_, theirs)) in terms.iter().zip(&theirs.terms) {
         let of_one = term.value == NONE || theirs == NONE;
-        // Where one side has no rows, or no job.
+        // One side has no rows, or does not cut its run into shards.
         let lacks = match term.key {
             MAX_ROW => of_one && differ(SENT_COLUMNS),
             "job" => of_one && differ(SHARDS),
@@ -367,7 +370,8 @@ pub(super) fn differences(ours: &Hello, theirs: &Told, who: Seat) -> Result<Vec<
             differences.push(Difference::new(who, key, words, value, shown(theirs)));
         }
     }
-    // A protocol either tells the sender the count or does not, so no list has one for both.
+    // A protocol reveals the count to the sender either always or never, so sides that differ in this have no common
+    // protocol.
     if nothing_common && !operation && !differ(REVEAL_COUNT) {
         let list = |all: &Choices| all.iter().map(|one| one.to_string()).collect::<Vec<_>>().join(", ");
         let grouped = |choice: Choice| choice.group != choice.protocol.group();

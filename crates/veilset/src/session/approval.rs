@@ -1,5 +1,5 @@
-//! The point where our side decides whether to allow a run. By then both sides have agreed on the terms and know the
-//! sizes; nothing else about the data has been sent.
+//! The point at which our side decides whether to allow a run. By then all parties have agreed on the terms and know the
+//! announced sizes. Nothing else about the data has been sent, except the digest and the size of a filter made in advance.
 
 use super::{Hello, Parties, Spec, Term};
 use crate::error::{Error, Result};
@@ -11,17 +11,18 @@ use crate::protocols::{Choice, Protocol};
 use crate::sharded::run::bound;
 use crate::spelling::setting;
 
-/// What both sides agreed on, for our side to allow or refuse.
+/// The terms that all parties agreed on, for our side to allow or refuse.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Proposal {
-    /// All terms, as requested on our side; the peer requested the same.
+    /// All terms as our side requested them; the other parties requested the same. The receiver's filter, and whether values
+    /// are shared, are as agreed.
     pub hello: Hello,
-    /// How the operation is computed: one of the choices that both sides allow.
+    /// The protocol and its group: one of the choices that all parties allow.
     pub choice: Choice,
-    /// Why this one, if a planner picked it of several.
+    /// The reason for this choice, if several were common; `None` if it was the only one.
     pub why: Option<String>,
-    /// The choices that the peer allows, in its order; in a run of several, the only one that all have.
+    /// The choices that the peer allows, in its order; in a run of several, the only choice, which all have in common.
     pub theirs: Choices,
     /// The session's id.
     pub session_id: SessionId,
@@ -32,12 +33,12 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// What the run is called: the session that its job began in, or its own.
+    /// Returns the name of the run: the session in which its job began, or otherwise its own session.
     pub fn name(&self) -> SessionId {
         self.hello.job.unwrap_or(self.session_id)
     }
 
-    /// The protocol, and what its cost depends on, in a run of two, or in each of the shards of a job.
+    /// Returns the protocol, and the parameters that its cost depends on: of a run of two, or of one shard of a job.
     pub fn deal(&self) -> (&'static Protocol, Deal) {
         let [ours, theirs] = [self.ours, self.parties.peer().announced].map(|whole| self.part(whole));
         let (receiver, sender) = match self.hello.spec.role {
@@ -49,14 +50,14 @@ impl Proposal {
         (protocol, Deal { operation, terms, group, receiver, sender })
     }
 
-    /// The announcements of all parties, by number.
+    /// Returns the announcements of all parties, ordered by number.
     pub(super) fn sizes(&self) -> Vec<Announced> {
         let mut all: Vec<_> = self.parties.iter().map(|party| party.announced).collect();
         all.insert(self.hello.spec.number().min(all.len()), self.ours);
         all
     }
 
-    /// The cost of the run for our side, or that of each of its shards.
+    /// Returns the cost for our side: of the run, or of one shard of a job.
     pub(super) fn cost(&self) -> Result<PartyCost> {
         let Spec { operation, terms, .. } = self.hello.spec;
         let Choice { protocol, group } = self.choice;
@@ -64,7 +65,7 @@ impl Proposal {
         protocol.party_cost(self.hello.spec.number(), &Among { operation, terms, group, sizes: &sizes })
     }
 
-    /// The announcement of a set in each of the shards, or that of the whole.
+    /// Returns the announcement of one shard of a set, or of the whole set if the run is in one piece.
     fn part(&self, whole: Announced) -> Announced {
         match self.hello.spec.terms.shards {
             0 => whole,
@@ -72,8 +73,8 @@ impl Proposal {
         }
     }
 
-    /// All terms that both sides agreed on, with the chosen protocol and group inserted after the operation and the
-    /// purpose.
+    /// Returns all terms that the parties agreed on. The chosen protocol and group follow the operation and the purpose. A
+    /// filter made in advance, and what is shared, come last.
     pub fn terms(&self) -> Vec<Term> {
         let mut terms = self.hello.terms();
         let Choice { protocol, group } = self.choice;
@@ -103,21 +104,22 @@ impl Proposal {
 
 /// Decides whether a run is allowed. `()` allows every run.
 pub trait Approval {
-    /// Decides whether our side allows the run; the peer waits for the answer. Refuse with
-    /// [`Error::Refused`](crate::error::Error::Refused). Whatever the error, the peer is told only its kind.
+    /// Decides whether our side allows the run; the other parties wait for the answer. To refuse, return
+    /// [`Error::Refused`](crate::error::Error::Refused). Other parties are told only the kind of an error.
     fn approve(&mut self, proposal: &Proposal) -> Result<()>;
 
-    /// The run ended before our side was asked, and the peer may know our size. Either our own limits refused the run,
-    /// or the peer left or sent an impossible size. The peer's size is 0 if it sent none.
+    /// The run ended with this error before our side was asked, when the other parties may already know our size. Our own
+    /// limits may have refused the run, another party may have left or sent an invalid message, or our side may have been
+    /// stopped. The sizes of the other parties are 0 unless all have arrived.
     fn refused(&mut self, _: &Proposal, _: &Error) {}
 
-    /// Both sides have allowed the run. Messages about the data are sent once this returns; on an error, none of ours
-    /// is sent. Not called for a check.
+    /// All parties have allowed the run. Further messages about the data are sent after this returns; on an error, our side
+    /// sends none. Not called for a check.
     fn begins(&mut self, _: &Proposal) -> Result<()> {
         Ok(())
     }
 
-    /// Reports a problem that does not stop the run.
+    /// Reports to the user a problem that does not stop the run.
     fn warn(&mut self, _: &str) {}
 }
 

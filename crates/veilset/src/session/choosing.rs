@@ -1,26 +1,29 @@
-//! Which of the protocols that both sides allow is run.
+//! The choice of one of the protocols that both sides allow.
 //!
 //! ```text
-//! R->S  probe      how many bytes of filler follow; only if the receiver plans and more than one is allowed
-//! R->S  filler     then as many come back
-//! R->S  choice     which of the common candidates; not sent if there is only one
+//! R->S  probe      the number of bytes of filler that follow, which may be 0; only if the receiver plans
+//! R->S  filler     that many bytes
+//! S->R  filler     the same number of bytes
+//! R->S  choice     which of the common candidates
 //! ```
 //!
-//! The receiver chooses, and the sender checks that the choice is on the list: so it is never one that either side does not
-//! allow. A receiver that does not plan takes its first. One that plans takes what the planner expects to be best at the
-//! sizes, the speeds that both told, and the link ([`crate::planner`]).
+//! If only one candidate is common, none of these messages is sent. Otherwise the receiver chooses, and the sender checks
+//! that the choice is on the list, so it is always one that both sides allow. A receiver that does not plan takes its first
+//! common candidate. A receiver that plans takes the one that the planner predicts to be best, given the sizes, the stated
+//! speeds, and the link ([`crate::planner`]). For a sender that states no speed, built-in speeds count.
 //!
-//! The round trip was timed by the hellos. The bandwidth is timed only if the choice depends on it, and by no more than a
-//! tenth of the bytes that the run takes in any case. Of a run that sends too little for that, a common bandwidth is assumed.
-//! Whether something is measured depends on sizes and speeds only, not on measurements.
+//! The round trip was timed with the hellos. The bandwidth is measured only if the choice depends on it, and the measurement
+//! takes at most a tenth of the bytes that the run sends in any case. If the run sends too little for that, a common
+//! bandwidth is assumed. Whether the bandwidth is measured depends only on the terms, the sizes, the speeds, the receiver's
+//! preference and the round trip.
 //!
-//! What the peer says of itself, and does to the link, is believed within bounds. Of its speeds one number counts: how many times as
-//! fast or slow it is as we are, at most eight times. So it cannot make one protocol look better than another by lying about what
-//! that one computes.
+//! The peer's statements, and its influence on the link, count within bounds. Only one number is derived from its stated
+//! speeds: the factor by which it is faster or slower than we are, limited to eight. So it cannot make one protocol look
+//! better than another by lying about the primitives of that protocol.
 //!
-//! A half that was prepared takes the same multiplications off all candidates that can use it, so it is not counted.
+//! A prepared half saves the same multiplications for all candidates that can use it, so it is not taken into account.
 //!
-//! Speeds and the times of these messages say nothing about the data.
+//! Speeds and the times of these messages reveal nothing about the data.
 
 use super::Proposal;
 use super::handshake::Met;
@@ -37,38 +40,39 @@ const CHOICE: Message<u64> = Message::new(5, "R->S  which of the common candidat
 const PROBE: Message<u64> = Message::new(6, "R->S  bytes that measure the link");
 const FILLER: Message<[u8]> = Message::new(7, "bytes that measure the link");
 
-/// The most bytes that measure the link, each way.
+/// The maximum number of bytes of a measurement, in each direction.
 const MOST: usize = 1 << 20;
-/// Fewer show nothing.
+/// The minimum number of bytes of a measurement, in each direction: fewer show nothing.
 const LEAST: usize = 1 << 16;
 const FRAME: usize = 1 << 12;
-/// What a measurement may take of the bytes of a run.
+/// The share of a run's bytes that a measurement may add.
 const SHARE: f64 = 0.1;
-/// The bandwidth that is assumed where none is measured, in bits per second.
+/// The bandwidth that is assumed if none is measured, in bits per second.
 const COMMON: f64 = 1e8;
 /// The longest round trip that is believed.
 const FARTHEST: Duration = Duration::from_secs(1);
-/// A run that takes so many times as long as it would with a peer like us is worth a word.
+/// A run that takes at least this many times as long as with a peer like us counts as slow, and the reason for the choice
+/// says so.
 const SLOW: f64 = 10.0;
-/// Bandwidths between which links are, in bits per second.
+/// The bandwidths, in bits per second, at which candidates are compared.
 const BANDWIDTHS: [f64; 6] = [1e6, 1e7, 1e8, 1e9, 1e10, f64::INFINITY];
 
-/// How one of several protocols is picked.
+/// How our side takes part in the choice of a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Planning {
     /// How fast our side computes.
     pub speeds: Speeds,
-    /// What the receiver wants to be small.
+    /// The quantity that our side minimises as the receiver.
     pub prefer: Preference,
 }
 
-/// What was picked, and why, if there was more than one.
+/// The chosen candidate, and the reason; `None` if no candidate takes sets of these sizes.
 pub(super) struct Picked {
     pub(super) choice: Choice,
     pub(super) why: Option<String>,
 }
 
-/// Settles on one of the common candidates, of which there are two or more.
+/// Settles on one of the common candidates, of which there must be at least two.
 pub(super) fn choose(
     channel: &mut Channel,
     proposal: &Proposal,
@@ -107,7 +111,7 @@ pub(super) fn receive(channel: &mut Channel, common: &Choices) -> Result<Choice>
     chosen.ok_or_else(none)
 }
 
-/// Sends back as much filler as comes.
+/// Answers the probe: receives the filler, and sends the same number of bytes back.
 fn answer(channel: &mut Channel) -> Result<()> {
     let n = channel.rx.recv(PROBE, 1)?[0];
     let Some(n) = usize::try_from(n).ok().filter(|n| *n <= MOST) else {
@@ -117,31 +121,31 @@ fn answer(channel: &mut Channel) -> Result<()> {
     frames(n, FRAME).try_for_each(|n| channel.tx.send_bytes(FILLER, &vec![0; n]))
 }
 
-/// What the receiver plans with.
+/// The basis of the receiver's plan.
 struct Plan<'a> {
     proposal: &'a Proposal,
     common: &'a Choices,
-    /// Our speeds, and
+    /// Our speeds.
     ours: Speeds,
-    /// those that the peer told.
+    /// The speeds that the peer stated, or built-in ones.
     told: Speeds,
     prefer: Preference,
 }
 
 impl Plan<'_> {
-    /// Picks the best. Always sends the probe.
+    /// Picks the best candidate. Always sends a probe, because the sender waits for it.
     fn pick(&self, channel: &mut Channel, round_trip: Duration) -> Result<Picked> {
         let at = |bandwidth| Network { bandwidth, round_trip };
         let speeds = [self.ours, self.ours.like(&self.told)];
         let costs = self.costs();
         let predicted = |speeds, link| predicted(&costs, speeds, link);
-        // What is best at each bandwidth.
+        // The best candidate at each bandwidth.
         let best =
             |link| planner::best(&predicted(speeds, link), self.proposal.hello.spec.operation, self.prefer);
         let winners: Vec<(Choice, Prediction)> =
             BANDWIDTHS.iter().filter_map(|&bits| best(at(bits))).collect();
         let Some((first, _)) = winners.first().copied() else {
-            // None of them takes such sets: what is wrong with the first is said by those who check it.
+            // No candidate takes sets of these sizes. A later check refuses the first one with a reason.
             channel.tx.send(PROBE, &[0])?;
             return Ok(Picked { choice: self.common.first, why: None });
         };
@@ -188,7 +192,7 @@ impl Plan<'_> {
         Ok(Picked { choice, why: Some(why) })
     }
 
-    /// What each candidate that takes such sets costs, and in how many shards.
+    /// Returns the cost of each candidate that takes sets of these sizes, and the number of shards.
     fn costs(&self) -> Vec<(Choice, Cost, u32)> {
         let cost = |choice: Choice| {
             let proposal = Proposal { choice, ..self.proposal.clone() };
@@ -199,14 +203,14 @@ impl Plan<'_> {
     }
 }
 
-/// What is expected of candidates that cost this.
+/// Returns the predictions for candidates of these costs.
 fn predicted(costs: &[(Choice, Cost, u32)], speeds: [Speeds; 2], link: Network) -> Vec<(Choice, Prediction)> {
     let setting = Setting { speeds, link, prices: Prices::default(), shared: None };
     costs.iter().map(|(choice, cost, shards)| (*choice, Prediction::of(cost, *shards, &setting))).collect()
 }
 
-/// Bits per second, by this many bytes there and back: the median of three parts of what comes back. A machine that stalls
-/// meanwhile, as each does under load, spoils one of them.
+/// Measures the link with this number of bytes in each direction, and returns bits per second: the median over three parts of
+/// the bytes that come back. A machine that stalls for a moment, as any does under load, spoils only one part.
 fn measured(channel: &mut Channel, bytes: usize) -> Result<f64> {
     channel.tx.send(PROBE, &[bytes as u64])?;
     frames(bytes, FRAME).try_for_each(|n| channel.tx.send_bytes(FILLER, &vec![0; n]))?;
@@ -215,7 +219,7 @@ fn measured(channel: &mut Channel, bytes: usize) -> Result<f64> {
         channel.rx.recv_bytes(FILLER, n)?;
         came.push(Instant::now());
     }
-    // What came before the first was under way, too.
+    // Timing starts when the first frame has arrived, so that frame does not count.
     let part = (came.len() - 1) / 3;
     let rate = |at: usize| {
         let time = came[(at + 1) * part].duration_since(came[at * part]).max(Duration::from_nanos(1));

@@ -1,5 +1,5 @@
-//! What a run will cost, and what each side will learn. Bytes, rounds, memory and work come from the protocol's entry;
-//! time comes from the speeds of this machine ([`crate::speed`]).
+//! The expected cost of a run, and what each side will learn. Bytes, rounds, memory and work come from the protocol's entry,
+//! and times from the speeds of a machine ([`crate::speed`]).
 
 use super::Proposal;
 use super::words::Learning;
@@ -11,39 +11,39 @@ use std::time::Duration;
 
 /// TLS adds 22 bytes to each record of 16 KiB.
 const RECORD: (u64, u64) = (22, 1 << 14);
-/// Approximate bytes of the handshake, the agreement and the confirmation, either way.
+/// Approximate bytes of the TLS handshake, the agreement and the confirmation, in each direction of a connection.
 const AROUND: u64 = 3000;
 /// The expected cost of a run for our side.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Estimate {
-    /// Bytes that we send and receive, to and from all other parties together, including TLS and the agreement, to about
-    /// 1 in 100.
+    /// Bytes that we send to all other parties together, including TLS and the agreement. Accurate to about 1%, unless the
+    /// run sends little.
     pub sent: u64,
-    /// See `sent`.
+    /// Bytes that we receive from all other parties together, with the same additions and accuracy.
     pub received: u64,
-    /// The longest chain of messages of the protocol in which each waits for the one before
+    /// The number of messages on the longest chain of the protocol in which each waits for the one before
     /// ([`crate::operations::cost::Cost::rounds`]).
     pub rounds: usize,
-    /// The most bytes that our side holds, in addition to the set.
+    /// The most bytes that our side holds in addition to its set.
     pub memory: u64,
-    /// How long our side computes.
+    /// The time that our side computes.
     pub work: Duration,
 }
 
 impl Estimate {
-    /// The estimate for this run at these speeds; `prepared` says whether our half was prepared before.
+    /// Returns the estimate for this run at these speeds; `prepared` tells whether our half was prepared in advance.
     ///
     /// # Errors
-    /// As those of the protocol, for sets that are too large for it.
+    /// [`Error::Usage`](crate::error::Error::Usage) for sets that are too large for the protocol.
     pub fn of(proposal: &Proposal, prepared: bool, speeds: &Speeds) -> Result<Estimate> {
         let PartyCost { sent, received, rounds, work, memory, in_flight } = proposal.cost()?;
         let runs = proposal.hello.spec.terms.shards.max(1);
-        // The points under the first key; not those of dummies that the receiver of a union inserts.
+        // A half has all points under its first key, except the points of the dummies that the receiver of a union inserts.
         let ready = if prepared { proposal.ours.size } else { 0 };
         let multiplication = group::facts(proposal.choice.group).map(|facts| facts.multiplication);
         let work = multiplication.map_or(work, |primitive| work.without(primitive, ready));
-        // Of links with TLS.
+        // Added once for each connection.
         let around = AROUND * proposal.parties.count() as u64;
         let whole = |bytes: u64| bytes + bytes * RECORD.0 / RECORD.1 + around;
         Ok(Estimate {
@@ -55,13 +55,13 @@ impl Estimate {
         })
     }
 
-    /// The larger direction, which decides the time on a full-duplex link.
+    /// Returns the bytes of the larger direction, which determines the time on a full-duplex link.
     pub fn larger(&self) -> u64 {
         self.sent.max(self.received)
     }
 }
 
-/// What this party and the others would learn, in sentences.
+/// Returns sentences that state what this party and the others would learn.
 pub fn would_learn(proposal: &Proposal) -> Vec<String> {
     let learning = Learning { spec: &proposal.hello.spec, ours: proposal.ours, parties: &proposal.parties };
     learning.sentences("would learn", [None; 2])
@@ -104,7 +104,7 @@ mod tests {
                     both,
                     "{operation} {role}: {of_sender}"
                 );
-                // A padded set is of at most so many items, and a union does not show how many match.
+                // The size of a padded set is only a bound, and then a union does not show how many items match.
                 for (open, padded) in said.iter().zip(would_learn(&proposal(true))) {
                     assert!(padded.contains("has at most ") && !open.contains("at most"), "{padded}");
                     assert!(operation != &UNION || !padded.contains("how many"), "{padded}");
@@ -115,17 +115,17 @@ mod tests {
 
     #[test]
     fn bytes_are_as_measured() {
-        // Few items, sizes just above a power of two, several frames. The first tier draws
-        // one of these for each protocol, group and operation.
+        // Few items, sizes just above a power of two, and several frames. The first tier of tests draws one of these for each
+        // protocol, group and operation.
         let sizes = [[0, 0], [1, 3], [700, 70], [1100, 3000], [8193, 100]];
         let mut draw = Draw::new("bytes of a run");
-        // Which cost most time.
+        // The choices that take the most time.
         let slow = |choice: &Choice| is_krtw19(choice.protocol) || choice.group != choice.protocol.group();
         let kinds = kinds().into_iter().filter(|(_, c, terms)| !slow(c) || terms.payload == terms.both);
         let kinds = draw
             .of_each(1, kinds, |(operation, choice, _)| (operation.name, choice.protocol.name, choice.group));
         for kind in kinds {
-            // In the whole tier all groups take part in runs of several frames.
+            // In the whole tier, all groups take part in runs of several frames.
             let most =
                 if is_krtw19(kind.1.protocol) || slow(&kind.1) && !draw.is_whole() { 2000 } else { 9000 };
             for sizes in draw.some(1, sizes.into_iter().filter(|[n, _]| *n <= most)) {
@@ -159,7 +159,7 @@ mod tests {
                     s.spawn(|| run(connection(b), &sender, &mut Prng::from_seed(&SEEDS[1])).unwrap());
                     run(connection(a), &receiver, &mut Prng::from_seed(&SEEDS[0])).unwrap();
                 });
-                // The session's own messages have the lowest tags.
+                // The messages of the session itself have the lowest tags.
                 let of_protocol = |view: &[u8]| -> u64 {
                     let frames = split_frames(view).into_iter().filter(|(tag, _)| *tag > 0x10);
                     frames.map(|(_, body)| (HEADER + body.len()) as u64).sum()
@@ -167,7 +167,7 @@ mod tests {
                 let [to_receiver, to_sender] = [&seen[0], &seen[1]].map(|seen| of_protocol(&seen.bytes()));
                 let proposal = |request: &Request<'_>, theirs| {
                     let mut hello = request.hello(false);
-                    // As the sender says.
+                    // As the sender's hello would state.
                     hello.spec.terms.shared_values = terms.shared_values;
                     proposal(hello, request.announced(), peer(theirs, pads))
                 };

@@ -1,21 +1,23 @@
 //! The handshake of all parties, over the connections between each two of them.
 //!
 //! ```text
-//! to all  preamble        "veilset" 0, version of the protocol; among several it was sent with the list (`net/assembly.rs`)
-//! to all  hello           what each was asked to do, the protocols it allows, and a nonce: the same bytes to all
-//! to all  size            number of items
-//! R->S    choice          which of the protocols that both allow; not sent if there is only one (`choosing.rs`)
-//! to all  transcript      among several: hash of the hellos and sizes of all, so that everybody was told the same
+//! to all  preamble        "veilset" 0, version of the protocol; among several, sent before the list (`net/greeting.rs`)
+//! to all  hello           the request, the protocols that the party allows, and a nonce: the same bytes to all
+//! to all  size            announced number of items
+//! R->S    choice          which of the common protocols; not sent if there is only one (`choosing.rs`)
+//! to all  transcript      among several: a hash of everything so far, to make sure that all were told the same
 //! to all  go              our side allows the run at these sizes
 //!         ...             the protocol
 //! to all  confirmation    a value that only this session of the two parties has
 //! ```
 //!
-//! Each party sends a message to all others before it reads theirs, so that all see every difference. After the hellos all know
-//! the common candidates: those of the receiver, or leader, that all others have too, in its order.
+//! On each connection, a party sends such a message to all before it reads the other party's, and it ends the run for a
+//! difference only after it has read all hellos. So each party sees every difference between its own request and the others.
+//! After the hellos, all know the common candidates: the candidates of the receiver, or leader, that all others have too, in
+//! the receiver's order.
 //!
-//! The session of all is a hash of what each has said, of who it is, of all sizes, and of the choice. The session of two parties
-//! follows from it and from the secret of their connection. In a run of two it is the session of the run.
+//! The session of all parties is a hash of their hellos, fingerprints and announced sizes, and of the choice. The session of
+//! two parties is derived from it and from the secret of their connection. In a run of two, that is the session of the run.
 
 use super::agreement::{Told, WireHello, differences, exchange_sizes, go, hellos, part};
 use super::choosing::choose;
@@ -44,42 +46,43 @@ const TRANSCRIPT: Message<[u8; 32]> = Message::new(11, "to all  hash of what all
 /// A hint for failures on a connection without TLS.
 const BOTH_PLAIN: &str = concat!("Were both sides run with ", setting!(insecure_plaintext), "?");
 
-/// Our connections to all other parties of a run, and what is agreed over them.
+/// Our connections to all other parties of a run, and the state of the agreement over them.
 pub(super) struct Handshake {
     pub(super) mesh: Mesh,
-    /// The other parties, ordered by seat. Their sizes are not known yet.
+    /// The other parties, ordered by seat, without their sizes.
     parties: Parties,
-    /// What else is known of the connection to each of them.
+    /// The remaining parts of the connections, in the same order.
     pub(super) ends: Vec<End>,
     /// Our fingerprint; `None` without TLS.
     pub(super) our: Option<Fingerprint>,
-    /// The sessions with all parties, by number; at our own that of all. Empty until they are agreed on.
+    /// The sessions with the other parties, by number; at our own number, the session of the run. Empty before the hellos,
+    /// and final once the sizes and the choice are known.
     pub(super) pairs: Vec<SessionId>,
-    /// The stages of the run.
+    /// Times the stages of the run.
     pub(super) clock: Account,
 }
 
-/// A connection, without its channel ([`Connection`]).
+/// The parts of a [`Connection`] that remain without its channel.
 pub(super) struct End {
     exporter: Zeroizing<[u8; 32]>,
     pub(super) wire: WireCount,
     pub(super) account: Account,
 }
 
-/// What is known after the hellos.
+/// The facts that are known after the hellos.
 pub(super) struct Met {
     /// The common candidates, in the receiver's order of preference.
     pub common: Choices,
-    /// The hellos of all parties as they were sent, by number.
+    /// The hellos of all parties as they were sent, ordered by number.
     said: Vec<Vec<u8>>,
-    /// How fast the receiver and the sender compute, as they say.
+    /// The speeds that the receiver and the sender state.
     pub speeds: [Option<Speeds>; 2],
-    /// From our first message to the last answer to it.
+    /// The time from our first message until all hellos have arrived.
     pub round_trip: Duration,
 }
 
 impl Handshake {
-    /// Refuses connections that are not those to the parties of the request.
+    /// Wraps the connections. Refuses connections that do not lead to exactly the parties of the request.
     pub(super) fn new(connected: Connected, spec: &Spec) -> Result<Handshake> {
         let connections = match connected {
             Connected::Peer(connection) => vec![*connection],
@@ -100,7 +103,7 @@ impl Handshake {
                 }
             };
             let name = member.map(|member| member.name().into()).or(name);
-            // In a run of two, from a list too, the other party is the peer.
+            // In a run of two, even one with a list, the other party is the peer.
             let seat = if several { seat } else { Seat::PEER };
             ends.push(End { exporter, wire, account: channel.account().clone() });
             links.push((seat, channel));
@@ -108,7 +111,7 @@ impl Handshake {
             our = ours;
         }
         fits &= listed.next().is_none() && (several || parties.len() == 1);
-        // The stages of two are those of their channel, which has those of the protocol too.
+        // In a run of two, the account of the channel is used, because it also times the stages of the protocol.
         let clock = if let [end] = &ends[..] { end.account.clone() } else { Account::default() };
         let parties = Parties::of(parties).filter(|_| fits);
         let parties = parties
@@ -118,7 +121,7 @@ impl Handshake {
         Ok(Handshake { mesh: Mesh::new(ours, links)?, parties, ends, our, pairs: Vec::new(), clock })
     }
 
-    /// Agrees on the run, and returns when all parties allow it.
+    /// Agrees on the run, and returns once all parties have allowed it.
     pub(super) fn approved(
         &mut self,
         prepared: &Prepared,
@@ -156,15 +159,15 @@ impl Handshake {
         }
         let our_bytes = WireHello::new(&hello, rng.bytes()).to_bytes()?;
         let start = Instant::now();
-        // Nobody gives up before it has read what all others ask for: all see every difference themselves.
+        // No step fails for a difference, so all hellos are read, and every difference is reported.
         let (two, plain) = (self.parties.count() == 1, self.our.is_none());
         let told = self.mesh.each(|who, channel| {
-            // Two different versions understand nothing else of each other. Without TLS these are the first bytes that show which
-            // protocol the peer speaks. Several have compared their versions with their lists; two, with a list too, time this.
+            // Two different versions understand nothing else of each other. Without TLS, these are the first bytes that show
+            // which protocol the peer speaks. Several have compared versions before their lists; two time this exchange.
             if two {
                 versions(channel).map_err(|e| if plain { e.and(BOTH_PLAIN) } else { e })?;
             }
-            // Their hello answers our version, which they waited for.
+            // After an exchange of versions, the peer's hello answers our version, so this takes a round trip.
             let told = hellos(channel, &our_bytes)?;
             let differences = differences(&hello, &told, who)?;
             Ok((told, differences))
@@ -210,7 +213,8 @@ impl Handshake {
         Ok((met, proposal))
     }
 
-    /// The receiver's filter in a run of two, if it was made in advance. Its candidates are then those that can use it.
+    /// Returns the receiver's filter in a run of two, if it was made in advance. The receiver must then have a single
+    /// candidate, which can use it.
     fn filter(
         &self,
         hello: &Hello,
@@ -221,7 +225,7 @@ impl Handshake {
             Role::Receiver => (&hello.filter, &peer.filter, self.our),
             Role::Sender => (&peer.filter, &hello.filter, self.parties.peer().fingerprint),
         };
-        // A filter of the sender alone is a difference, and was refused.
+        // A filter that only the sender has is a difference, for which the run has ended.
         let Some(facts) = receiver else { return Ok(None) };
         let Choice { protocol, group } = candidates.first;
         let offer = protocol.offer(hello.spec.operation).filter(|_| candidates.others.is_empty());
@@ -243,7 +247,8 @@ impl Handshake {
         }
     }
 
-    /// Exchanges the sizes, and chooses if our side accepts them. The sessions follow from all that is said.
+    /// Exchanges the sizes, asks `accepts`, settles on a candidate, derives the sessions, and checks the limits. Among
+    /// several, also checks that all parties were told the same.
     pub(super) fn sized(
         &mut self,
         met: &Met,
@@ -266,14 +271,14 @@ impl Handshake {
             self.bind(met, proposal, ours);
         }
         within_limits(proposal)?;
-        // Of two parties, one alone cannot tell different things.
+        // A single other party cannot tell different things to different parties.
         if proposal.parties.count() > 1 {
             self.mesh.each(|_, channel| same_session(channel, &proposal.session_id))?;
         }
         Ok(())
     }
 
-    /// Derives the sessions from what was said so far; `ours` is our size if it was said.
+    /// Derives the sessions from everything that was said so far; `ours` is our size once it was said, and 0 before.
     pub(super) fn bind(&mut self, met: &Met, proposal: &mut Proposal, ours: usize) {
         let me = proposal.hello.spec.number();
         let mut who: Vec<_> =
@@ -294,7 +299,8 @@ impl Handshake {
     }
 }
 
-/// Refuses sets that are larger than this version or the protocol supports, counting the dummies that the protocol inserts.
+/// Refuses sets that are larger than this version, the protocol or a filter made in advance supports, counting the dummies
+/// that the protocol inserts.
 pub(super) fn within_limits(proposal: &Proposal) -> Result<()> {
     let (protocol, deal) = proposal.deal();
     let (n_receiver, n_sender) = protocol.sizes(&deal);
@@ -324,17 +330,18 @@ pub(super) fn within_limits(proposal: &Proposal) -> Result<()> {
     Ok(())
 }
 
-/// What the session binds of a party.
+/// The data of one party that the session binds.
 struct Said<'a> {
-    /// Its hello exactly as sent.
+    /// The party's hello exactly as sent.
     hello: &'a [u8],
     fingerprint: Option<Fingerprint>,
-    /// Its size, 0 until it is known.
+    /// The announced size; 0 until it is known.
     size: usize,
 }
 
-/// The session of all parties: a hash of what each has said, in the order of their numbers, and of the choice. Each part is
-/// prefixed with its length, so that no two different sessions give the same input.
+/// Returns the session of all parties: a hash of the version, of the number of parties, of each party's hello, fingerprint
+/// and size, ordered by number, and of the choice. Each part is prefixed with its length, so that no two different sessions
+/// have the same input.
 fn session_of_all<'s>(parties: impl ExactSizeIterator<Item = Said<'s>>, choice: Choice) -> SessionId {
     let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id");
     part(&mut hasher, &PROTOCOL_VERSION.to_le_bytes());
@@ -349,7 +356,8 @@ fn session_of_all<'s>(parties: impl ExactSizeIterator<Item = Said<'s>>, choice: 
     SessionId::of(*hasher.finalize().as_bytes())
 }
 
-/// The session of the two parties with these numbers, from the secret of their connection.
+/// Returns the session of the two parties with these numbers, derived from the session of all and the secret of their
+/// connection.
 fn session_of_pair(session: &SessionId, exporter: &[u8; 32], mut numbers: [usize; 2]) -> SessionId {
     numbers.sort_unstable();
     let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id, two parties");
@@ -359,7 +367,7 @@ fn session_of_pair(session: &SessionId, exporter: &[u8; 32], mut numbers: [usize
     SessionId::of(*hasher.finalize().as_bytes())
 }
 
-/// Makes sure that another party was told the same as we by everybody.
+/// Checks that the other party of this channel was told the same by all parties as we were.
 fn same_session(channel: &mut Channel, session: &SessionId) -> Result<()> {
     let ours = blake3::derive_key("veilset 2026-11 what all parties have said", session.as_bytes());
     channel.tx.send(TRANSCRIPT, &[ours])?;

@@ -1,8 +1,7 @@
-//! The session: the agreement of two or several connected parties, and one party's side of a run.
+//! The session: the agreement between two or several connected parties, and one party's side of a run.
 //!
-//! `handshake.rs` makes sure that all parties were asked for the same computation, [`run`] computes it, and [`confirm`]
-//! makes sure that all completed it. [`report`] states what each party learned, and [`estimate`] what a run would cost
-//! and reveal.
+//! `handshake.rs` ensures that all parties were asked for the same computation, [`run`] computes it, and [`confirm`] ensures
+//! that all have completed it. [`report`] states what each party learned, and [`estimate`] what a run would cost and reveal.
 
 mod agreement;
 mod approval;

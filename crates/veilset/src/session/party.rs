@@ -8,17 +8,18 @@ use crate::operations::Announced;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Party {
-    /// Its seat in the run.
+    /// The party's seat in the run.
     pub seat: Seat,
     /// Its fingerprint, proven in the TLS handshake; `None` without TLS.
     pub fingerprint: Option<Fingerprint>,
-    /// Our own name for it, if there is one; in a run of several, that in the list of the parties. It is never sent.
+    /// The party's name: its name in the list of parties, if there is a list; otherwise our own name for it, if any, which is
+    /// never sent.
     pub name: Option<String>,
-    /// What it announced about its set. The size is 0 until it has sent one.
+    /// Its announcement about its set. The size is 0 until all sizes have arrived.
     pub announced: Announced,
 }
 
-/// The number of a party of several, from 0.
+/// Returns the number of a party in a run of several, counted from 0; 0 for a seat without a number.
 pub(super) fn number(seat: Seat) -> usize {
     seat.number().map_or(0, |number| usize::from(number.get()) - 1)
 }
@@ -31,39 +32,40 @@ pub struct Parties {
 }
 
 impl Parties {
-    /// These parties, in this order; `None` if there are none.
+    /// Wraps these parties, in this order; `None` if there are none.
     pub(crate) fn of(parties: impl IntoIterator<Item = Party>) -> Option<Parties> {
         let mut parties = parties.into_iter();
         Some(Parties { first: parties.next()?, rest: parties.collect() })
     }
 
-    /// The seat of the party that sent what our result consists of; of several, it is unknown which did.
+    /// Returns the seat to blame for malformed rows in our result: the peer's, or [`Seat::SOMEBODY`] among several, because
+    /// it is unknown who sent the rows.
     pub(crate) fn seat(&self) -> Seat {
         if self.rest.is_empty() { self.first.seat } else { Seat::SOMEBODY }
     }
 
-    /// The other party in a run of two; in a larger run, the one with the lowest seat.
+    /// Returns the other party of a run of two; among several, the one with the lowest seat.
     pub fn peer(&self) -> &Party {
         &self.first
     }
 
-    /// All of them.
+    /// Iterates over all other parties, ordered by seat.
     pub fn iter(&self) -> impl Iterator<Item = &Party> + Clone {
         std::iter::once(&self.first).chain(&self.rest)
     }
 
-    /// The same, mutable, to record what they announce.
+    /// Iterates over all other parties mutably, to record their announcements.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Party> {
         std::iter::once(&mut self.first).chain(&mut self.rest)
     }
 
-    /// How many there are.
+    /// Returns the number of other parties.
     pub fn count(&self) -> usize {
         1 + self.rest.len()
     }
 }
 
-/// The only other party, in a run of two.
+/// The only other party of a run of two.
 impl From<Party> for Parties {
     fn from(peer: Party) -> Parties {
         Parties { first: peer, rest: Vec::new() }

@@ -20,95 +20,98 @@ use std::fmt::Write as _;
 use std::num::NonZeroU8;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The report of a run. The names of the fields in JSON are stable. In a run of two, the peer's fields are `peer` and
-/// `peer_name`, and `peer` and `peer_padded` within `sizes`. In a larger run there is a list `parties` instead.
+/// The report of a run. The names of its fields in JSON are stable. In a run of two, the peer's fields are `peer` and
+/// `peer_name`, and within `sizes` also `peer` and `peer_padded`. In a larger run, there is a list `parties` instead.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Report {
     /// When the run began, by this machine's clock: RFC 3339, UTC.
     pub time: String,
-    /// The session's id, the same on both sides and in the audit logs.
+    /// The session's id, which is the same for all parties and in the audit logs; for a resumed job, the id of the session in
+    /// which it began.
     pub session: String,
-    /// The operation: intersect, union, count or sum.
+    /// The name of the operation.
     pub operation: &'static str,
     /// The protocol that computed it.
     pub protocol: &'static str,
-    /// The group the protocol worked in.
+    /// The group in which the protocol worked.
     pub group: &'static str,
-    /// Why this protocol, if a planner picked it of several.
+    /// The reason for this protocol, if it was chosen among several; `None` if it was the only one.
     pub picked: Option<String>,
     /// Our role.
     pub role: &'static str,
-    /// The size of our set.
+    /// The sizes of our set.
     pub sizes: Sizes,
-    /// Whether our offline half was prepared in advance.
+    /// Whether work of the protocol was done in advance on our side: a prepared half, or as the receiver a filter.
     pub prepared: bool,
-    /// The number of shards of a job, from 2; 0 for a run in one piece.
+    /// The number of shards of a job, at least 2; 0 for a run in one piece.
     pub shards: u32,
     /// Whether both parties get the result.
     pub both: bool,
-    /// The columns sent with the sender's items, by the sender's names.
+    /// The columns that are sent with the sender's items, under the sender's names.
     pub sent_columns: Vec<String>,
-    /// Our names of the key columns; none if our keys have no names, as those of a list.
+    /// The names of our key columns; empty unless the front end added them.
     pub key_columns: Vec<String>,
     /// The terms that all parties agreed on, as in the audit log.
     pub terms: Vec<Term>,
     /// Rows of our table that were left out.
     pub left_out: LeftOut,
-    /// What this party learned, in numbers.
+    /// The numbers that this party learned.
     pub result: Numbers,
-    /// Seconds from the connection to the confirmed end.
+    /// Seconds that the run took, from the start of the agreement until our result was opened.
     pub seconds: f64,
-    /// Bytes on the wire, including TLS and its handshake.
+    /// Bytes on the wire, including TLS and its handshake, but not the bytes that workers exchange.
     pub bytes: Bytes,
-    /// The time of each stage, in the order in which they first began; turns of one stage are added. Between them nothing
-    /// is missing. In a job of workers, a run's own stages are theirs and not here.
+    /// The time of each stage, ordered by the first start of each. The times of a stage that occurs several times are added
+    /// up. There are no gaps between stages. In a job of workers, the stages of their runs are not included.
     pub stages: Vec<StageTime>,
-    /// The bytes of each message, over all connections of the run. The last entry is everything else. Together they are
-    /// `bytes`, unless the transport does not count them, as one within a program.
+    /// The bytes of each message, over all connections of the run. The last entry is for everything else, so that all entries
+    /// add up to `bytes`. That entry is missing if the transport does not count bytes, like one within a program.
     pub messages: Vec<MessageBytes>,
-    /// What each party learned, in sentences.
+    /// Sentences that state what each party learned.
     pub learned: Vec<String>,
-    /// What a result or the other parties do not have of our rows, or of theirs, in sentences. Numbers are of our own rows.
+    /// Sentences about rows that were left out or merged, and about keys that a result has in their normalised spelling.
+    /// Numbers are only given for our own rows.
     pub notes: Vec<String>,
-    /// The assumptions that security rests on.
+    /// The assumptions that the security rests on.
     pub assumptions: Vec<&'static str>,
     /// An upper bound on the probability of a wrong result.
     pub failure_bound: String,
     /// Our fingerprint; `None` on an unprotected connection.
     pub our: Option<Fingerprint>,
-    /// The other parties, and what they announced.
+    /// The other parties, and their announcements.
     pub parties: Parties,
-    /// The source of our data, as named by the front end: a file name, or `-` for standard input.
+    /// The name of our input: a file name, or `-` for standard input. `None` unless the front end added it.
     pub input: Option<String>,
-    /// The destination of our result, as named by the front end: a file name, or `-` for standard output. `None` if we
-    /// have no result.
+    /// The destination of our result: a file name, or `-` if there is no file. `None` if we have no result, or the front end
+    /// did not add it.
     pub output: Option<String>,
     /// veilset's version.
     pub version: &'static str,
-    /// The result in one line, and a hint if it may not be what was wanted.
+    /// The result in one line.
     summary: String,
     hint: Option<&'static str>,
     shape: Shape,
-    /// Whether a result has items of others.
+    /// Whether the receiver gets items of others.
     new_items: bool,
 }
 
-/// The size of our set, actual and announced.
+/// The sizes of our set: actual and announced.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Sizes {
     /// The number of items.
     pub ours: usize,
-    /// The size that the other parties were told: larger, if our set is padded.
+    /// The size that the other parties were told. If our set is padded, this is the size to which it is padded.
     pub announced: usize,
 }
 
-/// Rows of our table that did not become items of their own.
+/// The numbers of rows of our table that did not become items of their own.
 #[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct LeftOut {
-    /// Rows that repeat a key. They were left out, or their values were added to those of the first row.
+    /// Rows that repeat a key, unless the result has them all. They were left out, or their values were added to the first
+    /// row's.
     pub duplicates: u64,
     /// Rows with an empty key.
     pub skipped: u64,
@@ -118,33 +121,34 @@ pub struct LeftOut {
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct Bytes {
-    /// To the peer.
+    /// Bytes sent to all other parties together.
     pub sent: u64,
-    /// From the peer.
+    /// Bytes received from all other parties together.
     pub received: u64,
 }
 
-/// What this party learned, in numbers. A number that it did not learn is absent.
+/// The numbers that this party learned. A number that it did not learn is absent.
 #[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Numbers {
-    /// Items in both sets.
+    /// The number of items in the sets of all parties.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub matches: Option<usize>,
-    /// Items in at least one of the sets.
+    /// The number of items in at least one of the sets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub union_size: Option<usize>,
     /// The sum, with exactly the agreed number of decimal places.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum: Option<Box<RawValue>>,
-    /// For the sender of sum: whether there were fewer matches than the agreed minimum, so that count and sum were
+    /// For the sender of sum: whether there were fewer matches than the agreed minimum, so that the count and the sum were
     /// withheld.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub below_minimum: Option<bool>,
 }
 
 impl Report {
-    /// The report of a run of `request`, given its outcome and how many seconds it took.
+    /// Makes the report of a run of `request`, given its outcome and its duration in seconds. The facts about our table are
+    /// missing; [`Data::complete`](crate::party::Data::complete) adds them.
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn new(request: &Request, outcome: &RunOutcome, seconds: f64) -> Result<Report> {
         let result = numbers(request, outcome)?;
@@ -189,14 +193,14 @@ impl Report {
         Ok(report)
     }
 
-    /// Adds which rows of our table are no keys of their own, and what became of those that repeat a key.
+    /// Records which rows of our table did not become items of their own, and how rows that repeat a key were treated.
     pub(crate) fn leave_out(&mut self, left_out: LeftOut, treated: Duplicates) {
         self.left_out = left_out;
         self.notes = self.losses(treated);
     }
 
-    /// What is not in the result, or not as its owner has it. It says numbers of our own rows only: nobody learns those of
-    /// others.
+    /// Returns the notes: which rows were left out or merged, and which keys a result has in their normalised spelling. They
+    /// state only numbers of our own rows, because no party learns such numbers of others.
     fn losses(&self, treated: Duplicates) -> Vec<String> {
         let &LeftOut { duplicates: repeated, skipped } = &self.left_out;
         let sends = !self.sent_columns.is_empty();
@@ -224,7 +228,7 @@ impl Report {
             );
         }
         let normalised = self.terms.iter().find(|term| term.key == "normalisation");
-        // Steps come after how text is read.
+        // A normalisation that changes keys lists its steps after the encoding, separated by commas.
         let normalised = normalised.filter(|term| term.value.contains(", "));
         if let (Some(Term { value, .. }), true) = (normalised, self.new_items) {
             let (others, leader) = match self.parties.count() {
@@ -245,28 +249,28 @@ impl Report {
         all
     }
 
-    /// The result in one line.
+    /// Returns the result in one line.
     pub fn summary(&self) -> &str {
         &self.summary
     }
 
-    /// Why this protocol, in words.
+    /// Returns the reason for this protocol, in words.
     pub fn why(&self) -> &str {
         self.picked.as_deref().unwrap_or("the only one that all parties allow")
     }
 
-    /// The report as pretty-printed JSON, one object.
+    /// Returns the report as pretty-printed JSON: one object.
     pub fn to_json(&self) -> Result<String> {
         let json = serde_json::to_string_pretty(self);
         json.map_err(|e| Error::bug(format!("a report is not JSON: {e}")))
     }
 
-    /// The report in a few lines for people; the first one states the result.
+    /// Returns the report as a few lines for people; the first line states the result.
     pub fn to_text(&self) -> String {
         plain(&self.marked_text())
     }
 
-    /// The same for a front end, in which the names of settings are marked ([`crate::spelling`]).
+    /// Returns [`Report::to_text`] with marks around the names of settings, for front ends ([`crate::spelling`]).
     #[cfg_attr(not(feature = "unstable"), doc(hidden))]
     pub fn marked_text(&self) -> String {
         let side = |party: &Party| format!("{} on {party}'s side", party.announced.size);
@@ -339,7 +343,7 @@ impl Serialize for Report {
             new_items: _,
         } = self;
         let parties: Vec<PartyFields<'_>> = parties.iter().map(PartyFields::of).collect();
-        // In a run of two the peer has no number.
+        // In a run of two, the peer has no number.
         let peer = parties.iter().find(|party| party.party.is_none());
         let mut to = to.serialize_struct("Report", 30)?;
         to.serialize_field("time", time)?;
@@ -386,20 +390,20 @@ impl Serialize for Report {
     }
 }
 
-/// Sentences in JSON.
+/// Returns these sentences without marks, for JSON.
 fn plain_all(sentences: &[String]) -> Vec<String> {
     sentences.iter().map(|sentence| plain(sentence)).collect()
 }
 
-/// The sizes in JSON.
+/// The sizes as they are in JSON.
 #[derive(Serialize)]
 struct SizeFields {
     ours: usize,
     announced: usize,
-    /// Size of the peer's set, in a run of two; an upper bound if that set is padded.
+    /// The size of the peer's set, in a run of two; an upper bound if that set is padded.
     #[serde(skip_serializing_if = "Option::is_none")]
     peer: Option<usize>,
-    /// Whether that set is padded.
+    /// Whether the peer's set is padded, in a run of two.
     #[serde(skip_serializing_if = "Option::is_none")]
     peer_padded: Option<bool>,
 }
@@ -411,18 +415,18 @@ impl SizeFields {
     }
 }
 
-/// Another party in JSON.
+/// Another party as it is in JSON.
 #[derive(Serialize)]
 struct PartyFields<'a> {
-    /// Its number, in a run of three or more.
+    /// Its number, in a run of three or more parties.
     party: Option<NonZeroU8>,
     /// Its fingerprint; `None` on an unprotected connection.
     peer: Option<String>,
-    /// Its name in our address book; in a run of several, that in the list of the parties.
+    /// Its name: from the list of parties, if there is a list; otherwise our own name for it, if any.
     peer_name: Option<&'a str>,
-    /// Size of its set; an upper bound if the set is padded.
+    /// The size of its set; an upper bound if the set is padded.
     items: usize,
-    /// Whether that set is padded.
+    /// Whether its set is padded.
     padded: bool,
 }
 
@@ -451,10 +455,10 @@ struct MessageFields {
     received: u64,
 }
 
-/// What bytes are that no message has.
+/// The name of the entry for bytes that belong to no message.
 const EVERYTHING_ELSE: &str = "everything else: TLS and its handshake, heartbeats";
 
-/// The bytes of all messages, and those of none.
+/// Returns the bytes of all messages, and the bytes that belong to none, if the transport counts bytes.
 fn all_bytes(outcome: &RunOutcome) -> Vec<MessageBytes> {
     let mut all = outcome.messages.clone();
     let (sent, received) = outcome.bytes;
@@ -465,12 +469,13 @@ fn all_bytes(outcome: &RunOutcome) -> Vec<MessageBytes> {
     all
 }
 
-/// The result, in numbers.
+/// Returns the numbers that this party learned.
 fn numbers(request: &Request, outcome: &RunOutcome) -> Result<Numbers> {
     let none = Numbers::default();
     let peer = outcome.parties.peer().announced;
     let (ours, theirs) = (request.input.set.len(), peer.size);
-    // Numbers derived from the size of the peer's set are unknown if it is padded, or one of several.
+    // Numbers that follow from the size of the peer's set are unknown if that set is padded, or if there are several other
+    // parties.
     let known = |n: usize| (!peer.padded && outcome.parties.count() == 1).then_some(n);
     Ok(match &outcome.learned {
         Learned::Nothing => none,
@@ -497,7 +502,7 @@ fn numbers(request: &Request, outcome: &RunOutcome) -> Result<Numbers> {
             Beside::Order(_) => none,
         },
         Learned::Identifiers(identifiers) => {
-            // Those of dummies are in the list, ours too.
+            // The list also has the identifiers of dummies, ours included.
             let all = identifiers.all.len();
             Numbers {
                 matches: Some((request.announced() + theirs).saturating_sub(all)),
@@ -505,7 +510,7 @@ fn numbers(request: &Request, outcome: &RunOutcome) -> Result<Numbers> {
                 ..none
             }
         }
-        // Stated in both cases, so that nobody takes a withheld sum for one that was not requested.
+        // Stated in both cases, so that a withheld sum is not mistaken for a sum that was not requested.
         Learned::Sum(None) => Numbers { below_minimum: Some(true), ..none },
         Learned::Sum(Some(s)) => {
             let text = decimal(s.sum, request.spec.value_scale);
@@ -516,7 +521,7 @@ fn numbers(request: &Request, outcome: &RunOutcome) -> Result<Numbers> {
     })
 }
 
-/// What this party learned, in one line.
+/// Returns the result in one line.
 fn summary(request: &Request, outcome: &RunOutcome, result: &Numbers) -> String {
     let s = |n: usize| if n == 1 { "" } else { "s" };
     let ours = request.input.set.len();
@@ -555,7 +560,7 @@ fn summary(request: &Request, outcome: &RunOutcome, result: &Numbers) -> String 
     }
 }
 
-/// A hint for a result without matches, where matches were possible.
+/// Returns a hint for a result without matches, if matches were possible and keys were compared without normalisation.
 fn hint(request: &Request, outcome: &RunOutcome, result: &Numbers) -> Option<&'static str> {
     let possible =
         !request.input.set.is_empty() && outcome.parties.iter().all(|party| party.announced.size > 0);
@@ -582,7 +587,7 @@ fn hint(request: &Request, outcome: &RunOutcome, result: &Numbers) -> Option<&'s
     (possible && as_it_is && result.matches == Some(0)).then_some(hint)
 }
 
-/// What each party learned, in sentences.
+/// Returns sentences that state what each party learned.
 fn sentences(request: &Request, outcome: &RunOutcome, result: &Numbers) -> Vec<String> {
     let spec = &Spec { terms: request.spec.agreed_terms(), ..request.spec.clone() };
     let ours = operations::Numbers {
@@ -591,19 +596,19 @@ fn sentences(request: &Request, outcome: &RunOutcome, result: &Numbers) -> Vec<S
         sum: result.sum.as_ref().map(|sum| sum.get()),
         below_minimum: result.below_minimum,
     };
-    // The number of matches is the same for both.
+    // The number of matches is the same for both parties.
     let below_minimum = result.matches.map(|matches| (matches as u64) < spec.terms.min_count);
     let theirs = operations::Numbers { matches: result.matches, below_minimum, ..Default::default() };
     let learning = Learning { spec, ours: request.input.announced(), parties: &outcome.parties };
     learning.sentences("learned", [Some(ours), Some(theirs)])
 }
 
-/// A session's id as written in logs and reports: 64 hexadecimal digits, the same on both sides.
+/// Returns a session's id as written in logs and reports: 64 hexadecimal digits, the same on all sides.
 pub(crate) fn name_of(session_id: &SessionId) -> String {
     blake3::Hash::from_bytes(*session_id.as_bytes()).to_hex().to_string()
 }
 
-/// A sentence about this machine's clock, if it cannot be right.
+/// Returns a sentence about this machine's clock if it is set before 1970.
 pub fn wrong_clock(time: SystemTime) -> Option<String> {
     time.duration_since(UNIX_EPOCH).is_err().then(|| {
         format!(
@@ -613,15 +618,16 @@ pub fn wrong_clock(time: SystemTime) -> Option<String> {
     })
 }
 
-/// The time in UTC, to the second.
+/// Returns the time in UTC as RFC 3339, to the second.
 pub fn rfc3339(time: SystemTime) -> String {
-    // A clock that is set before 1970 is shown as it is: whoever reads the time sees that it is wrong.
+    // A clock that is set before 1970 is shown as it is, so that readers see the mistake.
     let seconds = match time.duration_since(UNIX_EPOCH) {
         Ok(after) => after.as_secs() as i64,
         Err(e) => -(e.duration().as_secs() as i64) - i64::from(e.duration().subsec_nanos() > 0),
     };
     let (day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // In years that begin in March the leap day comes last. 400 such years have 146,097 days; 5 months have 153.
+    // If years begin in March, the leap day comes last. 400 such years have 146,097 days, and any 5 months from March or
+    // August have 153.
     let shifted = day + 719_468;
     let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -635,7 +641,7 @@ pub fn rfc3339(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{date:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
 
-/// `units` times 10^-`scale` as an exact decimal number.
+/// Returns `units` times 10^-`scale` as an exact decimal number.
 pub fn decimal(units: i128, scale: u32) -> String {
     let digits = units.unsigned_abs().to_string();
     let sign = if units < 0 { "-" } else { "" };

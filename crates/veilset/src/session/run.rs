@@ -1,4 +1,4 @@
-//! One party's side of a run: agree, compute, confirm, and open the result.
+//! One party's side of a run: it agrees, computes, confirms, and opens the result.
 
 pub use super::request::{Prepared, Request};
 
@@ -28,21 +28,21 @@ use crate::spelling::ALLOW_SMALL;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-/// Among several, we wait for a party that is alive this many times as long as the run is predicted to take. It may itself be
-/// waiting for others, which may be slower than we are.
+/// Among several, we wait for a party that is alive for at least this many times the predicted duration of our own work, up
+/// to a week. That party may itself be waiting for others that are slower than we are.
 const PATIENCE: u32 = 20;
 
 /// The outcome of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RunOutcome {
-    /// What we learned.
+    /// The result of our side.
     pub learned: Learned,
-    /// The session's id.
+    /// The session's id; for a resumed job, the id of the session in which it began.
     pub session_id: SessionId,
-    /// How it was computed.
+    /// The protocol and its group.
     pub choice: Choice,
-    /// Why by this choice, if a planner picked it of several.
+    /// The reason for this choice, if several were common; `None` if it was the only one.
     pub why: Option<String>,
     /// When the run began, by this machine's clock.
     pub began: SystemTime,
@@ -50,34 +50,38 @@ pub struct RunOutcome {
     pub our: Option<Fingerprint>,
     /// The terms that were agreed on.
     pub terms: Vec<Term>,
-    /// The other parties, and what they announced.
+    /// The other parties, and their announcements.
     pub parties: Parties,
-    /// Whether our offline half was prepared in advance.
+    /// Whether work of the protocol was done in advance on our side: a prepared half, or as the receiver a filter.
     pub prepared: bool,
-    /// Bytes sent and received on the wire, everything included. Those that workers exchange are not.
+    /// Bytes sent and received on the wire, including TLS and its handshake, but not the bytes that workers exchange.
     pub bytes: (u64, u64),
-    /// The bytes of each message, without TLS, heartbeats and words of parting.
+    /// The bytes of each message, without TLS, heartbeats and abort messages.
     pub messages: Vec<MessageBytes>,
     /// The time of each stage, as our side saw it.
     pub stages: Vec<StageTime>,
 }
 
-/// Prepares and runs our side ([`run_if`]); everything is allowed. If the time before the first message must reveal
-/// nothing, prepare before connecting instead.
+/// Prepares and runs our side ([`run_if`]), and allows every run. If the time before the first message must reveal nothing,
+/// prepare before connecting instead.
 ///
 /// # Errors
-/// Those of [`Request::prepare`] and [`run_if`].
+/// The errors of [`Request::prepare`] and [`run_if`].
 pub fn run(connected: impl Into<Connected>, request: &Request, rng: &mut Prng) -> Result<RunOutcome> {
     let prepared = request.prepare(rng)?;
     run_if(connected, prepared, &mut (), rng)
 }
 
-/// Runs our side, if `approval` allows it once the sizes are known. The result is opened after the connection is
-/// closed, so the peer sees neither an error in it nor the time that takes.
+/// Runs our side, if `approval` allows it once the sizes are known. The result is opened after the connection is closed, so
+/// the peer learns neither whether opening it fails nor how long that takes. The results of shards are opened while further
+/// shards run, as [`crate::sharded::run`] describes.
 ///
 /// # Errors
-/// Any failure before both sides have confirmed the end is reported to the peer, without details of our side. Of an
-/// error of `approval` the peer is told only the kind.
+/// The errors of [`Request::check`], of `approval` and of all operations ([`crate::operations`]). Also
+/// [`Error::Disagreement`] if the parties were asked for different things, [`Error::Refused`] for sets, filters or jobs that
+/// our side does not accept, [`Error::Input`] or [`Error::Output`] for a half that cannot be spent, and [`Error::Bug`] for
+/// connections to other parties than the request's. Of a failure before the end is confirmed, the other parties are told only
+/// the kind and, among several, the party at fault.
 pub fn run_if(
     connected: impl Into<Connected>,
     prepared: Prepared,
@@ -88,7 +92,7 @@ pub fn run_if(
     our_side(connected.into(), prepared, approval, rng).map_err(|error| explained(error, few))
 }
 
-/// The error, with what may be the cause on our side if another party refuses the run: that we have announced so `few`.
+/// Returns the error. If another party refuses the run and we announced a small set, that possible cause is added.
 fn explained(error: Error, few: Option<Announced>) -> Error {
     match few {
         Some(few) if error.reason() == Some(Reason::Refused) => error.and(&format!(
@@ -139,14 +143,14 @@ fn our_side(
                 CutSet::Disk(set) => job.run(set, mesh, rng),
                 CutSet::Workers(set) => workers::run(&job, set, mesh, rng),
             };
-            // What is wrong with a result matters more than how the run broke off after that.
+            // An error in a result matters more than the later end of the run.
             let (sealed, confirmed) =
                 computed.map_err(|error| shards::locked(&wrong).take().unwrap_or(error))?;
             clock.begin(OPENING);
             sealed.open(confirmed)
         }
     };
-    // Where no step said whose message it was.
+    // No step knew which party sent the message.
     let learned = learned.map_err(|e| if e.seat() == Some(Seat::PEER) { e.by(seat) } else { e })?;
     let (session_id, terms) = (proposal.name(), proposal.terms());
     let Proposal { choice, why, parties, .. } = proposal;
@@ -170,8 +174,8 @@ fn our_side(
     })
 }
 
-/// Prepares our channels for the run: that of two tells its observer what is to come, and each of several waits as long as the
-/// run may take.
+/// Prepares our channels for the run. In a run of two, the channel tells its observer what to expect; among several, each
+/// channel gets enough patience for the duration of the run.
 fn expect(mesh: &mut Mesh, proposal: &Proposal, prepared: &Prepared) -> Result<()> {
     let local = &prepared.request().local;
     let speeds = || Speeds::built_in(local.threads.count());
@@ -186,11 +190,11 @@ fn expect(mesh: &mut Mesh, proposal: &Proposal, prepared: &Prepared) -> Result<(
         0 => 1,
         all => all.saturating_sub(prepared.begun().map_or(0, kept)),
     };
-    // Workers have connections of their own.
+    // The shards of workers run over other connections.
     let course = match (&prepared.ours, protocol.cost(&deal)) {
         (Ours::Sharded(CutSet::Workers(_), _), _) | (_, Err(_)) => Course::default(),
         (_, Ok(cost)) => {
-            // With our speeds on both sides and no link: what is left is corrected while the run goes on.
+            // Predicts with our speeds on both sides and without a link. The remaining time is corrected during the run.
             let speeds = [local.planning.map_or_else(speeds, |by| by.speeds); 2];
             let setting = Setting { speeds, link: Network::NONE, prices: Prices::default(), shared: None };
             planner::course(&cost, &setting).repeated(runs)
@@ -209,7 +213,8 @@ struct Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
-    /// Computes the result, and confirms the end with all other parties. `pairs` are the sessions with them, by number.
+    /// Computes the result, and confirms the end with all other parties. `pairs` are the sessions with them, by number, and
+    /// at our own number the session of the run.
     fn run(
         &self,
         mesh: &mut Mesh,
@@ -245,17 +250,18 @@ impl<'a> Whole<'a> {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Checked {
-    /// What all parties agreed on and allow.
+    /// The terms that all parties agreed on and allow.
     pub proposal: Proposal,
-    /// How long each of the other parties expects to compute, in milliseconds, at its own speed, in their order.
+    /// The milliseconds that each of the other parties expects to compute, at its own speed, ordered by seat.
     pub their_milliseconds: Vec<u64>,
 }
 
-/// Agrees with a peer that also runs a check, asks `approval`, and ends. `milliseconds` returns how long our side
+/// Agrees with parties that also run a check, asks `approval`, and ends. `milliseconds` returns the time that our side
 /// expects to compute.
 ///
 /// # Errors
-/// Those of [`run_if`]. Nothing about the data but the sizes was sent.
+/// The errors of [`run_if`] up to the permission to run, and of `milliseconds`. About the data, no more than the announced
+/// sizes and the expected times was sent.
 pub fn check(
     connected: impl Into<Connected>,
     prepared: &Prepared,

@@ -1,4 +1,4 @@
-//! What a run computes.
+//! The computation of a run.
 
 use super::party::number;
 use crate::error::{Result, Seat};
@@ -8,29 +8,31 @@ use crate::planner::Choices;
 use crate::protocols::{self, Choice};
 use crate::sharded::disk::Form;
 
-/// What a run computes. All parties must want the same, with these exceptions: the roles of two parties are opposite, at least
-/// one of the candidates must be common, and the sender of share says what is shared.
+/// The computation of a run. All parties must want the same, with these exceptions: two parties have opposite roles, and
+/// among several only the leader is the receiver; at least one of the candidates must be common; and only the sender of share
+/// decides what is shared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     /// The operation to compute.
     pub operation: &'static Operation,
-    /// Our role in it. Of several parties, the leader is the receiver, and all others are senders.
+    /// Our role in the operation. Among several parties, the leader is the receiver, and all others are senders.
     pub role: Role,
-    /// The protocols that we allow, and the group of each. The receiver's order decides, unless it plans.
+    /// The protocols that we allow, each with its group. The receiver's order decides, unless the receiver plans.
     pub candidates: Choices,
     /// For intersect and union: the columns sent with the sender's items, by the sender's names.
     pub sent_columns: Vec<String>,
     /// For sum and share: the decimal places of the values.
     pub value_scale: u32,
-    /// The other terms. `payload` and `several` follow from `sent_columns` and `parties`.
+    /// The other terms. [`Spec::agreed_terms`] derives `payload` and `several` from `sent_columns` and `parties`, regardless
+    /// of their values here.
     pub terms: Terms,
-    /// The list of the parties, and which we are; `None` in a run of two without a list.
+    /// The list of parties, and our place in it; `None` in a run of two without a list.
     pub parties: Option<Me>,
 }
 
 impl Spec {
-    /// A plain run of two parties by the default protocol, in which only the receiver learns the result. Rows have at most 64
-    /// bytes.
+    /// Returns a plain run of two parties by the default protocol, in which the result is not sent on to the sender. Rows
+    /// have at most 64 bytes.
     pub fn new(operation: &'static Operation, role: Role) -> Spec {
         Spec {
             operation,
@@ -43,7 +45,8 @@ impl Spec {
         }
     }
 
-    /// The same among the parties of a list, by the protocol that is for so many. The role follows from the list.
+    /// Returns the same run among the parties of a list, with the role that follows from the list. If there are several, the
+    /// only candidate is the protocol for several parties, if the operation has one.
     #[must_use]
     pub fn among(self, parties: Me) -> Spec {
         let spec = Spec { role: Role::multiparty(parties.leads()), parties: Some(parties), ..self };
@@ -52,26 +55,27 @@ impl Spec {
         Spec { candidates, ..spec }
     }
 
-    /// Whether this is a run of several parties. A list of two is for a run of two.
+    /// Whether this is a run of several parties. A list of two parties makes a run of two.
     pub fn several(&self) -> bool {
         self.parties.as_ref().is_some_and(|me| me.others().count() > 1)
     }
 
-    /// Our number: of two, the receiver is 0; of several, it is that of our place in the list.
+    /// Returns our number. In a run of two, the receiver is 0 and the sender 1; among several, the number is our place in the
+    /// list, counted from 0.
     pub(super) fn number(&self) -> usize {
         let listed = self.parties.as_ref().filter(|_| self.several());
         listed.map_or(self.role as usize, |me| number(me.own().seat()))
     }
 
-    /// The role that the party at this seat must have.
+    /// Returns the role that the party at this seat must have.
     pub(super) fn role_of(&self, other: Seat) -> Role {
         if self.several() { Role::multiparty(number(other) == 0) } else { self.role.other() }
     }
 
-    /// Allows only those candidates that are `permitted`.
+    /// Removes the candidates that `permitted` refuses, unless it refuses all.
     ///
     /// # Errors
-    /// What is wrong with the first, if none is.
+    /// If all are refused: the error of the first candidate.
     pub fn restrict(&mut self, mut permitted: impl FnMut(Choice) -> Result<()>) -> Result<()> {
         let mut wrong = None;
         let kept = self.candidates.kept(|choice| match permitted(*choice) {
@@ -90,7 +94,7 @@ impl Spec {
         }
     }
 
-    /// Our columns that are sent.
+    /// Returns the names of our columns that are sent.
     pub fn sends(&self) -> &[String] {
         if self.role == Role::Sender { &self.sent_columns } else { &[] }
     }
@@ -100,12 +104,12 @@ impl Spec {
         self.operation.uses.has_values(self.role, &self.terms)
     }
 
-    /// The form of our result.
+    /// Returns the form of our result.
     pub fn shape(&self) -> Shape {
         (self.operation.result)(self.role, &self.agreed_terms())
     }
 
-    /// What a set on disk has of each item, for a run in shards.
+    /// Returns the form of our items on disk, for a run in shards.
     pub fn form(&self) -> Form {
         let terms = self.agreed_terms();
         let items = self.operation.uses.items_in_rows(self.role, &terms);
@@ -113,14 +117,14 @@ impl Spec {
         Form { items, row }
     }
 
-    /// The same, as it is agreed on: what the operation does not use is 0 or its default.
+    /// Returns the computation as it is agreed on: terms that the operation does not use are 0 or their default.
     pub(super) fn agreed(&self) -> Spec {
         let Uses { values, shares, .. } = self.operation.uses;
         let value_scale = if values || shares { self.value_scale } else { 0 };
         Spec { terms: self.agreed_terms(), value_scale, ..self.clone() }
     }
 
-    /// The terms, of which those that the operation does not use are 0 or their default.
+    /// Returns the terms as they are agreed on: those that the operation does not use are 0 or their default.
     pub fn agreed_terms(&self) -> Terms {
         let Terms {
             max_row, both, modulus, min_count, malicious_sender, reveal_count, shared_values, ..

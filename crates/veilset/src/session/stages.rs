@@ -1,18 +1,18 @@
-//! The stages of a run in addition to those that its protocol announces. Reports name them.
+//! The names of the stages of a run in addition to the stages that its protocol announces. Reports show them.
 
-/// Hellos and sizes, until all allow the run.
+/// From the start of the agreement until the protocol begins.
 pub(crate) const AGREEING: &str = "agreeing";
-/// What the protocol does before the first stage that it announces.
+/// The steps of the protocol before the first stage that it announces.
 pub(crate) const SETUP: &str = "setup";
-/// In a run of several, all of the protocol: its steps with one party go on during those with another.
+/// The whole protocol of several parties: its steps with one party overlap its steps with another.
 pub(crate) const COMPUTING: &str = "computing";
-/// In a job in shards: our set is cut.
+/// Cutting our set into the shards of a job.
 pub(crate) const CUTTING: &str = "cutting";
 /// Between two shards of a job.
 pub(crate) const BETWEEN: &str = "waiting for the next shard";
-/// All that workers do.
+/// All work of the workers of a job.
 pub(crate) const WORKERS: &str = "workers";
-/// All confirm that they are done, and leave.
+/// Waiting until all parties confirm the end, and closing the connections.
 pub(crate) const CONFIRMING: &str = "confirming";
-/// The result is opened.
+/// Opening the result.
 pub(crate) const OPENING: &str = "opening the result";

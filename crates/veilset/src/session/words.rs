@@ -1,10 +1,10 @@
-//! What the parties of a run learn, in sentences: before the run, and in its report.
+//! Sentences that state what the parties of a run learn: before the run, and in its report.
 
 use super::{Parties, Party, Spec};
 use crate::operations::{Announced, Numbers, Role, View};
 use std::fmt;
 
-/// A party as messages call it: "party 3 (south)".
+/// A party as messages name it: "party 3 (south)", or "the peer" in a run of two.
 impl fmt::Display for Party {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.name, self.seat.number()) {
@@ -14,17 +14,17 @@ impl fmt::Display for Party {
     }
 }
 
-/// What all parties of a run learn.
+/// The facts about a run that determine what its parties learn.
 pub(super) struct Learning<'a> {
     pub(super) spec: &'a Spec,
-    /// What we announced.
+    /// Our announcement.
     pub(super) ours: Announced,
     pub(super) parties: &'a Parties,
 }
 
 impl Learning<'_> {
-    /// A sentence on what we learn, and one on what the others do. `learn` says whether the run is to come or is done. `numbers`
-    /// are the outcome, as far as we know it: what we learned, and what the peer of a run of two did.
+    /// Returns a sentence about what we learn, and one about what the others learn. `learn` is the verb, which tells whether
+    /// the run is planned or done. The numbers are our outcome and, in a run of two, the peer's, as far as we know them.
     pub(super) fn sentences(&self, learn: &str, [ours, theirs]: [Option<Numbers<'_>>; 2]) -> Vec<String> {
         let Spec { operation, role, terms, .. } = self.spec;
         let (several, peer) = (self.parties.count() > 1, self.parties.peer());
@@ -60,7 +60,7 @@ impl Learning<'_> {
     }
 }
 
-/// The sentence with a capital letter at its start.
+/// Returns the sentence with a capital letter at its start.
 fn capitalised(words: &str) -> String {
     let (first, rest) = words.split_at(words.chars().next().map_or(0, char::len_utf8));
     first.to_uppercase() + rest
