@@ -129,6 +129,7 @@ mod facade;
 pub mod governance;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod guarded;
+mod json;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod net;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]

@@ -13,9 +13,10 @@
 use crate::error::{Error, Result, Seat};
 use crate::hash::{ItemHash, SessionId};
 use crate::item::Items;
+use crate::json;
 use crate::net::{Fingerprint, Identity};
 use crate::operations::{self, Role};
-use crate::places::{Line, PATIENCE, PAUSE, append_line, private_parent, with_check, without_check};
+use crate::places::{Line, PATIENCE, PAUSE, append_line, private_parent, without_check};
 use crate::planner::Choices;
 use crate::protocols::{self, Attachment, Protocol};
 use crate::secret::Secret;
@@ -458,11 +459,7 @@ impl AuditLog {
     }
 
     fn write(&self, entry: &Entry) -> Result<()> {
-        let line = serde_json::to_string(entry)
-            .map_err(|e| Error::bug(format!("an audit entry is not JSON: {e}")))?;
-        let line =
-            with_check(&line).ok_or_else(|| Error::Bug("an audit entry is not a JSON object".into()))?;
-        let mut line = line + "\n";
+        let mut line = json::line("an audit entry", entry)? + "\n";
         let mut write = || {
             if !self.ends_a_line()? {
                 // Another process stopped in the middle of a line: start a new one.

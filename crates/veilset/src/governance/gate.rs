@@ -60,6 +60,7 @@ use super::policy::{Policy, Repeats};
 use super::review::Review;
 use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
+use crate::json;
 use crate::net::{Fingerprint, Identity};
 use crate::operations::{Operation, Role};
 use crate::params::SMALL_SET;
@@ -393,8 +394,7 @@ fn not_locked(e: &io::Error) -> String {
 
 /// The numbers of a report. The sum is written as text: as a number it would lose digits.
 fn numbers(report: &Report) -> Result<serde_json::Value> {
-    let mut numbers =
-        serde_json::to_value(&report.result).map_err(|e| Error::bug(format!("a result is not JSON: {e}")))?;
+    let mut numbers = json::made("a result", serde_json::to_value(&report.result))?;
     if let Some(sum) = &report.result.sum {
         numbers["sum"] = sum.get().into();
     }

@@ -8,8 +8,9 @@
 //! disk, not forgery.
 
 use crate::error::{Error, Result, Seat};
+use crate::json;
 use crate::net::Fingerprint;
-use crate::places::{Line, with_check, without_check};
+use crate::places::{Line, without_check};
 use crate::protocols::Choice;
 use crate::session::Proposal;
 use crate::session::report::rfc3339;
@@ -95,8 +96,7 @@ impl Review {
     /// # Errors
     /// [`Error::Bug`].
     pub fn to_line(&self) -> Result<String> {
-        let line = serde_json::to_string(self).ok().and_then(|line| with_check(&line));
-        line.ok_or_else(|| Error::Bug("a review is not JSON".into()))
+        json::line("a review", self)
     }
 
     /// Reads a file. If other users may change it, there is a [`Review::warning`].

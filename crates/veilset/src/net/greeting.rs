@@ -8,6 +8,7 @@
 use super::roster::{Member, Roster};
 use crate::channel::{Channel, Message, versions};
 use crate::error::{Difference, Error, Result, Seat, shown};
+use crate::json;
 use crate::spelling::setting;
 use serde::{Deserialize, Serialize};
 
@@ -50,8 +51,7 @@ impl Line {
 pub(crate) fn greet(channel: &mut Channel, roster: &Roster) -> Result<()> {
     versions(channel)?;
     let ours: Vec<_> = roster.members().iter().map(Line::of).collect();
-    let bytes =
-        serde_json::to_vec(&ours).map_err(|e| Error::bug(format!("a list of parties is not JSON: {e}")))?;
+    let bytes = json::made("a list of parties", serde_json::to_vec(&ours))?;
     channel.tx.send_bytes(LIST, &bytes)?;
     let theirs = channel.rx.recv_bounded(LIST, MAX_LIST);
     let theirs = theirs.map_err(|error| match channel.rx.unexpected() {

@@ -6,6 +6,7 @@ use crate::artefact::filter::FilterFacts;
 use crate::channel::{Channel, Message, PROTOCOL_VERSION};
 use crate::error::{Difference, Error, Fault, Result, Seat, shown};
 use crate::hash::SessionId;
+use crate::json;
 use crate::net::has_list;
 use crate::operations::{Role, Terms};
 use crate::params::MAX_SET;
@@ -305,7 +306,7 @@ impl WireHello {
     }
 
     pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
-        let bytes = serde_json::to_vec(self).map_err(|e| Error::bug(format!("a hello is not JSON: {e}")))?;
+        let bytes = json::made("a hello", serde_json::to_vec(self))?;
         match bytes.len() <= MAX_HELLO {
             true => Ok(bytes),
             false => Err(Error::Usage(

@@ -6,6 +6,7 @@ use super::{Parties, Party, Spec, Term};
 use crate::channel::{MessageBytes, StageTime};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
+use crate::json;
 use crate::net::Fingerprint;
 use crate::operations::share::Beside;
 use crate::operations::{self, Fact, Learned, Role, Shape};
@@ -261,8 +262,7 @@ impl Report {
 
     /// Returns the report as pretty-printed JSON: one object.
     pub fn to_json(&self) -> Result<String> {
-        let json = serde_json::to_string_pretty(self);
-        json.map_err(|e| Error::bug(format!("a report is not JSON: {e}")))
+        json::made("a report", serde_json::to_string_pretty(self))
     }
 
     /// Returns the report as a few lines for people; the first line states the result.

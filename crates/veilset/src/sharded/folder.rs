@@ -17,6 +17,7 @@
 use crate::artefact::sealed::{Kind, Reader, Writer};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
+use crate::json;
 use crate::net::Identity;
 use crate::operations::Learned;
 use crate::places::{check_of, sync_parent};
@@ -452,7 +453,7 @@ fn read_shard(path: &Path, session: &[u8; 32], shard: u32, identity: &Identity) 
 /// the name of the value in messages.
 pub(super) fn secret_json(what: &str, value: &impl Serialize, room: usize) -> Result<Secret<Vec<u8>>> {
     let mut json = Vec::with_capacity(room);
-    serde_json::to_writer(&mut json, value).map_err(|e| Error::bug(format!("{what} is not JSON: {e}")))?;
+    json::made(what, serde_json::to_writer(&mut json, value))?;
     Ok(Secret::new(json))
 }
 

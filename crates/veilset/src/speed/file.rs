@@ -2,6 +2,7 @@
 
 use super::{Speeds, this_machine};
 use crate::error::{Error, Result};
+use crate::json;
 use crate::places;
 use crate::spelling::command;
 use crate::work::Primitive;
@@ -85,8 +86,7 @@ pub fn load(path: &Path, threads: usize) -> Result<Option<Speeds>, String> {
 pub fn save(path: &Path, speeds: &Speeds) -> Result<()> {
     let picoseconds = speeds.named().collect();
     let speed = Speed { version: VERSION.into(), machine: Machine::this(), picoseconds };
-    let text =
-        serde_json::to_string_pretty(&speed).map_err(|e| Error::bug(format!("speeds as JSON: {e}")))?;
+    let text = json::made("a file of speeds", serde_json::to_string_pretty(&speed))?;
     let written = places::private_parent(path).and_then(|()| {
         let mut new = places::beside(path)?;
         writeln!(new, "{text}")?;

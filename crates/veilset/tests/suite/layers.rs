@@ -25,6 +25,7 @@ const FLOORS: [&[&str]; 18] = [
         "assumption",
         "guarded",
         "trusted",
+        "json",
     ],
     &["channel", "context", "many"],
     &["group", "hashed", "sharded::set", "sharded::disk", "sharded::engine"],
