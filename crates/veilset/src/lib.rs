@@ -122,6 +122,7 @@ pub use veilset_core::{
     threads, vole, work,
 };
 
+mod aead;
 #[cfg_attr(not(feature = "unstable"), doc(hidden))]
 pub mod artefact;
 mod facade;

@@ -1,5 +1,6 @@
 use super::*;
-use crate::artefact::sealed::{FRAME as CONTENTS, HEAD, TAG};
+use crate::aead::TAG;
+use crate::artefact::sealed::{FRAME as CONTENTS, HEAD};
 use crate::group::curve25519::{Curve25519, Key, Point, map_and_raise};
 use crate::group::p256::{P256, P256Compressed};
 use crate::group::raised::Raised;

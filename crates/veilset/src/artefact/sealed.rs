@@ -12,6 +12,7 @@
 //! file that took its name meanwhile is left alone.
 
 use super::HEADS;
+use crate::aead::{Key, Nonce, TAG};
 use crate::error::{Error, Result};
 use crate::net::{Fingerprint, Identity};
 use crate::places::{beside, same_file, sync_parent};
@@ -19,7 +20,6 @@ use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use crate::spelling::IDENTITY;
 use crate::table::unwritable;
-use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use std::fs::{File, OpenOptions, remove_file, symlink_metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -95,28 +95,25 @@ const FINGERPRINT: usize = 47;
 pub(crate) const HEAD: usize = 8 + 2 + 2 + NAME + 16 + FINGERPRINT;
 /// Length of a frame's contents: 256 KiB. Reader and writer each buffer one frame.
 pub(crate) const FRAME: usize = 1 << 18;
-pub(crate) const TAG: usize = 16;
 
 /// The key of a file.
-fn file_key(identity: &Identity, kind: &Kind, id: &Id) -> Result<LessSafeKey> {
+fn file_key(identity: &Identity, kind: &Kind, id: &Id) -> Result<Key> {
     let of_all = identity.secret_for(kind.domain);
-    let key = Secret::new(*blake3::keyed_hash(&of_all, id).as_bytes());
-    let key = UnboundKey::new(&AES_256_GCM, &key[..]).map_err(|_| Error::Bug("no key for AES".into()))?;
-    Ok(LessSafeKey::new(key))
+    Key::of(&Secret::new(*blake3::keyed_hash(&of_all, id).as_bytes()))
 }
 
 fn nonce(frame: u64, last: bool) -> Nonce {
-    let mut nonce = [0; NONCE_LEN];
+    let mut nonce = Nonce::default();
     nonce[..8].copy_from_slice(&frame.to_le_bytes());
     nonce[8] = last.into();
-    Nonce::assume_unique_for_key(nonce)
+    nonce
 }
 
 /// Seals the bytes written to it.
 pub(crate) struct Writer<'o> {
     to: &'o mut dyn Write,
     kind: &'static Kind,
-    key: LessSafeKey,
+    key: Key,
     head: Vec<u8>,
     frame: u64,
     /// Contents that are not sealed yet.
@@ -161,14 +158,13 @@ impl<'o> Writer<'o> {
     }
 
     fn seal(&mut self, last: bool) -> Result<()> {
-        let (nonce, head) = (nonce(self.frame, last), Aad::from(&self.head[..]));
+        let nonce = nonce(self.frame, last);
         // Even on failure, neither is this number used again, nor are these bytes sealed again.
         self.frame += 1;
-        let sealed = self.key.seal_in_place_separate_tag(nonce, head, &mut self.plain);
-        let written =
-            sealed.map(|tag| self.to.write_all(&self.plain).and_then(|()| self.to.write_all(tag.as_ref())));
+        let sealed = self.key.seal(nonce, &self.head, &mut self.plain);
+        let written = sealed.map(|tag| self.to.write_all(&self.plain).and_then(|()| self.to.write_all(&tag)));
         self.plain.truncate(0);
-        let written = written.map_err(|_| Error::Bug("a frame cannot be sealed".into()))?;
+        let written = written?;
         written.map_err(|e| unwritable(self.kind.name, &e))
     }
 }
@@ -188,7 +184,7 @@ pub(crate) struct Opened {
 pub(crate) struct Reader {
     of: Opened,
     id: Id,
-    key: LessSafeKey,
+    key: Key,
     /// Whether the last frame was never written.
     part: bool,
     /// Number of bytes after the head, and of the frames that they make up.
@@ -400,8 +396,10 @@ impl Reader {
         let read = file.seek(SeekFrom::Start(HEAD as u64 + at)).and_then(|_| file.read_exact(&mut frame));
         read.map_err(|_| self.of.damaged())?;
         let last = !self.part && number + 1 == self.frames;
-        let opened = self.key.open_in_place(nonce(number, last), Aad::from(&self.of.head[..]), &mut frame);
-        let length = opened.map_err(|_| self.of.damaged())?.len();
+        let (contents, tag) = frame.split_last_chunk_mut().ok_or_else(|| self.of.damaged())?;
+        let opened = self.key.open(nonce(number, last), &self.of.head, tag, contents);
+        opened.map_err(|_| self.of.damaged())?;
+        let length = contents.len();
         if length == 0 {
             return Err(self.of.damaged());
         }

@@ -14,6 +14,7 @@
 //! have the same length, and dummies are stored like items. So the time to cut a set follows from its announced size and the
 //! number of shards, and from `max_row` if rows travel.
 
+use crate::aead::{Key, Nonce, TAG};
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash};
 use crate::item::{ItemSet, Items};
@@ -22,7 +23,6 @@ use crate::secret::Secrets;
 use crate::sharded::set::{BATCH, Sum, add, sum_of};
 use crate::spelling::JOB;
 use crate::threads::Threads;
-use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use rayon::prelude::*;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -45,7 +45,7 @@ pub(super) const BARE: usize = 4 + 32;
 struct Extent {
     at: u64,
     len: u64,
-    tag: [u8; 16],
+    tag: [u8; TAG],
 }
 
 /// A file without a name, whose key only the memory holds. Each piece is sealed with AES-256-GCM, and its place in the file is
@@ -53,7 +53,7 @@ struct Extent {
 /// the file.
 struct Scratch {
     file: Mutex<File>,
-    key: LessSafeKey,
+    key: Key,
     end: u64,
     folder: PathBuf,
 }
@@ -61,9 +61,8 @@ struct Scratch {
 impl Scratch {
     fn create(folder: &Path) -> Result<Scratch> {
         let file = tempfile::tempfile_in(folder).map_err(|e| unusable(folder, &e))?;
-        let key = Zeroizing::new(Prng::from_os()?.bytes::<32>());
-        let key = UnboundKey::new(&AES_256_GCM, &*key).map_err(|_| Error::Bug("no key for AES".into()))?;
-        Ok(Scratch { file: Mutex::new(file), key: LessSafeKey::new(key), end: 0, folder: folder.into() })
+        let key = Key::of(&Zeroizing::new(Prng::from_os()?.bytes::<32>()))?;
+        Ok(Scratch { file: Mutex::new(file), key, end: 0, folder: folder.into() })
     }
 
     /// Seals these bytes in place, as pieces of these lengths that can be read separately, and appends them to the file.
@@ -96,9 +95,8 @@ impl Scratch {
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Err(changed(&self.folder)),
                 read => read.map_err(|e| unusable(&self.folder, &e))?,
             }
-            self.key
-                .open_in_place_separate_tag(nonce(extent.at), Aad::empty(), &extent.tag, piece)
-                .map_err(|_| changed(&self.folder))?;
+            let opened = self.key.open(nonce(extent.at), &[], &extent.tag, piece);
+            opened.map_err(|_| changed(&self.folder))?;
             rest = behind;
         }
         Ok(all)
@@ -107,20 +105,16 @@ impl Scratch {
     /// Seals a piece for this place, which no other piece must ever have. An empty piece is not sealed, because the next piece
     /// has the same place, and so the same nonce.
     fn seal(&self, at: u64, piece: &mut [u8]) -> Result<Extent> {
-        let mut extent = Extent { at, len: piece.len() as u64, tag: [0; 16] };
-        if !piece.is_empty() {
-            let sealed = self.key.seal_in_place_separate_tag(nonce(at), Aad::empty(), piece);
-            let tag = sealed.map_err(|_| Error::Bug("a part of a set cannot be sealed".into()))?;
-            extent.tag.copy_from_slice(tag.as_ref());
-        }
-        Ok(extent)
+        let len = piece.len() as u64;
+        let tag = if piece.is_empty() { [0; TAG] } else { self.key.seal(nonce(at), &[], piece)? };
+        Ok(Extent { at, len, tag })
     }
 }
 
 fn nonce(at: u64) -> Nonce {
-    let mut nonce = [0; NONCE_LEN];
+    let mut nonce = Nonce::default();
     nonce[..8].copy_from_slice(&at.to_le_bytes());
-    Nonce::assume_unique_for_key(nonce)
+    nonce
 }
 
 /// The error for bytes that differ from the bytes that were written.

@@ -26,6 +26,7 @@ const FLOORS: [&[&str]; 18] = [
         "guarded",
         "trusted",
         "json",
+        "aead",
     ],
     &["channel", "context", "many"],
     &["group", "hashed", "sharded::set", "sharded::disk", "sharded::engine"],

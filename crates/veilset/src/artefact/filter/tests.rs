@@ -1,5 +1,6 @@
-use super::super::sealed::{FRAME, HEAD, TAG};
+use super::super::sealed::{FRAME, HEAD};
 use super::*;
+use crate::aead::TAG;
 use crate::ahe::elgamal::lists::ElGamal;
 use crate::hashed::HashedSet;
 use crate::item::ItemSet;
