@@ -18,7 +18,7 @@ use veilset::spelling::{
     BOTH, CONNECT, INSECURE_PLAINTEXT, MALICIOUS_SENDER, ME, PARTIES, PEER, PREPARED, PROTOCOL, PROXY,
     RECEIVE_COLUMNS, REVEAL_COUNT_TO_SENDER, ROLE, SEND_COLUMNS,
 };
-use veilset::threads::start;
+use veilset::threads::{joined, start};
 use veilset::trusted::{self, Whose};
 
 /// Returns our place in the list of parties; `None` in a run of two.
@@ -220,8 +220,7 @@ pub fn together<T: Send>(
         };
         let members = roster.members().iter().zip(identities).zip(listeners);
         let threads: Vec<_> = members.map(begin).collect();
-        let panicked = || Err(Error::Bug("a party on this machine panicked".into()));
-        threads.into_iter().map(|thread| thread?.join().unwrap_or_else(|_| panicked())).collect()
+        threads.into_iter().map(|thread| joined(thread?.join())).collect()
     })
 }
 

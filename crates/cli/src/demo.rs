@@ -15,7 +15,7 @@ use veilset::party::{self, Data, InputTable, PartySpec, Watch};
 use veilset::rng::Prng;
 use veilset::session::report::Report;
 use veilset::table::{ReadOptions, Table};
-use veilset::threads::start;
+use veilset::threads::{joined, start};
 
 const NORTH: &str = include_str!("../data/north.csv");
 const SOUTH: &str = include_str!("../data/south.csv");
@@ -136,7 +136,7 @@ fn both(north: &Party, south: &Party, operation: &'static Operation) -> Result<[
         })?;
         let accepted = listener.accept(&security(north, south), TIMEOUTS, &|| false, &|_| ());
         let receiver = accepted.and_then(|connection| north.run(operation, Role::Receiver, connection));
-        let sender = sender.join().map_err(|_| Error::Bug("the sender of the demo panicked".into()))?;
+        let sender = joined(sender.join());
         match (receiver, sender) {
             (Ok(receiver), Ok(sender)) => Ok([receiver, sender]),
             (Err(one), Err(other)) => Err(cause([one, other])),

@@ -25,6 +25,11 @@ pub fn start<'scope, T: Send + 'scope>(
     builder()?.spawn_scoped(scope, work).map_err(|e| none(&e))
 }
 
+/// Returns the value of a thread that was joined. If it panicked, its panic goes on in this thread.
+pub fn joined<T>(ended: std::thread::Result<T>) -> T {
+    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// Returns a thread builder. In tests it may fail, as if the system could not start a thread.
 fn builder() -> Result<Builder> {
     #[cfg(test)]
@@ -161,6 +166,16 @@ mod tests {
         let [Ok(7), Err(Error::Usage(what)), Err(_)] = started else { panic!("{started:?}") };
         assert!(what.to_string().contains("ulimit -u"), "{what}");
         assert_eq!(thread::scope(|scope| start(scope, || 8).unwrap().join().unwrap()), 8);
+    }
+
+    #[test]
+    fn the_panic_of_a_joined_thread_goes_on() {
+        let caught = thread::scope(|scope| {
+            let thread = start(scope, || panic!("the first")).unwrap();
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| joined::<()>(thread.join())))
+        });
+        assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"the first"));
+        assert_eq!(joined(thread::spawn(|| 7).join()), 7);
     }
 
     #[test]

@@ -590,7 +590,7 @@ impl<'a> Assembly<'a> {
     fn complete(mut self, mut met: Result<(), Cause>) -> Result<Vec<Connection>> {
         // The threads that connect have ended.
         for thread in std::mem::take(&mut self.greeting) {
-            thread.join().map_err(|_| Error::Bug("comparing the lists panicked".into()))?;
+            threads::joined(thread.join());
         }
         // The last reports of all threads.
         for event in self.events.try_iter().collect::<Vec<_>>() {

@@ -53,7 +53,7 @@ use crate::session::{Party, Proposal, Spec, confirm};
 use crate::sharded::disk::{DiskSet, Part, Source};
 use crate::sharded::folder::Attempts;
 use crate::spelling::{MAX_PEER_ITEMS, PAD_TO, PROTOCOL, SHARDS};
-use crate::threads;
+use crate::threads::{self, joined};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -322,7 +322,9 @@ impl Shards<'_> {
         thread::scope(|scope| {
             // Joins the threads in order. The room in the channel limits how many others are not joined yet.
             let (running, ran) = mpsc::sync_channel(AT_ONCE - 1);
-            let keeper = threads::start(scope, || ran.into_iter().try_for_each(joined))?;
+            let keeper = threads::start(scope, || {
+                ran.into_iter().try_for_each(|shard: ScopedJoinHandle<_>| joined(shard.join()))
+            })?;
             // If a thread has failed, its error is reported instead.
             let failed = || Error::Bug("a shard that ended without a word".into());
             let each = move || {
@@ -344,7 +346,7 @@ impl Shards<'_> {
                 Ok((confirmed, Instant::now()))
             };
             let left = each();
-            joined(keeper).and(left)
+            joined(keeper.join()).and(left)
         })
     }
 
@@ -410,10 +412,6 @@ fn fits(items: usize, size: usize) -> Result<()> {
 
 pub(crate) fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Exchanges which results are kept. Returns, for each shard, whether both parties keep its result.

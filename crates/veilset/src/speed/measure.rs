@@ -23,7 +23,7 @@ use crate::oprf::vole::Rr22;
 use crate::ot::{Security, base, extension, transfer};
 use crate::protocols::{self, Probe, Protocol, groups};
 use crate::rng::Prng;
-use crate::threads::{Threads, start};
+use crate::threads::{Threads, joined, start};
 use crate::vole::silent::Silent;
 use crate::vole::{Element, Receiver as _, Sender as _, Vole};
 use crate::work::{Primitive, Work};
@@ -240,7 +240,7 @@ impl Bench<'_> {
             let frame = vec![0; FRAME];
             (0..FRAMES).try_for_each(|_| connection.channel.tx.send_bytes(FILL, &frame))?;
             connection.channel.close();
-            other.join().unwrap_or_else(|_| Err(Error::Bug("a party of a measurement".into())))
+            joined(other.join())
         })?;
         self.set(Primitive::Kilobyte, seconds, (FRAMES - 1) * FRAME / 1000);
         Ok(())
@@ -299,7 +299,7 @@ impl Bench<'_> {
         std::thread::scope(|scope| {
             let other = start(scope, || run(&first, a, rng(0)))?;
             let this = run(&second, b, rng(1));
-            let other = other.join().unwrap_or_else(|_| Err(Error::Bug("a party of a measurement".into())));
+            let other = joined(other.join());
             this.and(other)
         })?;
         let mut times = [0.0; 2];
