@@ -140,7 +140,12 @@ impl Batches {
 pub(super) fn batch_of(schema: SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(schema, columns, &options)
-        .map_err(|e| Error::bug(format!("a batch of rows does not fit its schema: {e}")))
+        .map_err(|e| misfit("a batch of rows does not fit its schema", e))
+}
+
+/// The error if values that were checked do not fit their type or their file.
+pub(super) fn misfit(what: &str, e: impl fmt::Display) -> Error {
+    Error::bug(format!("{what}: {e}"))
 }
 
 impl fmt::Debug for Batches {

@@ -66,6 +66,7 @@ mod watched;
 mod write;
 
 pub use batches::Batches;
+use batches::misfit;
 pub(crate) use delimiter::Wanted;
 pub use destination::Destination;
 pub(crate) use destination::unwritable;
@@ -349,7 +350,7 @@ impl Table {
     pub(crate) fn digest(&self) -> Result<[u8; 32]> {
         let mut digest = blake3::Hasher::new();
         let written = self.batches.write(&mut digest);
-        written.map_err(|e| Error::bug(format!("a digest of batches: {e}")))?;
+        written.map_err(|e| misfit("a digest of batches", e))?;
         Ok(*digest.finalize().as_bytes())
     }
 

@@ -1,6 +1,6 @@
 //! Writing results as CSV (RFC 4180 quoting where needed, LF line ends), as a list, or as columns of values.
 
-use super::batches::Batches;
+use super::batches::{Batches, misfit};
 use super::delimiter::DELIMITERS;
 use super::sent::{SentColumns, check_items};
 use super::sink::Sink;
@@ -279,7 +279,7 @@ fn as_values<'c>(
     cells: impl ExactSizeIterator<Item = Option<&'c [u8]>>,
 ) -> Result<ArrayRef> {
     let values = typed::values(field, cells);
-    values.ok_or_else(|| Error::Bug("a cell is not a value of its column's type".into()))
+    values.ok_or_else(|| misfit("a cell is not a value of its column's type", field.data_type()))
 }
 
 /// The values of an array in another field, which has the same ones: as they are if its type is the same.

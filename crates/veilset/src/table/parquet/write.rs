@@ -1,5 +1,6 @@
 //! Writing Parquet: Snappy, row groups of at most 2^20 rows.
 
+use super::super::batches::misfit;
 use super::super::unwritable;
 use crate::error::{Error, Result};
 use arrow_array::{RecordBatch, new_null_array};
@@ -91,5 +92,5 @@ fn failed(e: ParquetError) -> Error {
         },
         e => e.to_string(),
     };
-    Error::bug(format!("the result could not be encoded as Parquet: {e}"))
+    misfit("the result could not be encoded as Parquet", e)
 }
