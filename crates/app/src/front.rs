@@ -12,7 +12,7 @@ use veilset::channel::{Canceller, Observer};
 use veilset::error::{Error, Result};
 use veilset::governance::gate::{Gate, Setup, permits_filter};
 use veilset::governance::review::Review;
-use veilset::net::{Connected, Identity, Protection, assemble, establish};
+use veilset::net::{Connected, Identity, ListenAt, Protection, assemble, establish};
 use veilset::operations::{Role, Shape};
 use veilset::party::{self, Data, InFolder, PartySpec, Phase, Ran, Watch};
 use veilset::protocols::{Attachment, Choice};
@@ -361,7 +361,8 @@ impl Ready<'_> {
                 Ok(connection.into())
             }
             (Others::Parties { me, listen, .. }, Some(identity)) => {
-                let others = assemble(me, identity, listen.as_deref(), plan.timeouts, &cancelled, &say)?;
+                let listen = listen.as_deref().map_or(ListenAt::Listed, ListenAt::Address);
+                let others = assemble(me, identity, listen, plan.timeouts, &cancelled, &say)?;
                 Ok(others.into())
             }
             (Others::Parties { .. }, None) => {

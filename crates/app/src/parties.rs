@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
 use veilset::net::{
-    Connection, Fingerprint, Identity, Listed, ListedParty, Listener, Me, Member, Roster, assemble_at,
+    Connection, Identity, Listed, ListedParty, ListenAt, Listener, Me, Member, Roster, assemble,
 };
 use veilset::operations::{self, Operation};
 use veilset::protocols::{self, Protocol};
@@ -162,64 +162,68 @@ fn wrong<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::usage(what.into()))
 }
 
-/// Returns a list of parties on this machine, at free ports, and their listeners. The first party leads; the last one has no
-/// listener and only connects. A party keeps its port as long as its listener exists.
-pub fn on_this_machine(parties: &[(String, Fingerprint)]) -> Result<(Listed, Vec<Option<Listener>>)> {
+/// A party on this machine. It keeps its port as long as it has its listener.
+pub struct Local {
+    me: Me,
+    identity: Arc<Identity>,
+    /// `None` if it only connects.
+    listener: Option<Listener>,
+}
+
+/// Returns a list of parties on this machine, at free ports, and these parties. The first party leads; the last one only
+/// connects. `source` is the name of the list in messages.
+pub fn on_this_machine(parties: &[(String, Arc<Identity>)], source: &str) -> Result<(Roster, Vec<Local>)> {
     let open = |i| if i + 1 < parties.len() { Listener::bind("127.0.0.1:0").map(Some) } else { Ok(None) };
     let listeners = (0..parties.len()).map(open).collect::<Result<Vec<_>>>()?;
-    let party = parties.iter().zip(&listeners).map(|((name, fingerprint), listener)| {
-        let address = listener.as_ref().map(|listener| Ok(listener.local_addr()?.to_string()));
-        Ok(ListedParty { name: name.clone(), fingerprint: *fingerprint, address: address.transpose()? })
+    let party = parties.iter().zip(&listeners).map(|((name, identity), listener)| ListedParty {
+        name: name.clone(),
+        fingerprint: identity.fingerprint(),
+        address: listener.as_ref().map(|listener| listener.local_addr().to_string()),
     });
-    let party = party.collect::<Result<Vec<_>>>()?;
+    let party: Vec<_> = party.collect();
     let leader = party.first().map(|first| first.name.clone()).unwrap_or_default();
-    Ok((Listed { leader, party }, listeners))
+    let roster = Roster::new(Listed { leader, party }, source)?;
+    let locals = parties.iter().zip(listeners).map(|((name, identity), listener)| {
+        Ok(Local { me: roster.clone().me(name)?, identity: identity.clone(), listener })
+    });
+    let locals = locals.collect::<Result<_>>()?;
+    Ok((roster, locals))
 }
 
 /// Writes a list of parties as TOML. The names must not need escapes.
-pub fn written(listed: &Listed) -> String {
-    let mut text = format!("leader = \"{}\"\n", listed.leader);
-    for ListedParty { name, fingerprint, address } in &listed.party {
+pub fn written(roster: &Roster) -> String {
+    let leader = roster.members().first().map_or("", Member::name);
+    let mut text = format!("leader = \"{leader}\"\n");
+    for member in roster.members() {
+        let (name, fingerprint) = (member.name(), member.fingerprint());
         text += &format!("\n[[party]]\nname = \"{name}\"\nfingerprint = \"{fingerprint}\"\n");
-        if let Some(address) = address {
+        if let Some(address) = member.address() {
             text += &format!("address = \"{address}\"\n");
         }
     }
     text
 }
 
-/// Connects the parties of a list on this machine over TLS, and runs each on its own thread. The identities and the listeners
-/// are in the order of the list. Returns the results of all.
+/// Connects the parties of a list on this machine over TLS, and runs each on its own thread. Returns the results of all.
 pub fn together<T: Send>(
-    roster: &Roster,
-    identities: &[Arc<Identity>],
-    listeners: Vec<Option<Listener>>,
+    parties: Vec<Local>,
     timeouts: Timeouts,
     run: impl Fn(Me, Vec<Connection>) -> Result<T> + Sync,
 ) -> Vec<Result<T>> {
-    let members = roster.members().len();
-    if identities.len().min(listeners.len()) < members {
-        return vec![Err(Error::Bug(
-            "a party on this machine without an identity or a place to listen".into(),
-        ))];
-    }
     let failed = AtomicBool::new(false);
-    let one = |member: &Member, identity: &Arc<Identity>, listener: Option<Listener>| {
-        let me = roster.clone().me(member.name())?;
+    let one = |Local { me, identity, listener }| {
         let stop = || failed.load(Ordering::Relaxed);
-        let connections = assemble_at(&me, identity, listener, timeouts, &stop, &|_| ())?;
+        let listen = listener.map_or(ListenAt::Listed, ListenAt::Open);
+        let connections = assemble(&me, &identity, listen, timeouts, &stop, &|_| ())?;
         run(me, connections)
     };
     let (one, failed) = (&one, &failed);
     std::thread::scope(|scope| {
-        let begin = |((member, identity), listener)| {
-            start(scope, move || {
-                one(member, identity, listener).inspect_err(|_| failed.store(true, Ordering::Relaxed))
-            })
-            .inspect_err(|_| failed.store(true, Ordering::Relaxed))
+        let begin = |party| {
+            start(scope, move || one(party).inspect_err(|_| failed.store(true, Ordering::Relaxed)))
+                .inspect_err(|_| failed.store(true, Ordering::Relaxed))
         };
-        let members = roster.members().iter().zip(identities).zip(listeners);
-        let threads: Vec<_> = members.map(begin).collect();
+        let threads: Vec<_> = parties.into_iter().map(begin).collect();
         threads.into_iter().map(|thread| joined(thread?.join())).collect()
     })
 }
@@ -231,13 +235,15 @@ mod tests {
 
     #[test]
     fn nobody_else_gets_the_ports_of_parties_on_this_machine() {
-        let parties = [1, 2, 3].map(|i| (i.to_string(), Identity::generate().unwrap().fingerprint()));
-        let (listed, listeners) = on_this_machine(&parties).unwrap();
-        assert_eq!((listed.leader.as_str(), listed.party.len(), listeners.len()), ("1", 3, 3));
-        for (party, listener) in listed.party.iter().zip(listeners) {
-            let taken = party.address.as_ref().map(|address| TcpListener::bind(address).is_err());
-            let expected = (party.name != "3").then_some(true);
-            assert_eq!((taken, listener.is_some()), (expected, expected.is_some()), "{}", party.name);
+        let parties = ["1", "2", "3"].map(|name| (name.into(), Arc::new(Identity::generate().unwrap())));
+        let (roster, locals) = on_this_machine(&parties, "the test").unwrap();
+        assert_eq!((roster.members()[0].name(), roster.members().len(), locals.len()), ("1", 3, 3));
+        for Local { me, identity, listener } in locals {
+            let own = me.own();
+            assert_eq!(own.fingerprint(), identity.fingerprint());
+            let taken = own.address().map(|address| TcpListener::bind(address).is_err());
+            let expected = (own.name() != "3").then_some(true);
+            assert_eq!((taken, listener.is_some()), (expected, expected.is_some()), "{}", own.name());
         }
     }
 }

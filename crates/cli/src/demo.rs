@@ -127,7 +127,7 @@ fn both(north: &Party, south: &Party, operation: &'static Operation) -> Result<[
         peer: peer.identity.fingerprint(),
     };
     let listener = Listener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?.to_string();
+    let address = listener.local_addr().to_string();
     std::thread::scope(|scope| {
         let sender = start(scope, || {
             let endpoint = Endpoint::connect(address);

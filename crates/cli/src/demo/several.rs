@@ -4,7 +4,7 @@ use super::{TIMEOUTS, cause, keys};
 use crate::print;
 use std::sync::Arc;
 use veilset::error::Result;
-use veilset::net::{Connection, Identity, Me, Roster};
+use veilset::net::{Connection, Identity, Me};
 use veilset::operations::{self, Operation, Role};
 use veilset::party::{self, Data, InputTable, PartySpec, Watch};
 use veilset::protocols;
@@ -44,12 +44,11 @@ pub fn run(parties: usize) -> Result<()> {
     }
     let identify = |_: &Hospital| Ok(Arc::new(Identity::generate()?));
     let identities = hospitals.iter().map(identify).collect::<Result<Vec<_>>>()?;
-    let fingerprints = identities.iter().map(|identity| identity.fingerprint());
-    let listed: Vec<_> = hospitals.iter().map(|(name, _)| name.to_string()).zip(fingerprints).collect();
+    let identified: Vec<_> = hospitals.iter().map(|(name, _)| name.to_string()).zip(identities).collect();
     for operation in operations::ALL.into_iter().filter(|o| protocols::multiparty_for(o).is_some()) {
         let one = |me: Me, connections| party(operation, &hospitals, me, connections);
-        let (list, listeners) = on_this_machine(&listed)?;
-        let results = together(&Roster::new(list, "the demo")?, &identities, listeners, TIMEOUTS, one);
+        let (_, parties) = on_this_machine(&identified, "the demo")?;
+        let results = together(parties, TIMEOUTS, one);
         let (done, failed): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
         if !failed.is_empty() {
             return Err(cause(failed.into_iter().filter_map(Result::err)));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use veilset::error::{Error, Result};
 use veilset::item::ItemSet;
-use veilset::net::{Identity, assemble};
+use veilset::net::{Identity, ListenAt, assemble};
 use veilset::operations::{Learned, Role, Terms};
 use veilset::protocols::Choice;
 use veilset::rng::Prng;
@@ -28,12 +28,12 @@ pub fn run(a: &BenchArgs, parties: u8, folder: &Path, interrupted: &AtomicBool) 
     let identify = |number: &String| {
         let identity = Identity::generate()?;
         identity.save(identity_of(folder, number))?;
-        Ok((number.clone(), identity.fingerprint()))
+        Ok((number.clone(), Arc::new(identity)))
     };
     let identified = numbers.iter().map(identify).collect::<Result<Vec<_>>>()?;
     // The parties are separate processes: each listens at its port when it starts.
-    let (list, _) = on_this_machine(&identified)?;
-    std::fs::write(folder.join(LIST), written(&list)).map_err(unusable)?;
+    let (roster, _) = on_this_machine(&identified, LIST)?;
+    std::fs::write(folder.join(LIST), written(&roster)).map_err(unusable)?;
     let seed = u128::from_le_bytes(Prng::from_os()?.bytes()).to_string();
     // If one cannot be started, the ones before it are killed.
     let children = numbers.iter().map(|number| Party::start(folder, number, &seed, &[]));
@@ -118,7 +118,7 @@ pub fn party(a: &BenchPartyArgs, number: u8) -> Result<()> {
         r.local.threads = threads.clone();
         r.spec.terms = Terms { max_row, ..Terms::default() };
     });
-    let connections = assemble(&me, &identity, None, TIMEOUTS, &|| false, &|_| ())?;
+    let connections = assemble(&me, &identity, ListenAt::Listed, TIMEOUTS, &|| false, &|_| ())?;
     let emulated = connections.into_iter().map(|mut connection| {
         if let Some(link) = b.net.link {
             connection.channel = connection.channel.emulate(link)?;

@@ -131,7 +131,7 @@ fn one(folder: &Path, seed: u64, run: u64, max_items: usize, people: &People) ->
     };
     if rng.below(SEVERAL) == 0 {
         let mut case = several::MultipartyCase::random(&mut rng, folder, max_items, people)?;
-        return case.run(people).map_err(|what| said_wrong(what, &case.words)).map(|()| case.kind);
+        return case.run().map_err(|what| said_wrong(what, &case.words)).map(|()| case.kind);
     }
     let over_tls = run.is_multiple_of(OVER_TLS);
     let case = Case::random(&mut rng, folder, max_items, people, over_tls)?;
@@ -268,7 +268,7 @@ fn connections_over_tls([a, b]: [&Arc<Identity>; 2]) -> Result<[Connection; 2]> 
         peer: peer.fingerprint(),
     };
     let listener = Listener::bind("127.0.0.1:0")?;
-    let endpoint = Endpoint::connect(listener.local_addr()?.to_string());
+    let endpoint = Endpoint::connect(listener.local_addr().to_string());
     std::thread::scope(|s| {
         let there =
             threads::start(s, || establish(&endpoint, &security(b, a), TIMEOUTS, &|| false, &|_| ()))?;

@@ -5,12 +5,11 @@ use super::{Expected, Files, MOST_PARTIES, Names, People, TIMEOUTS, compare, par
 use std::collections::BTreeSet;
 use std::path::Path;
 use veilset::error::{Error, Result};
-use veilset::net::{Listener, Roster};
 use veilset::operations::{self, Operation, Shape};
 use veilset::protocols;
 use veilset::rng::Prng;
 use veilset::table::{Encoding, Format};
-use veilset_app::parties::{on_this_machine, together, written};
+use veilset_app::parties::{Local, on_this_machine, together, written};
 
 /// The largest number of items of a party: a union of several parties takes long per item.
 const MOST_ITEMS: usize = 60;
@@ -19,9 +18,8 @@ const MAX_ROW: usize = 200;
 
 /// A run to perform. The leader comes first.
 pub struct MultipartyCase {
-    roster: Roster,
-    /// The listener of each party, if it has one.
-    listeners: Vec<Option<Listener>>,
+    /// The parties, until they run.
+    parties: Vec<Local>,
     /// The words after `veilset`.
     pub words: Vec<Vec<String>>,
     /// The leader's result.
@@ -54,16 +52,14 @@ impl MultipartyCase {
             operations::ALL.into_iter().filter(|o| protocols::multiparty_for(o).is_some()).collect();
         let operation = offered[rng.below(offered.len() as u64) as usize];
         let named = people.identities.iter().take(parties).enumerate();
-        let named: Vec<_> =
-            named.map(|(i, identity)| (format!("party-{i}"), identity.fingerprint())).collect();
-        let (listed, listeners) = on_this_machine(&named)?;
+        let named: Vec<_> = named.map(|(i, identity)| (format!("party-{i}"), identity.clone())).collect();
+        let (roster, locals) = on_this_machine(&named, "a soak")?;
         let unusable =
             |e: std::io::Error| Error::output(format!("cannot write in {}: {e}", folder.display()));
-        std::fs::write(folder.join("parties.toml"), written(&listed)).map_err(unusable)?;
+        std::fs::write(folder.join("parties.toml"), written(&roster)).map_err(unusable)?;
         for file in ["none.toml", "policy.toml"] {
             std::fs::write(folder.join(file), "").map_err(unusable)?;
         }
-        let roster = Roster::new(listed, "a soak")?;
         let sets: Vec<_> = (0..parties).map(|_| numbers(rng, most.min(MOST_ITEMS))).collect();
         let mut pads = false;
         let mut words = Vec::new();
@@ -127,15 +123,15 @@ impl MultipartyCase {
         }
         let expected = expected(operation, &ours, &sets)?;
         let kind = format!("{operation} of {parties}{}", if pads { " padded" } else { "" });
-        Ok(MultipartyCase { roster, listeners, words, expected, kind })
+        Ok(MultipartyCase { parties: locals, words, expected, kind })
     }
 
     /// Runs all parties. Returns an error that describes a wrong result.
-    pub fn run(&mut self, people: &People) -> Result<(), String> {
+    pub fn run(&mut self) -> Result<(), String> {
         let jobs = self.words.iter().map(|words| spec(words)).collect::<Result<Vec<_>>>();
         let jobs = jobs.map_err(|e| e.to_string())?;
-        let listeners = std::mem::take(&mut self.listeners);
-        let results = together(&self.roster, &people.identities, listeners, TIMEOUTS, |me, connections| {
+        let parties = std::mem::take(&mut self.parties);
+        let results = together(parties, TIMEOUTS, |me, connections| {
             let at = usize::from(me.own().number().get()) - 1;
             let spec = jobs.get(at).ok_or_else(|| Error::Bug("a party without a job".into()))?;
             party(spec.clone(), connections, None)

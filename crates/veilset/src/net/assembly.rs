@@ -43,13 +43,22 @@ const GREETING: Duration = Duration::from_secs(10);
 /// The time after which we call a party that should have called us.
 const LATE: Duration = Duration::from_secs(2);
 
+/// Where we listen for the parties that connect to us.
+pub enum ListenAt<'a> {
+    /// At our address in the list.
+    Listed,
+    /// At this address, HOST:PORT, where connections to our address in the list arrive.
+    Address(&'a str),
+    /// Where we listen already: at our address in the list, or where connections to it arrive.
+    Open(Listener),
+}
+
 /// Connects to all other parties of the list, or accepts their connections, within the connect time-out. Returns the
 /// connections ordered by seat; [`crate::channel::Mesh::new`] takes their channels.
 ///
-/// Listens at `listen`, HOST:PORT, or else at our address in the list, unless no party connects to us. `cancelled` is called
-/// several times a second and tells whether to give up. It is not called while the system resolves the name of the address to
-/// listen at. `notice` receives single lines for the user, for instance our listening address, connected parties, refused
-/// strangers, and why a party cannot be reached yet.
+/// Does not listen if no party connects to us. `cancelled` is called several times a second and tells whether to give up. It is
+/// not called while the system resolves the name of the address to listen at. `notice` receives single lines for the user, for
+/// instance our listening address, connected parties, refused strangers, and why a party cannot be reached yet.
 ///
 /// # Errors
 /// [`Error::Usage`] if the identity does not match our entry, if we cannot listen or start a thread, or if a party is connected
@@ -60,34 +69,13 @@ const LATE: Duration = Duration::from_secs(2);
 pub fn assemble(
     me: &Me,
     identity: &Arc<Identity>,
-    listen: Option<&str>,
+    listen: ListenAt<'_>,
     timeouts: Timeouts,
     cancelled: &dyn Fn() -> bool,
     notice: &dyn Fn(&str),
 ) -> Result<Vec<Connection>> {
     me.check_identity(&identity.fingerprint())?;
-    let waited_for = me.listens_for().next().is_some();
-    if listen.is_some() && !waited_for {
-        notice(concat!("no party of the list connects to us, so ", setting!(listen), " is not used"));
-    }
-    let listener = if waited_for { Some(listener(me, listen)?) } else { None };
-    assemble_at(me, identity, listener, timeouts, cancelled, notice)
-}
-
-/// Like [`assemble`], for a party that already listens if any party connects to it. It listens at our address in the list, or
-/// where connections to that address arrive.
-///
-/// # Errors
-/// The errors of [`assemble`], and [`Error::Bug`] if a party connects to us and there is no listener.
-pub fn assemble_at(
-    me: &Me,
-    identity: &Arc<Identity>,
-    listener: Option<Listener>,
-    timeouts: Timeouts,
-    cancelled: &dyn Fn() -> bool,
-    notice: &dyn Fn(&str),
-) -> Result<Vec<Connection>> {
-    me.check_identity(&identity.fingerprint())?;
+    let listener = listener(me, listen, notice)?;
     let watch = Watch::new(timeouts, cancelled, notice);
     // According to its own list, a party that we call may have to call us.
     let others: Vec<_> = match me.listens_for().next() {
@@ -96,7 +84,8 @@ pub fn assemble_at(
     };
     let keys = Keys::accepting(identity, others.into());
     let (tell, events) = mpsc::channel();
-    let entrance = Entrance::open(listener, &keys, me.listens_for().count(), &watch)?;
+    let open = |listener| Entrance::open(listener, &keys, me.listens_for().count(), &watch);
+    let entrance = listener.map(open).transpose()?;
     let mut assembly = Assembly::new(me, &keys, &watch, entrance, (tell, events));
     let met = thread::scope(|scope| {
         let calls = me.connects_to().map(|member| (member, Duration::ZERO));
@@ -114,12 +103,18 @@ pub fn assemble_at(
     assembly.complete(met)
 }
 
-/// Starts to listen at `listen`, or else at our address in the list.
-fn listener(me: &Me, listen: Option<&str>) -> Result<Listener> {
+/// Starts to listen if any party connects to us.
+fn listener(me: &Me, listen: ListenAt<'_>, notice: &dyn Fn(&str)) -> Result<Option<Listener>> {
     let source = me.roster().source();
-    match (listen, me.own().address()) {
-        (Some(address), _) => Listener::bind(address),
-        (None, Some(address)) => Listener::bind(address).map_err(|e| match e {
+    let listener = match (me.listens_at(), listen) {
+        (None, ListenAt::Address(_)) => {
+            notice(concat!("no party of the list connects to us, so ", setting!(listen), " is not used"));
+            return Ok(None);
+        }
+        (None, ListenAt::Listed | ListenAt::Open(_)) => return Ok(None),
+        (Some(_), ListenAt::Open(listener)) => Ok(listener),
+        (Some(_), ListenAt::Address(address)) => Listener::bind(address),
+        (Some(address), ListenAt::Listed) => Listener::bind(address).map_err(|e| match e {
             Error::Usage(what) => Error::usage(format!(
                 "{}. This is our \"address\" in {source}: if the other parties reach us there through another \
                  machine, use {LISTEN} to say where we listen on this one",
@@ -127,8 +122,8 @@ fn listener(me: &Me, listen: Option<&str>) -> Result<Listener> {
             )),
             e => e,
         }),
-        (None, None) => Err(Error::Bug("somebody connects to us, who have no address".into())),
-    }
+    };
+    listener.map(Some)
 }
 
 /// State shared with the threads that connect and greet.
@@ -285,7 +280,7 @@ impl Call<'_> {
                     Some(other) => {
                         let mut greeted = greeted(me, other, link, wanted, &meeting);
                         if let Some(Ok(())) = greeted.lists {
-                            let wrong = Cause::failure_of(member.number(), whom.is(address, other));
+                            let wrong = Cause::failure_of(member.number(), is_another(me, member, other));
                             greeted.lists = Some(Err(wrong));
                         }
                         greeted
@@ -307,6 +302,18 @@ impl Call<'_> {
     }
 }
 
+/// The error if another party of the list is at the address of `member`.
+fn is_another(me: &Me, member: &Member, other: &Member) -> Error {
+    Whom::Member(member, me.roster()).stranger(format!(
+        "the party at {}, the address of {}, is {other} by its identity. Correct the addresses of both in {}, for all \
+         parties, or ask {} where it listens",
+        member.address().unwrap_or_default(),
+        member.name(),
+        me.roster().source(),
+        member.name()
+    ))
+}
+
 /// The listener for the parties that connect to us.
 struct Entrance<'a> {
     listener: Listener,
@@ -315,22 +322,12 @@ struct Entrance<'a> {
 }
 
 impl<'a> Entrance<'a> {
-    /// Opens the entrance if any party connects to us.
-    fn open(
-        listener: Option<Listener>,
-        keys: &'a Keys,
-        callers: usize,
-        watch: &'a Watch<'a>,
-    ) -> Result<Option<Self>> {
-        let listener = match (listener, callers == 0) {
-            (_, true) => return Ok(None),
-            (Some(listener), false) => listener,
-            (None, false) => return Err(Error::Bug("somebody connects to us, who do not listen".into())),
-        };
-        let reception = Reception::new(keys, watch, listener.local_addr()?, HANDSHAKES)?;
+    /// Opens the entrance for this number of parties.
+    fn open(listener: Listener, keys: &'a Keys, callers: usize, watch: &'a Watch<'a>) -> Result<Self> {
+        let reception = Reception::new(keys, watch, listener.local_addr(), HANDSHAKES)?;
         (watch.notice)(&format!("listening on {}", reception.at));
         let spare = listener.spare(callers);
-        Ok(Some(Entrance { listener, reception, spare }))
+        Ok(Entrance { listener, reception, spare })
     }
 }
 

@@ -72,6 +72,7 @@ impl Cast {
         notices: &Notices,
     ) -> Result<Vec<Connection>> {
         let notice = |text: &str| notices.0.lock().unwrap().push(text.to_owned());
+        let listen = listen.map_or(ListenAt::Listed, ListenAt::Address);
         assemble(&self.me(i), &self.identities[i], listen, timeouts, cancelled, &notice)
     }
 
@@ -471,8 +472,9 @@ fn who_waits_long_is_told_once_who_is_missing() {
     let watch = Watch::new(seconds(1), &|| false, &notice);
     watch.hint.set(Some(Instant::now()));
     let keys = Keys::accepting(identity, me.listens_for().map(Member::fingerprint).collect());
-    let entrance = Entrance::open(Some(listener(&me, None).unwrap()), &keys, 2, &watch).unwrap();
-    let mut assembly = Assembly::new(&me, &keys, &watch, entrance, mpsc::channel());
+    let listener = listener(&me, ListenAt::Listed, &notice).unwrap().unwrap();
+    let entrance = Entrance::open(listener, &keys, 2, &watch).unwrap();
+    let mut assembly = Assembly::new(&me, &keys, &watch, Some(entrance), mpsc::channel());
     assert!(assembly.meet().is_ok());
     let words = "still waiting for party 2 (east) and party 3 (south) to connect to 127.";
     assert_eq!(notices.0.lock().unwrap().iter().filter(|notice| notice.contains(words)).count(), 1);
@@ -484,11 +486,9 @@ fn the_identity_is_the_one_of_our_entry() {
     // An error comes before any notice: either it cannot listen there, or `listen` is unused.
     let told = |line: &str| panic!("{line}");
     let (me, other) = (cast.me(0), &cast.identities[1]);
-    let assembled = [None, Some("192.0.2.1:1")]
-        .map(|listen| assemble(&me, other, listen, seconds(1), &|| false, &told))
-        .into_iter()
-        .chain([assemble_at(&me, other, None, seconds(1), &|| false, &told)]);
-    for e in assembled.map(error) {
+    let open = Listener::bind("127.0.0.1:0").unwrap();
+    for listen in [ListenAt::Listed, ListenAt::Address("192.0.2.1:1"), ListenAt::Open(open)] {
+        let e = error(assemble(&me, other, listen, seconds(1), &|| false, &told));
         assert!(matches!(e, Error::Usage(_)) && e.to_string().contains("which is that of \"east\""), "{e}");
     }
 }

@@ -26,7 +26,7 @@ fn every_address_of_a_host_has_its_share_of_the_time() {
     let silent = silent.local_addr().map(|at| (silent, at)).unwrap();
     let serve = |by: &std::sync::Arc<super::super::Identity>| {
         let listener = Listener::bind("127.0.0.1:0").unwrap();
-        let (at, security) = (listener.local_addr().unwrap(), tls(by, &ours));
+        let (at, security) = (listener.local_addr(), tls(by, &ours));
         (at, thread::spawn(move || listener.accept(&security, seconds(20), &|| false, &|_| ())))
     };
     let (stranger, _) = serve(&other);

@@ -187,7 +187,7 @@ pub fn establish(
             let addresses = Address::parse(address)?.resolve_own()?;
             security.allows(address, &addresses)?;
             let listener = Listener::bind_all(address, &addresses)?;
-            notice(&format!("listening on {}", listener.local_addr()?));
+            notice(&format!("listening on {}", listener.local_addr()));
             listener.run(security, label.as_ref(), &watch)
         }
         Endpoint::Connect { address, proxy, label } => {
@@ -294,18 +294,6 @@ impl Whom<'_> {
                 roster.source()
             ),
         }
-    }
-
-    /// The error if another party of the list is at this party's address.
-    pub(super) fn is(&self, address: &str, other: &Member) -> Error {
-        let Whom::Member(member, roster) = self else { return Error::Bug("another party of two".into()) };
-        self.stranger(format!(
-            "the party at {address}, the address of {}, is {other} by its identity. Correct the addresses of both in {}, \
-             for all parties, or ask {} where it listens",
-            member.name(),
-            roster.source(),
-            member.name()
-        ))
     }
 
     /// The error if a party with our identity is connected there already.

@@ -26,7 +26,12 @@ pub(super) const SPARE: usize = 8;
 
 /// The listening side in two steps, for callers that need to know the port before the peer connects.
 pub struct Listener {
+    /// The sockets; at least one.
     sockets: Vec<TcpListener>,
+    /// The addresses of the sockets.
+    addresses: Vec<SocketAddr>,
+    /// The first of the addresses.
+    at: SocketAddr,
     /// Whether the user was notified that the system refuses connections (for instance, because too many files are open).
     complained: Cell<bool>,
 }
@@ -41,11 +46,17 @@ impl Listener {
     /// Listens at all of these addresses that this machine has; if the port is 0, at the first only. A name may have several
     /// (localhost is both 127.0.0.1 and ::1), and the peer may try any of them.
     pub(super) fn bind_all(text: &str, addresses: &[SocketAddr]) -> Result<Listener> {
-        let mut sockets = Vec::new();
-        let mut failed = None;
+        let (mut sockets, mut bound, mut failed) = (Vec::new(), Vec::new(), None);
         for &address in addresses {
-            match TcpListener::bind(address).and_then(|s| s.set_nonblocking(true).map(|()| s)) {
-                Ok(socket) => sockets.push(socket),
+            let socket = TcpListener::bind(address).and_then(|socket| {
+                socket.set_nonblocking(true)?;
+                Ok((socket.local_addr()?, socket))
+            });
+            match socket {
+                Ok((at, socket)) => {
+                    bound.push(at);
+                    sockets.push(socket);
+                }
                 // Names can resolve to IPv6 addresses even on machines without IPv6.
                 Err(e) if e.kind() == ErrorKind::AddrNotAvailable => failed = Some(e),
                 Err(e) => return Err(cannot_listen(text, &e)),
@@ -54,18 +65,15 @@ impl Listener {
                 break;
             }
         }
-        match failed {
-            Some(e) if sockets.is_empty() => Err(cannot_listen(text, &e)),
-            _ => Ok(Listener { sockets, complained: Cell::new(false) }),
+        match bound.first() {
+            Some(&at) => Ok(Listener { sockets, addresses: bound, at, complained: Cell::new(false) }),
+            None => Err(cannot_listen(text, &failed.unwrap_or_else(|| ErrorKind::AddrNotAvailable.into()))),
         }
     }
 
     /// The address we listen at; the first if there are several.
-    pub fn local_addr(&self) -> Result<SocketAddr> {
-        let first = self.sockets.first().map(TcpListener::local_addr);
-        first
-            .unwrap_or_else(|| Err(ErrorKind::NotConnected.into()))
-            .map_err(|e| Error::bug(format!("a listening socket has no address: {e}")).because(&e))
+    pub fn local_addr(&self) -> SocketAddr {
+        self.at
     }
 
     /// Waits for the peer. Over TLS, strangers cannot end that: their handshakes run concurrently, each with a deadline.
@@ -88,10 +96,9 @@ impl Listener {
         label: Option<&Label>,
         watch: &Watch<'_>,
     ) -> Result<Connection> {
-        let local: Vec<_> = self.sockets.iter().filter_map(|s| s.local_addr().ok()).collect();
-        security.allows("the address listened at", &local)?;
+        security.allows("the address listened at", &self.addresses)?;
         match security.keys(label)? {
-            Some(keys) => Reception::new(&keys, watch, self.local_addr()?, HANDSHAKES)?.run(&self),
+            Some(keys) => Reception::new(&keys, watch, self.at, HANDSHAKES)?.run(&self),
             None => self.first_comer(watch),
         }
     }
@@ -143,10 +150,9 @@ impl Listener {
             if let Some(socket) = first {
                 return Connection::plain(socket, watch.timeouts);
             }
-            let at = self.local_addr()?;
-            watch.hint(|| still_waiting(at));
+            watch.hint(|| still_waiting(self.at));
             if watch.left().is_zero() {
-                return Err(nobody_came(watch, at, ""));
+                return Err(nobody_came(watch, self.at, ""));
             }
             std::thread::sleep(LOOK.min(watch.left()));
         }

@@ -37,7 +37,7 @@ mod room;
 mod roster;
 mod tls;
 
-pub use assembly::{assemble, assemble_at, in_memory};
+pub use assembly::{ListenAt, assemble, in_memory};
 pub use connect::{Connected, Connection, Endpoint, Protection, establish};
 pub use fingerprint::Fingerprint;
 #[cfg(test)]

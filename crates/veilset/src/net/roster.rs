@@ -323,6 +323,11 @@ impl Me {
         self.others().filter(move |other| other.connects_to(own))
     }
 
+    /// Returns our address in the list if any party connects to it.
+    pub fn listens_at(&self) -> Option<&str> {
+        self.own().address().filter(|_| self.listens_for().next().is_some())
+    }
+
     /// Refuses an identity that does not match our entry.
     ///
     /// # Errors

@@ -66,7 +66,7 @@ pub(crate) struct Listening {
 
 pub(crate) fn listen(security: Protection, timeouts: Timeouts) -> Listening {
     let listener = Listener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
+    let address = listener.local_addr().to_string();
     let notices = Notices::default();
     let told = notices.clone();
     let run = thread::spawn(move || {
@@ -410,7 +410,7 @@ fn who_waits_long_is_told_once_what_may_be_the_matter() {
     let cases = [(tls(&a, &b), false), (tls(&a, &b), true), (Protection::InsecurePlaintext, false)];
     for (security, stranger) in Draw::new("who waits long").some(1, cases) {
         let listener = Listener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
+        let address = listener.local_addr().to_string();
         let _stranger = stranger.then(|| TcpStream::connect(&address).unwrap());
         let told = Notices::default();
         let notice = |n: &str| told.0.lock().unwrap().push(n.to_owned());

@@ -223,7 +223,7 @@ impl Bench<'_> {
         let [ours, theirs] = [Identity::generate()?, Identity::generate()?];
         let [our_key, their_key] = [ours.fingerprint(), theirs.fingerprint()];
         let listener = Listener::bind("127.0.0.1:0")?;
-        let endpoint = Endpoint::connect(listener.local_addr()?.to_string());
+        let endpoint = Endpoint::connect(listener.local_addr().to_string());
         let under = |identity, peer| Protection::Tls { identity: Arc::new(identity), peer };
         let (here, there) = (under(ours, their_key), under(theirs, our_key));
         let seconds = std::thread::scope(|scope| {
