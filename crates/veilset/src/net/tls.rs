@@ -262,6 +262,11 @@ impl fmt::Display for Failure {
     }
 }
 
+/// The error if TLS does not give what every complete handshake has.
+fn incomplete(without: impl fmt::Display) -> Error {
+    Error::bug(format!("a TLS handshake ended without {without}"))
+}
+
 fn io_failure(e: &io::Error) -> Failure {
     match e.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => Failure::Slow,
@@ -532,14 +537,14 @@ impl Secured {
     /// The fingerprint of the key that the other side has proven.
     pub(super) fn peer(&self) -> Result<Fingerprint> {
         let key = self.tls.peer_certificates().and_then(<[_]>::first);
-        let key = key.ok_or_else(|| Error::Bug("a TLS handshake ended without a key".into()))?;
+        let key = key.ok_or_else(|| incomplete("a key"))?;
         Ok(Fingerprint::of_public_key(key))
     }
 
     /// 32 bytes that only the two ends of this connection know (RFC 8446, 7.5).
     pub(super) fn exporter(&self) -> Result<Zeroizing<[u8; 32]>> {
         let exported = self.tls.export_keying_material(Zeroizing::new([0u8; 32]), EXPORTER, None);
-        exported.map_err(|e| Error::bug(format!("TLS exports no key: {e}")))
+        exported.map_err(|e| incomplete(format_args!("an exported key: {e}")))
     }
 
     /// The count of TLS's bytes on the socket, including the handshake's, but not those exchanged with a proxy before.
