@@ -209,18 +209,18 @@ impl<'a> Gate<'a> {
 
     fn decide(&self, proposal: &Proposal, run: &Run) -> Result<()> {
         let policy = self.setup.policy;
-        if !policy.is_for(&proposal.parties) {
+        let Some(applied) = policy.applied(proposal) else {
             return Err(Error::Usage(
                 "the policy was made for a peer other than the connected one. Make it for the connected peer"
                     .into(),
             ));
-        }
+        };
         // The peer relies on the agreement, not on the gate's request.
         if (proposal.hello.spec.operation, proposal.hello.spec.role) != self.asked {
             return Err(Error::Bug("the run is not the one that its gate was made for".into()));
         }
         policy.permits(&proposal.hello.spec)?;
-        policy.permits_their_sizes(proposal)?;
+        applied.permits_their_sizes()?;
         self.permits_small(proposal)?;
         self.setup.checked.map_or(Ok(()), |(checked, name)| checked.permits(name, self.our, proposal))?;
         match &self.log {

@@ -5,7 +5,7 @@ use crate::error::{Error, Result, Seat};
 use crate::net::Fingerprint;
 use crate::operations::{Announced, Operation, Role};
 use crate::protocols::{self, Assumption, Choice, Protocol};
-use crate::session::{Parties, Proposal, Spec};
+use crate::session::{Proposal, Spec};
 use crate::spelling::{MALICIOUS_SENDER, MIN_COUNT, command, setting};
 use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
@@ -83,6 +83,12 @@ pub struct Policy {
     source: String,
 }
 
+/// A policy, and a run with the parties that it was made for.
+pub struct Applied<'p> {
+    policy: &'p Policy,
+    proposal: &'p Proposal,
+}
+
 /// The rules for one party.
 #[derive(Debug, Clone)]
 struct PartyRules {
@@ -115,22 +121,18 @@ impl Policy {
 
     /// Applies `rules`, read from the file `source`, to `parties`: all other parties of the run, ordered by seat. A
     /// party on an unprotected connection has no fingerprint. `named` looks up a fingerprint by name in the address
-    /// book.
+    /// book. Rules for no parties are rules for no run.
     ///
     /// # Errors
     /// [`Error::Usage`] if the rules name a peer that is neither in the address book nor a fingerprint: ignoring such a
     /// rule could allow what its author meant to forbid. [`Error::Usage`] also if the rules for one peer have `peers` or
-    /// `peer`, or two tables are for the same one of the parties. [`Error::Bug`] if `parties` is empty: such a policy
-    /// would allow everything.
+    /// `peer`, or two tables are for the same one of the parties.
     pub fn new(
         rules: Rules,
         source: &str,
         parties: &[(Seat, Option<Fingerprint>)],
         named: &dyn Fn(&str) -> Option<Fingerprint>,
     ) -> Result<Policy> {
-        if parties.is_empty() {
-            return Err(Error::Bug("a policy for a run without other parties".into()));
-        }
         // Rules for other peers also count here, so check before they are set aside.
         let empty = rules == Rules::default();
         let of = |&(seat, fingerprint)| PartyRules::new(&rules, source, seat, fingerprint, named);
@@ -138,10 +140,11 @@ impl Policy {
         Ok(Policy { parties, empty, source: source.into() })
     }
 
-    /// Whether the policy was made for the parties of this run, or has no rules at all.
-    pub fn is_for(&self, parties: &Parties) -> bool {
+    /// Applies the policy to this run, if it was made for its parties or has no rules at all.
+    pub fn applied<'p>(&'p self, proposal: &'p Proposal) -> Option<Applied<'p>> {
         let known = self.parties.iter().map(|party| (party.seat, party.fingerprint));
-        known.eq(parties.iter().map(|party| (party.seat, party.fingerprint))) || self.empty
+        let parties = proposal.parties.iter().map(|party| (party.seat, party.fingerprint));
+        (known.eq(parties) || self.empty).then_some(Applied { policy: self, proposal })
     }
 
     /// Returns the reaction to repeated runs: the strictest rule of any party.
@@ -193,24 +196,6 @@ impl Policy {
         self.parties.iter().try_for_each(|party| self.judged(party, party.permits_our_size(items)))
     }
 
-    /// Checks whether the other parties' sets may have the proposed sizes.
-    ///
-    /// # Errors
-    /// [`Error::Refused`], and [`Error::Bug`] for a party that the policy was not made for.
-    pub fn permits_their_sizes(&self, proposal: &Proposal) -> Result<()> {
-        // A filter that was made in advance may hold more items than its owner announces.
-        let of_peer = proposal.hello.filter.as_ref().filter(|_| proposal.hello.spec.role == Role::Sender);
-        let capacity = of_peer.map_or(0, |facts| facts.capacity);
-        for party in proposal.parties.iter() {
-            match self.parties.iter().find(|rules| rules.seat == party.seat) {
-                Some(rules) => self.judged(rules, rules.permits_size(party.announced, capacity))?,
-                None if self.empty => {}
-                None => return Err(Error::bug(format!("the policy was not made for {}", party.seat))),
-            }
-        }
-        Ok(())
-    }
-
     /// The minimum size of another party's set, if the rules have one for it.
     pub fn min_peer_size(&self, seat: Seat) -> Option<usize> {
         self.parties.iter().find(|party| party.seat == seat).and_then(|party| party.rules.min_peer_size)
@@ -249,6 +234,23 @@ impl Policy {
             "our policy{source} refuses this run{with} by \"{key}\": {what}. Change the run, or ask the \
              person responsible for the data to change the policy"
         )))
+    }
+}
+
+impl Applied<'_> {
+    /// Checks whether the other parties' sets may have the proposed sizes.
+    ///
+    /// # Errors
+    /// [`Error::Refused`].
+    pub fn permits_their_sizes(&self) -> Result<()> {
+        let Applied { policy, proposal } = self;
+        // A filter that was made in advance may hold more items than its owner announces.
+        let of_peer = proposal.hello.filter.as_ref().filter(|_| proposal.hello.spec.role == Role::Sender);
+        let capacity = of_peer.map_or(0, |facts| facts.capacity);
+        // A policy without any rules may have been made for other parties. It allows every size.
+        policy.parties.iter().zip(proposal.parties.iter()).try_for_each(|(rules, party)| {
+            policy.judged(rules, rules.permits_size(party.announced, capacity))
+        })
     }
 }
 
