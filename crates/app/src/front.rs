@@ -4,15 +4,14 @@ use crate::plan::{NamedProtection, Others, PartyPlan};
 use crate::report;
 use crate::speeds::speeds;
 use crate::words::{tell, tell_unread};
-use std::cell::OnceCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 use veilset::channel::{Canceller, Observer};
 use veilset::error::{Error, Result};
 use veilset::governance::gate::{Gate, Setup, permits_filter};
 use veilset::governance::review::Review;
-use veilset::net::{Connected, Identity, ListenAt, Protection, assemble, establish};
+use veilset::net::{Connected, Endpoint, Identity, ListenAt, Me, Protection, assemble, establish};
 use veilset::operations::{Role, Shape};
 use veilset::party::{self, Data, InFolder, PartySpec, Phase, Ran, Watch};
 use veilset::protocols::{Attachment, Choice};
@@ -174,9 +173,51 @@ pub struct Ready<'a> {
     pub kept: Option<&'a InFolder<'a>>,
     prepared: Prepared<'a>,
     gate: Gate<'a>,
-    identity: Option<Arc<Identity>>,
+    reach: Reach<'a>,
     rng: Prng,
     front: &'a dyn Front,
+}
+
+/// How to reach the other parties, with our identity where one is needed.
+enum Reach<'a> {
+    /// The peer in a run of two.
+    Peer { endpoint: &'a Endpoint, protection: Protection, name: &'a Option<String> },
+    /// The parties of a list.
+    Parties { me: &'a Me, listen: Option<&'a str>, identity: Arc<Identity> },
+}
+
+impl<'a> Reach<'a> {
+    /// Loads our identity if one is needed, and refuses malformed addresses.
+    fn new(others: &'a Others, front: &dyn Front) -> Result<Reach<'a>> {
+        let load = |path: &Option<PathBuf>| {
+            load_identity(path.as_deref(), &mut |line| front.warn(line)).map(Arc::new)
+        };
+        let reach = match others {
+            Others::Peer { endpoint, protection, name } => {
+                let protection = match protection {
+                    NamedProtection::Tls { identity, peer } => {
+                        Protection::Tls { identity: load(identity)?, peer: *peer }
+                    }
+                    NamedProtection::InsecurePlaintext => Protection::InsecurePlaintext,
+                };
+                Reach::Peer { endpoint, protection, name }
+            }
+            Others::Parties { me, listen, identity } => {
+                let identity = load(identity)?;
+                me.check_identity(&identity.fingerprint())?;
+                Reach::Parties { me, listen: listen.as_deref(), identity }
+            }
+        };
+        others.check().map(|()| reach)
+    }
+
+    /// Our identity; `None` without TLS.
+    fn identity(&self) -> Option<Arc<Identity>> {
+        match self {
+            Reach::Peer { protection, .. } => protection.identity().cloned(),
+            Reach::Parties { identity, .. } => Some(identity.clone()),
+        }
+    }
 }
 
 /// Prepares a party and calls `then` with it. `load` reads the data for its computation.
@@ -195,17 +236,8 @@ pub fn ready<T>(
     if let Some(wrong) = wrong_clock(SystemTime::now()) {
         front.warn(&wrong);
     }
-    let identity = match &plan.others {
-        Others::Peer { protection: NamedProtection::InsecurePlaintext, .. } => None,
-        Others::Peer { protection: NamedProtection::Tls { identity, .. }, .. }
-        | Others::Parties { identity, .. } => {
-            Some(Arc::new(load_identity(identity.as_deref(), &mut |line| front.warn(line))?))
-        }
-    };
-    if let (Others::Parties { me, .. }, Some(identity)) = (&plan.others, &identity) {
-        me.check_identity(&identity.fingerprint())?;
-    }
-    plan.others.check()?;
+    let reach = Reach::new(&plan.others, front)?;
+    let identity = reach.identity();
     let stop = front.stop();
     let read = |bytes| {
         front.read(bytes);
@@ -243,16 +275,7 @@ pub fn ready<T>(
         warn: &warn,
     };
     let gate = Gate::new(prepared.request(), setup)?;
-    then(Ready {
-        plan,
-        data: &data,
-        kept: kept.as_ref(),
-        prepared,
-        gate,
-        identity: identity.clone(),
-        rng,
-        front,
-    })
+    then(Ready { plan, data: &data, kept: kept.as_ref(), prepared, gate, reach, rng, front })
 }
 
 impl Ready<'_> {
@@ -317,15 +340,13 @@ impl Ready<'_> {
         let connected = self.connect()?;
         self.front.begins(connected.canceller());
         let half = self.plan.party.prepared.is_some();
-        let (speeds, ours) = (self.speeds(), OnceCell::new());
-        let milliseconds = |proposal: &Proposal| {
-            let estimate = Estimate::of(proposal, half, &speeds)?;
-            Ok(ours.get_or_init(|| estimate).work.as_millis() as u64)
-        };
+        let speeds = self.speeds();
+        let estimate = |proposal: &Proposal| Estimate::of(proposal, half, &speeds);
+        let milliseconds = |proposal: &Proposal| Ok(estimate(proposal)?.work.as_millis() as u64);
         let checked = run::check(connected, &self.prepared, &mut self.gate, &milliseconds, &mut self.rng)?;
-        let ours = ours.into_inner().ok_or_else(|| Error::Bug("a check without an estimate".into()))?;
+        let ours = estimate(&checked.proposal)?;
         if let Some(mut file) = file {
-            let our = self.identity.as_ref().map(|identity| identity.fingerprint());
+            let our = self.reach.identity().map(|identity| identity.fingerprint());
             let line = Review::of(our, self.plan.party.reviewed_columns(), &checked.proposal).to_line()?;
             writeln!(file.writer(), "{line}").map_err(|e| file.unwritable(&e))?;
             file.commit()?;
@@ -340,33 +361,20 @@ impl Ready<'_> {
 
     /// Connects to all other parties.
     fn connect(&self) -> Result<Connected> {
-        let (plan, identity) = (self.plan, self.identity.as_ref());
         self.front.waits();
-        let stop = self.front.stop();
+        let (stop, timeouts) = (self.front.stop(), self.plan.timeouts);
         let cancelled = || stop();
         let say = |line: &str| self.front.say(line);
-        match (&plan.others, identity) {
-            (Others::Peer { endpoint, protection, name }, identity) => {
-                let security = match (protection, identity) {
-                    (NamedProtection::Tls { peer, .. }, Some(identity)) => {
-                        Protection::Tls { identity: identity.clone(), peer: *peer }
-                    }
-                    (NamedProtection::InsecurePlaintext, _) => Protection::InsecurePlaintext,
-                    (NamedProtection::Tls { .. }, None) => {
-                        return Err(Error::Bug("TLS without an identity".into()));
-                    }
-                };
-                let mut connection = establish(endpoint, &security, plan.timeouts, &cancelled, &say)?;
+        match &self.reach {
+            Reach::Peer { endpoint, protection, name } => {
+                let mut connection = establish(endpoint, protection, timeouts, &cancelled, &say)?;
                 connection.peer_name.clone_from(name);
                 Ok(connection.into())
             }
-            (Others::Parties { me, listen, .. }, Some(identity)) => {
-                let listen = listen.as_deref().map_or(ListenAt::Listed, ListenAt::Address);
-                let others = assemble(me, identity, listen, plan.timeouts, &cancelled, &say)?;
+            Reach::Parties { me, listen, identity } => {
+                let listen = listen.map_or(ListenAt::Listed, ListenAt::Address);
+                let others = assemble(me, identity, listen, timeouts, &cancelled, &say)?;
                 Ok(others.into())
-            }
-            (Others::Parties { .. }, None) => {
-                Err(Error::Bug("a run of several parties without an identity".into()))
             }
         }
     }

@@ -397,6 +397,14 @@ impl<'a> Address<'a> {
 }
 
 impl Protection {
+    /// Our identity; `None` without TLS.
+    pub fn identity(&self) -> Option<&Arc<Identity>> {
+        match self {
+            Protection::Tls { identity, .. } => Some(identity),
+            Protection::InsecurePlaintext => None,
+        }
+    }
+
     /// Refuses addresses of other machines without TLS: unencrypted data must not leave this machine.
     pub(super) fn allows(&self, text: &str, addresses: &[SocketAddr]) -> Result<()> {
         let outside = addresses.iter().find(|a| !a.ip().to_canonical().is_loopback());
