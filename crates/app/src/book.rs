@@ -114,7 +114,7 @@ impl Book {
         };
         let mut book = Book::load(named, warnings)?;
         change(&mut book)?;
-        book.save()
+        book.save(&path)
     }
 
     /// Returns the peer that was typed as a name or a fingerprint.
@@ -160,9 +160,7 @@ impl Book {
         self.path.as_ref().map(|path| format!(" {}", path.display())).unwrap_or_default()
     }
 
-    fn save(&self) -> Result<()> {
-        let path =
-            self.path.as_deref().ok_or_else(|| Error::Bug("an address book without a place".into()))?;
+    fn save(&self, path: &Path) -> Result<()> {
         let mut text = HEAD.to_string();
         for (name, Entry { fingerprint, address }) in &self.peers {
             // Neither names nor addresses contain anything that needs escaping.

@@ -8,7 +8,7 @@ use crate::columns::{self, Columns, Received};
 use crate::near::{did_you_mean, sentence};
 use crate::options::{Typed, Wanted, WorkerArgs};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, ArgAction};
+use clap::{Arg, ArgAction, Command};
 use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -237,17 +237,14 @@ impl File<'_> {
         })?;
         let table = table.get_ref();
         let all = Typed::command();
-        let name = self.operation(table)?;
-        let Some(operation) = all.find_subcommand(name) else {
-            return Err(Error::bug(format!("{name} is not a command")));
-        };
+        let operation = self.operation(table, &all)?;
         let typed: BTreeSet<&str> = typed.iter().filter_map(|word| long(word)).collect();
         let is_typed = |arg: &Arg| arg.get_long().is_some_and(|long| typed.contains(long));
         let excludes = |a: &Arg, b: &Arg| {
             operation.get_arg_conflicts_with(a).iter().any(|other| other.get_id() == b.get_id())
         };
 
-        let mut words = vec![OsString::from(name)];
+        let mut words = vec![OsString::from(operation.get_name())];
         let mut lines = BTreeMap::new();
         for (key, value) in table {
             let (name, at) = (key.get_ref().as_ref(), self.line(key.span().start));
@@ -269,21 +266,27 @@ impl File<'_> {
         Ok((words, lines))
     }
 
-    fn operation<'t>(&self, table: &'t DeTable<'_>) -> Result<&'t str> {
-        let names = operations::ALL.map(|o| o.name);
+    /// Returns the operation that the file names, as one of the program's `commands`.
+    fn operation<'c>(&self, table: &DeTable<'_>, commands: &'c Command) -> Result<&'c Command> {
+        let operations: Vec<_> =
+            operations::ALL.into_iter().filter_map(|o| commands.find_subcommand(o.name)).collect();
+        let names: Vec<_> = operations.iter().map(|operation| operation.get_name()).collect();
         let all = names.join(", ");
         let Some((key, value)) = table.get_key_value(OPERATION) else {
-            let example =
-                format!("Write for instance operation = \"{}\"; the operations are {all}", names[0]);
+            let example = format!(
+                "Write for instance operation = \"{}\"; the operations are {all}",
+                operations::ALL[0].name
+            );
             return Err(Error::usage(format!(
                 "{}: \"{OPERATION}\" is missing. {example}",
                 self.path.display()
             )));
         };
         let at = self.line(key.span().start);
-        match value.get_ref().as_str() {
-            Some(name) if names.contains(&name) => Ok(name),
-            Some(name) => {
+        let named = |name: &str| operations.into_iter().find(|operation| operation.get_name() == name);
+        match value.get_ref().as_str().map(|name| named(name).ok_or(name)) {
+            Some(Ok(operation)) => Ok(operation),
+            Some(Err(name)) => {
                 let near = did_you_mean(name, names);
                 Err(self.wrong(
                     at,

@@ -139,19 +139,20 @@ fn both(north: &Party, south: &Party, operation: &'static Operation) -> Result<[
         let sender = joined(sender.join());
         match (receiver, sender) {
             (Ok(receiver), Ok(sender)) => Ok([receiver, sender]),
-            (Err(one), Err(other)) => Err(cause([one, other])),
+            (Err(one), Err(other)) => Err(cause(one, [other])),
             (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
         }
     })
 }
 
-/// Returns the original cause among errors of parties on this machine: errors that follow from another party's failure come
+/// Returns the original cause among the errors of parties on this machine: errors that follow from another party's failure come
 /// last.
-fn cause(errors: impl IntoIterator<Item = Error>) -> Error {
+fn cause(first: Error, others: impl IntoIterator<Item = Error>) -> Error {
     let follows = |error: &Error| match error {
         Error::Cancelled => 2,
         Error::Network(_) | Error::Peer { .. } => 1,
         _ => 0,
     };
-    errors.into_iter().min_by_key(follows).unwrap_or_else(|| Error::Bug("a failure without an error".into()))
+    let earlier = |one, other| if follows(&other) < follows(&one) { other } else { one };
+    others.into_iter().fold(first, earlier)
 }

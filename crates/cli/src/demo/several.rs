@@ -50,8 +50,9 @@ pub fn run(parties: usize) -> Result<()> {
         let (_, parties) = on_this_machine(&identified, "the demo")?;
         let results = together(parties, TIMEOUTS, one);
         let (done, failed): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
-        if !failed.is_empty() {
-            return Err(cause(failed.into_iter().filter_map(Result::err)));
+        let mut failed = failed.into_iter().filter_map(Result::err);
+        if let Some(first) = failed.next() {
+            return Err(cause(first, failed));
         }
         let results: Vec<_> = done.into_iter().flatten().collect();
         let seconds = results.iter().map(|(report, _)| report.seconds).fold(0.0, f64::max);
