@@ -29,6 +29,11 @@ use veilset::error::Error;
 /// The exit code of [`Error::Bug`].
 pub const BUG: u8 = 70;
 
+/// Returns the error of work that panicked.
+pub fn panicked() -> Error {
+    Error::Bug("a panic".into())
+}
+
 /// The exit code of [`Error::Cancelled`]: stopped on request.
 pub const STOPPED: u8 = 130;
 

@@ -31,12 +31,12 @@ use terminal::Terminal;
 use veilset::error::{Error, Result};
 use veilset::party::InputTable;
 use veilset_app::config::{self, FromFile};
-use veilset_app::exit_code;
 use veilset_app::front::Purpose;
 use veilset_app::make::{Made, MakePlan, make};
 use veilset_app::options::Wanted;
 use veilset_app::plan::PartyPlan;
 use veilset_app::words::as_options;
+use veilset_app::{exit_code, panicked};
 
 /// Runs the program on this process's arguments, and returns its exit code.
 pub fn main() -> ExitCode {
@@ -56,7 +56,7 @@ pub fn end_of(program: &str, run: impl FnOnce() -> Result<()>) -> ExitCode {
         if is_for_want_of_a_thread(&*panic) {
             veilset_memory::exit("no thread can be started");
         }
-        Err(Error::Bug("a panic".into()))
+        Err(panicked())
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -28,6 +28,7 @@ use veilset_app::config::{Value, command};
 use veilset_app::front::{Files, Front, Purpose, Ready, going_on, ready};
 use veilset_app::guide::page as page_of_guide;
 use veilset_app::make::{Made, MakePlan, make};
+use veilset_app::panicked;
 use veilset_app::plan::PartyPlan;
 use veilset_app::words::about;
 use veilset_app::{About, check_text, cipher_name};
@@ -161,7 +162,7 @@ impl Run {
         let worker = link.clone();
         let work = move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| work(&worker)));
-            worker.end(outcome.unwrap_or_else(|_| Err(alone(Error::Bug("a panic".into())))));
+            worker.end(outcome.unwrap_or_else(|_| Err(alone(panicked()))));
         };
         let thread = Builder::new().name("veilset".into()).spawn(work)?;
         Ok(Run { link, thread: Mutex::new(Some(thread)), process: std::process::id() })
