@@ -444,13 +444,17 @@ impl AuditLog {
     }
 
     /// Appends a line and syncs it to disk; on failure takes back what was written, if possible. The log is locked meanwhile,
-    /// on a file system that has locks.
+    /// on a file system that has locks. After a rotation the line goes to the file that has the log's name, as with
+    /// [`AuditLog::append_if`].
     ///
     /// # Errors
     /// [`Error::Output`] if that fails, or if another process holds the lock for too long.
     pub fn append(&self, entry: &Entry) -> Result<()> {
         let locked = self.locked()?;
-        let done = self.write(entry);
+        let done = match self.has_its_name() {
+            true => self.write(entry),
+            false => AuditLog::open(&self.path)?.append_if(entry, |_, _| Ok(())),
+        };
         if locked.is_ok() {
             // Closing the file would release the lock too.
             let _ = self.file.unlock();
@@ -583,7 +587,7 @@ impl AuditLog {
                 if read == 0 {
                     return io::Result::Ok(None);
                 }
-                if read as u64 == LONGEST_LINE {
+                if read as u64 == LONGEST_LINE && line.last() != Some(&b'\n') {
                     lines.skip_until(b'\n')?;
                 }
                 number += 1;

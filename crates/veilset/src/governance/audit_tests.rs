@@ -382,6 +382,25 @@ fn a_log_that_was_rotated_is_the_one_that_others_look_at() {
     two.append_if(&entry, seen).unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2);
     assert_eq!(std::fs::read(folder.path().join("old")).unwrap().len(), 0);
+    // The line at the end of a run, too, and if there is no new file yet.
+    std::fs::rename(&path, folder.path().join("older")).unwrap();
+    two.append(&entry).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 1);
+    assert_eq!(std::fs::read_to_string(folder.path().join("older")).unwrap().lines().count(), 2);
+}
+
+/// A line of the greatest length does not hide the one after it.
+#[test]
+fn no_line_hides_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log(&folder);
+    let here = run("a", 1, 2, Some("x"));
+    for length in LONGEST_LINE - 2..LONGEST_LINE + 2 {
+        let foreign = "x".repeat(length as usize - 1) + "\n";
+        std::fs::write(&log.path, foreign).unwrap();
+        log.append(&Entry::now(&SessionId::of([0; 32]), Event::Start(here.clone()))).unwrap();
+        assert_eq!(log.history(&here).unwrap().runs, 1, "{length}");
+    }
 }
 
 #[test]
