@@ -57,7 +57,7 @@ fn bad_data_is_refused_with_its_place_and_the_next_step() {
             &["--values", "cost"],
             &["line 2, column \"cost\"", "--scale 1 on both sides"],
         ),
-        ("sum", b"id,cost\n1,2\n1,3\n", &["--values", "cost"], &["line 3", "for sum also add"]),
+        ("sum", b"id,cost\n1,2\n1,3\n", &["--values", "cost"], &["line 3", "with values also add"]),
         ("sum", b"id,cost\n1,2\n", &["--values", "price"], &["column \"price\"", "The columns are"]),
         ("sum", large.as_bytes(), &["--values", "cost"], &["overflow", "--modulus 128 on both sides"]),
     ];
@@ -84,7 +84,7 @@ fn wrong_options_are_refused_with_the_next_step() {
         ("union", &["--delimiter", "ab"], &["--delimiter", "for instance ;"]),
         ("union", &["--delimiter", "\""], &["--delimiter", "for instance ;"]),
         ("union", &["--delimiter", "é"], &["a single ASCII character"]),
-        ("union", &["--duplicates", "add"], &["--duplicates add is for the sender of sum"]),
+        ("union", &["--duplicates", "add"], &["--duplicates add is for a sender with values"]),
         ("union", &["--max-row", "0"], &["--max-row", "1..=65536"]),
         ("union", &["--scale", "1"], &["--scale", "--help"]),
         ("union", &["--protocol", "rot13"], &["possible values: auto, dh"]),

@@ -295,12 +295,16 @@ impl<'a> Data<'a> {
     pub fn complete(&self, report: &mut Report) {
         let party = self.party;
         report.input = Some(party.source.name());
-        report.output = party.has_result().then(|| party.output.as_deref().map_or_else(|| "-".into(), name));
+        let written = party.has_result() && !party.in_memory;
+        report.output = written.then(|| party.output.as_deref().map_or_else(|| "-".into(), name));
         let TableFacts { duplicates, skipped, .. } = self.facts();
         // Repeated rows are not left out if each of them gets an identifier, or if the result has all rows of a matching key.
         let kept = party.shape() == Shape::Identifiers || party.source.duplicates == Some(Duplicates::All);
         let duplicates = if kept { 0 } else { duplicates };
-        report.key_columns.clone_from(&party.source.key);
+        // Items of a list have no column.
+        if party.source.format() != Format::List {
+            report.key_columns.clone_from(&party.source.key);
+        }
         let treated = party.source.duplicates(party.has_values());
         report.leave_out(LeftOut { duplicates, skipped }, treated);
     }

@@ -174,7 +174,7 @@ impl InputTable {
         }
         match self.duplicates {
             Some(Duplicates::Add) if !valued => wrong(format!(
-                "{} is for the sender of sum, which has values to add. Use first or error",
+                "{} is for a sender with values, which are added. Use first or error",
                 DUPLICATES.with("add")
             )),
             _ => Ok(()),

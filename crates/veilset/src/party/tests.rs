@@ -173,7 +173,10 @@ fn each_operation_on_lists_gives_the_lines_of_the_plain_computation() {
         let mut receiver = list(Role::Receiver, "ours.txt", ours);
         receiver.output = Some(side.path(if operation == &COUNT { "r.csv" } else { "r.txt" }));
         let sender = list(Role::Sender, "theirs.txt", theirs);
-        let [here, there] = both([&receiver, &sender], in_memory()).map(|came| came.unwrap().1);
+        let ran = both([&receiver, &sender], in_memory()).map(Result::unwrap);
+        // Items of a list have no column.
+        assert!(ran.iter().all(|(report, _)| report.key_columns.is_empty()));
+        let [here, there] = ran.map(|(_, text)| text);
         let here: BTreeSet<String> = here.unwrap().lines().map(Into::into).collect();
         let [a, b] = [ours, theirs].map(|text| text.lines().map(Into::into).collect::<BTreeSet<String>>());
         let (common, all) = (a.intersection(&b).cloned(), a.union(&b).cloned());

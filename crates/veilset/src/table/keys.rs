@@ -233,7 +233,7 @@ pub fn check_max_row(
 pub(crate) fn again_error(table: &Table, key: &[usize], row: usize, place: &str) -> Error {
     let what = format!("the key is the same as on {place}");
     let next =
-        concat!("Remove one of the rows, or use ", setting!(duplicates, "first"), " (for sum also add)");
+        concat!("Remove one of the rows, or use ", setting!(duplicates, "first"), " (with values also add)");
     key_error(table, key, row, what, next)
 }
 
