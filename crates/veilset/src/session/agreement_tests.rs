@@ -119,6 +119,27 @@ fn the_id_depends_on_everything() {
 }
 
 #[test]
+fn the_id_binds_the_sizes() {
+    let id = |sizes: [usize; 2]| {
+        let hellos = Role::ALL.map(hello);
+        thread::scope(|scope| {
+            let ends = connections().into_iter().zip(&hellos).zip(sizes).zip(1..);
+            let ends = ends.map(|(((end, hello), size), seed)| {
+                scope.spawn(move || agree(end, hello, size, &mut Prng::from_seed(&[seed; 32])).unwrap().1)
+            });
+            let ends: Vec<_> = ends.collect();
+            let ids: Vec<_> =
+                ends.into_iter().map(|end| *end.join().unwrap().session_id.as_bytes()).collect();
+            assert_eq!(ids[0], ids[1]);
+            ids[0]
+        })
+    };
+    let ids = [id([3, 5]), id([4, 5]), id([3, 6])];
+    assert!(ids[0] != ids[1] && ids[0] != ids[2] && ids[1] != ids[2]);
+    assert_eq!(ids[0], id([3, 5]));
+}
+
+#[test]
 fn two_ends_of_different_connections_do_not_share_an_id() {
     // Somebody in between, with a TLS connection to each: the exporters differ.
     let [a, mut b] = connections();
