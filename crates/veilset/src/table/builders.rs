@@ -40,7 +40,7 @@ impl Builders {
 
     /// Adds a column. Earlier rows have no value in it.
     pub(super) fn add_column(&mut self) {
-        self.columns.push(TextColumn::with_capacity(0, 0));
+        self.columns.push(TextColumn::new());
     }
 
     /// The number of rows that have ended.
@@ -69,13 +69,8 @@ impl Builders {
     fn end_batch(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
-        let end = |column: &mut TextColumn| {
-            column.pad(rows);
-            // The next batch is probably about as large.
-            let next = TextColumn::with_capacity(rows, column.bytes.len() + column.bytes.len() / 8);
-            std::mem::replace(column, next).finish(self.encoding)
-        };
-        let arrays = self.columns.iter_mut().map(end).collect::<Result<_>>()?;
+        let arrays = self.columns.iter_mut().map(|column| column.end_batch(rows, self.encoding));
+        let arrays = arrays.collect::<Result<_>>()?;
         self.done.push((rows, arrays));
         self.before += rows;
         Ok(())
@@ -104,13 +99,13 @@ struct TextColumn {
     offsets: Vec<i32>,
     /// Whether each row has a value, up to the last one that has none.
     nulls: NullBufferBuilder,
+    /// The offsets of the last batch.
+    last: Option<OffsetBuffer<i32>>,
 }
 
 impl TextColumn {
-    fn with_capacity(rows: usize, bytes: usize) -> TextColumn {
-        let mut offsets = Vec::with_capacity(rows + 1);
-        offsets.push(0);
-        TextColumn { bytes: Vec::with_capacity(bytes), offsets, nulls: NullBufferBuilder::new(0) }
+    fn new() -> TextColumn {
+        TextColumn { bytes: Vec::new(), offsets: vec![0], nulls: NullBufferBuilder::new(0), last: None }
     }
 
     /// Fills the column up to this row with rows that have no value.
@@ -124,17 +119,29 @@ impl TextColumn {
         }
     }
 
-    fn finish(mut self, encoding: Encoding) -> Result<ArrayRef> {
-        self.nulls.append_n_non_nulls(self.offsets.len() - 1 - self.nulls.len());
-        self.bytes.shrink_to_fit();
-        self.offsets.shrink_to_fit();
-        let (offsets, bytes) = (OffsetBuffer::new(self.offsets.into()), self.bytes.into());
+    /// Returns the column of a batch of this many rows, and begins the next batch.
+    fn end_batch(&mut self, rows: usize, encoding: Encoding) -> Result<ArrayRef> {
+        self.pad(rows);
+        self.nulls.append_n_non_nulls(rows - self.nulls.len());
+        let nulls = std::mem::replace(&mut self.nulls, NullBufferBuilder::new(0)).finish();
+        // The next batch is probably about as large.
+        let next = Vec::with_capacity(self.bytes.len() + self.bytes.len() / 8);
+        let mut bytes = std::mem::replace(&mut self.bytes, next);
+        bytes.shrink_to_fit();
+        // Dates, identifiers and empty cells have the same lengths in all batches, which then share their offsets.
+        let offsets = match self.last.take() {
+            Some(last) if last[..] == self.offsets[..] => last,
+            _ => OffsetBuffer::new(self.offsets.clone().into()),
+        };
+        self.last = Some(offsets.clone());
+        self.offsets.truncate(1);
+        let bytes = bytes.into();
         match encoding {
             Encoding::Bytes => {
-                BinaryArray::try_new(offsets, bytes, self.nulls.finish()).map(|all| Arc::new(all) as ArrayRef)
+                BinaryArray::try_new(offsets, bytes, nulls).map(|all| Arc::new(all) as ArrayRef)
             }
             Encoding::Utf8 => {
-                StringArray::try_new(offsets, bytes, self.nulls.finish()).map(|all| Arc::new(all) as ArrayRef)
+                StringArray::try_new(offsets, bytes, nulls).map(|all| Arc::new(all) as ArrayRef)
             }
         }
         .map_err(|e| Error::bug(format!("cells that were read are no column: {e}")))
@@ -145,6 +152,7 @@ impl TextColumn {
 mod tests {
     use super::super::{Column, Format, ReadOptions, Table};
     use super::*;
+    use arrow_array::cast::AsArray;
 
     fn table(builders: Builders, columns: usize, options: &ReadOptions) -> Table {
         let names = (0..columns).map(|at| format!("c{at}"));
@@ -187,6 +195,36 @@ mod tests {
             Ok(())
         };
         table.each_row((0..60).rev(), &[3, 0], backwards).unwrap();
+    }
+
+    #[test]
+    fn batches_share_the_offsets_of_a_column_whose_cells_have_the_same_lengths() {
+        let lengths: [fn(usize) -> usize; 3] = [|_| 3, |row| row % ROWS, |row| row];
+        let mut builders = Builders::new(Encoding::Utf8, lengths.len() + 1);
+        for row in 0..3 * ROWS {
+            for (column, length) in lengths.iter().enumerate() {
+                builders.push(column, "x".repeat(length(row)).as_bytes());
+            }
+            builders.end_row().unwrap();
+        }
+        let table = table(builders, lengths.len() + 1, &ReadOptions::default());
+        let offsets = |batch: usize, column: usize| {
+            table.batches.batches()[batch].column(column).as_string::<i32>().offsets().inner()
+        };
+        for (column, shared) in [true, true, false, true].into_iter().enumerate() {
+            for batch in 1..3 {
+                assert_eq!(offsets(batch, column).ptr_eq(offsets(0, column)), shared, "column {column}");
+            }
+        }
+        let same = |row: usize, cells: &[Option<&[u8]>]| {
+            assert_eq!(cells[3], None);
+            assert!(
+                cells.iter().zip(lengths).all(|(cell, length)| cell.unwrap().len() == length(row)),
+                "row {row}"
+            );
+            Ok(())
+        };
+        table.each_row(0..table.rows(), &[0, 1, 2, 3], same).unwrap();
     }
 
     #[test]

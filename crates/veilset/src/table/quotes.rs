@@ -138,6 +138,19 @@ impl Quotes {
         (self.quoted, self.several_lines) = (false, false);
     }
 
+    /// Returns the length of the record that these bytes begin with, and where each of its cells ends, the delimiter not counted.
+    /// `None` if a quote or an escape is in it, or if it does not end here.
+    pub(super) fn unquoted_record(&self, bytes: &[u8], ends: &mut Vec<usize>) -> Option<usize> {
+        ends.clear();
+        for (at, &byte) in bytes.iter().enumerate().filter(|(_, byte)| self.special[usize::from(**byte)]) {
+            ends.push(at);
+            if byte != self.delimiter {
+                return matches!(byte, b'\r' | b'\n').then_some(at);
+            }
+        }
+        None
+    }
+
     /// Goes on to the end of these bytes, or to the first misuse, of which [`Quotes::cell`] and `position` are the place.
     pub(super) fn advance(&mut self, bytes: &[u8], position: &mut Position) -> Result<(), Misuse> {
         if self.quoting == Quoting::Ordinary {

@@ -137,6 +137,8 @@ struct Records<'a, R> {
     used: usize,
     /// Where each field of the current record ends.
     fields: Vec<usize>,
+    /// The number of bytes between two fields: their delimiter, if the record stands as in the file.
+    between: usize,
     /// Whether the current record is ASCII without a NUL, as nearly all are.
     plain: bool,
 }
@@ -217,6 +219,7 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
             bytes: Vec::new(),
             used: 0,
             fields: Vec::new(),
+            between: 0,
             plain: true,
         };
         Ok((records, delimiter))
@@ -231,12 +234,35 @@ impl<R: Read> Records<'_, R> {
             return Ok(None);
         }
         let line = self.position.line;
-        (self.used, self.plain) = (0, true);
-        let Some((parser, quotes)) = &mut self.parser else {
+        (self.used, self.between, self.plain) = (0, 0, true);
+        if self.parser.is_none() {
             self.rest_of_line()?;
-            return Ok(Some(line));
-        };
+        } else if !self.unquoted_record()? {
+            self.parse_record(line)?;
+        }
+        Ok(Some(line))
+    }
+
+    /// Reads the next record if it is whole in the buffer and has no quotes, as most have. False otherwise: nothing is read.
+    fn unquoted_record(&mut self) -> Result<bool> {
+        let Some((_, quotes)) = &mut self.parser else { return Ok(false) };
         quotes.begin();
+        let input = self.input.fill()?;
+        let Some(len) = quotes.unquoted_record(input, &mut self.fields) else { return Ok(false) };
+        if self.bytes.len() < len {
+            self.bytes.resize(len, 0);
+        }
+        self.bytes[..len].copy_from_slice(&input[..len]);
+        // No byte before the last is a line end.
+        self.position.advance(&input[len - 1..=len]);
+        self.input.reader.consume(len + 1);
+        (self.used, self.between, self.plain) = (len, 1, self.input.plain);
+        Ok(true)
+    }
+
+    /// Reads the next record, which starts on this line, whatever is in it.
+    fn parse_record(&mut self, line: u64) -> Result<()> {
+        let Some((parser, quotes)) = &mut self.parser else { return Ok(()) };
         let mut fields = 0;
         loop {
             if self.bytes.len() < self.used + ROOM {
@@ -272,7 +298,7 @@ impl<R: Read> Records<'_, R> {
             }
         }
         self.fields.truncate(fields);
-        Ok(Some(line))
+        Ok(())
     }
 
     /// Moves to the first byte of the next record. False at the end of the file.
@@ -311,7 +337,7 @@ impl<R: Read> Records<'_, R> {
 
     /// A field of the current record.
     fn cell(&self, i: usize) -> &[u8] {
-        let start = if i == 0 { 0 } else { self.fields[i - 1] };
+        let start = if i == 0 { 0 } else { self.fields[i - 1] + self.between };
         &self.bytes[start..self.fields[i]]
     }
 
@@ -324,9 +350,8 @@ impl<R: Read> Records<'_, R> {
         if self.encoding == Encoding::Bytes || self.plain || record.is_ascii() {
             return Ok(());
         }
-        let mut start = 0;
-        for (i, &end) in self.fields.iter().enumerate() {
-            if std::str::from_utf8(&record[start..end]).is_err() {
+        for (i, cell) in self.cells().enumerate() {
+            if std::str::from_utf8(cell).is_err() {
                 let next = concat!(
                     "Convert the file to UTF-8, or use ",
                     setting!(encoding, "bytes"),
@@ -336,7 +361,6 @@ impl<R: Read> Records<'_, R> {
                     .at(Place::Line(line))
                     .at_column(label(&self.header, i)));
             }
-            start = end;
         }
         Ok(())
     }
