@@ -45,6 +45,7 @@ fn columns() -> Vec<Case> {
             dictionary([Some(1), Some(1), Some(0)], Arc::new(LargeStringArray::from(vec![Some("x"), None]))),
             Some([None, None, Some("x")]),
         ),
+        column("nulls_in_dictionary", dictionary([None; 3], Arc::new(NullArray::new(0))), Some([None; 3])),
         column("int", Int64Array::from(vec![Some(-7), None, Some(42)]), Some([Some("-7"), None, Some("42")])),
         column("bool", BooleanArray::from(vec![true, false, true]), some("true", "false", "true")),
         column("float", Float64Array::from(vec![0.1, 1e300, -0.0]), some("0.1", "1e300", "-0.0")),

@@ -1,6 +1,6 @@
 //! From the text of [`super::types`] back to values: the keys of other parties, and columns that are written as another type.
 
-use super::types::{empty_is_null, fraction_digits, is_instant, is_text, is_uuid, texts};
+use super::types::{empty_is_null, fraction_digits, is_instant, is_text_or_none, is_uuid, texts};
 use arrow_array::builder::{BooleanBuilder, FixedSizeBinaryBuilder};
 use arrow_array::types::*;
 use arrow_array::{
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The field for a column whose values are written anew, and hence refer to no dictionary.
 pub(super) fn anew(field: &FieldRef) -> FieldRef {
     let data_type = match field.data_type() {
-        DataType::Dictionary(_, values) if is_text(values) => values.as_ref().clone(),
+        DataType::Dictionary(_, values) if is_text_or_none(values) => values.as_ref().clone(),
         other => other.clone(),
     };
     Arc::new(field.as_ref().clone().with_data_type(data_type).with_nullable(true))

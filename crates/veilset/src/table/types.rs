@@ -93,7 +93,7 @@ pub(super) fn check_text(field: &Field, encoding: Encoding) -> Result<(), Unfit>
         | DataType::LargeBinary
         | DataType::BinaryView
         | DataType::FixedSizeBinary(_) => Ok(()),
-        DataType::Dictionary(_, values) if is_text(values) => Ok(()),
+        DataType::Dictionary(_, values) if is_text_or_none(values) => Ok(()),
         other => unfit(format!("the column has a type that veilset does not read ({other})"), FLATTEN),
     }
 }
@@ -182,7 +182,7 @@ pub(super) fn text_field(name: &str, encoding: Encoding) -> FieldRef {
 pub(super) fn empty_is_null(field: &Field) -> bool {
     match field.data_type() {
         DataType::FixedSizeBinary(_) => is_uuid(field),
-        DataType::Dictionary(..) => false,
+        DataType::Dictionary(_, values) => **values == DataType::Null,
         other => !is_text(other) && !is_binary(other),
     }
 }
@@ -218,6 +218,12 @@ pub(super) fn first_without_text<'c>(
 /// Whether values of this type are strings.
 pub(super) fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// Whether the values of a dictionary of this type are strings, or there are none: pandas has such a column of categories if all
+/// are missing.
+pub(super) fn is_text_or_none(data_type: &DataType) -> bool {
+    is_text(data_type) || *data_type == DataType::Null
 }
 
 /// Whether timestamps with this zone are instants. An empty zone is none.
