@@ -2,6 +2,7 @@
 
 use super::read::Position;
 use crate::spelling::setting;
+use std::ops::Range;
 
 /// What quotes are in CSV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -138,17 +139,30 @@ impl Quotes {
         (self.quoted, self.several_lines) = (false, false);
     }
 
-    /// Returns the length of the record that these bytes begin with, and where each of its cells ends, the delimiter not counted.
-    /// `None` if a quote or an escape is in it, or if it does not end here.
-    pub(super) fn unquoted_record(&self, bytes: &[u8], ends: &mut Vec<usize>) -> Option<usize> {
-        ends.clear();
-        for (at, &byte) in bytes.iter().enumerate().filter(|(_, byte)| self.special[usize::from(**byte)]) {
-            ends.push(at);
-            if byte != self.delimiter {
-                return matches!(byte, b'\r' | b'\n').then_some(at);
+    /// Returns the length of the record that these bytes begin with, and where its cells are. `None` if it does not end here, or
+    /// if a cell is more than text, or text in quotes.
+    pub(super) fn simple_record(&mut self, bytes: &[u8], cells: &mut Vec<Range<usize>>) -> Option<usize> {
+        cells.clear();
+        let mut start = 0;
+        loop {
+            let quoted = bytes.get(start) == Some(&b'"') && self.quoting != Quoting::Ordinary;
+            self.quoted |= quoted;
+            start += usize::from(quoted);
+            let ends = |&byte: &u8| self.special[usize::from(byte)] && !(quoted && byte == self.delimiter);
+            let mut end = start + bytes.get(start..)?.iter().position(ends)?;
+            cells.push(start..end);
+            if quoted {
+                if bytes[end] != b'"' {
+                    return None;
+                }
+                end += 1;
+            }
+            match *bytes.get(end)? {
+                byte if byte == self.delimiter => start = end + 1,
+                b'\r' | b'\n' => return Some(end),
+                _ => return None,
             }
         }
-        None
     }
 
     /// Goes on to the end of these bytes, or to the first misuse, of which [`Quotes::cell`] and `position` are the place.

@@ -13,6 +13,7 @@ use crate::error::{Error, Place, Result};
 use crate::spelling::{DELIMITER, ESCAPE, setting};
 use csv_core::ReadRecordResult;
 use std::io::{BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
+use std::ops::Range;
 use std::path::Path;
 
 /// Bytes read at a time.
@@ -135,10 +136,10 @@ struct Records<'a, R> {
     /// `bytes[..used]` is the current record; the rest is room.
     bytes: Vec<u8>,
     used: usize,
-    /// Where each field of the current record ends.
-    fields: Vec<usize>,
-    /// The number of bytes between two fields: their delimiter, if the record stands as in the file.
-    between: usize,
+    /// Where the fields of the current record are.
+    fields: Vec<Range<usize>>,
+    /// Where they end, one after the other, if the parser wrote them.
+    ends: Vec<usize>,
     /// Whether the current record is ASCII without a NUL, as nearly all are.
     plain: bool,
 }
@@ -219,7 +220,7 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
             bytes: Vec::new(),
             used: 0,
             fields: Vec::new(),
-            between: 0,
+            ends: Vec::new(),
             plain: true,
         };
         Ok((records, delimiter))
@@ -234,21 +235,22 @@ impl<R: Read> Records<'_, R> {
             return Ok(None);
         }
         let line = self.position.line;
-        (self.used, self.between, self.plain) = (0, 0, true);
+        (self.used, self.plain) = (0, true);
         if self.parser.is_none() {
             self.rest_of_line()?;
-        } else if !self.unquoted_record()? {
+        } else if !self.simple_record()? {
             self.parse_record(line)?;
         }
         Ok(Some(line))
     }
 
-    /// Reads the next record if it is whole in the buffer and has no quotes, as most have. False otherwise: nothing is read.
-    fn unquoted_record(&mut self) -> Result<bool> {
+    /// Reads the next record if it is whole in the buffer, and no quote in it stands for itself, as in most. False otherwise:
+    /// nothing is read.
+    fn simple_record(&mut self) -> Result<bool> {
         let Some((_, quotes)) = &mut self.parser else { return Ok(false) };
         quotes.begin();
         let input = self.input.fill()?;
-        let Some(len) = quotes.unquoted_record(input, &mut self.fields) else { return Ok(false) };
+        let Some(len) = quotes.simple_record(input, &mut self.fields) else { return Ok(false) };
         if self.bytes.len() < len {
             self.bytes.resize(len, 0);
         }
@@ -256,20 +258,21 @@ impl<R: Read> Records<'_, R> {
         // No byte before the last is a line end.
         self.position.advance(&input[len - 1..=len]);
         self.input.reader.consume(len + 1);
-        (self.used, self.between, self.plain) = (len, 1, self.input.plain);
+        (self.used, self.plain) = (len, self.input.plain);
         Ok(true)
     }
 
     /// Reads the next record, which starts on this line, whatever is in it.
     fn parse_record(&mut self, line: u64) -> Result<()> {
         let Some((parser, quotes)) = &mut self.parser else { return Ok(()) };
+        quotes.begin();
         let mut fields = 0;
         loop {
             if self.bytes.len() < self.used + ROOM {
                 self.bytes.resize(self.used + ROOM + BUFFER, 0);
             }
-            if fields == self.fields.len() {
-                self.fields.resize(2 * fields + 16, 0);
+            if fields == self.ends.len() {
+                self.ends.resize(2 * fields + 16, 0);
             }
             let input = self.input.fill()?;
             // At the end of the file the parser closes open quotes. A line end does not: put behind the file, it ends
@@ -277,7 +280,7 @@ impl<R: Read> Records<'_, R> {
             let ended = input.is_empty();
             let input = if ended { b"\n" } else { input };
             let (result, read, written, done) =
-                parser.read_record(input, &mut self.bytes[self.used..], &mut self.fields[fields..]);
+                parser.read_record(input, &mut self.bytes[self.used..], &mut self.ends[fields..]);
             fields += done;
             self.used += written;
             if !ended {
@@ -293,11 +296,13 @@ impl<R: Read> Records<'_, R> {
                 break;
             }
             if ended {
-                self.fields.truncate(fields);
+                self.ends.truncate(fields);
                 return Err(self.unterminated(line));
             }
         }
-        self.fields.truncate(fields);
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        self.fields.clear();
+        self.fields.extend(starts.zip(&self.ends[..fields]).map(|(start, &end)| start..end));
         Ok(())
     }
 
@@ -331,18 +336,17 @@ impl<R: Read> Records<'_, R> {
         }
         self.used = self.bytes.len();
         self.fields.clear();
-        self.fields.push(self.used);
+        self.fields.push(0..self.used);
         Ok(())
     }
 
     /// A field of the current record.
     fn cell(&self, i: usize) -> &[u8] {
-        let start = if i == 0 { 0 } else { self.fields[i - 1] + self.between };
-        &self.bytes[start..self.fields[i]]
+        &self.bytes[self.fields[i].clone()]
     }
 
     fn cells(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.fields.len()).map(|i| self.cell(i))
+        self.fields.iter().map(|field| &self.bytes[field.clone()])
     }
 
     fn check_encoding(&self, line: u64) -> Result<()> {
@@ -438,7 +442,7 @@ impl<R: Read> Records<'_, R> {
     /// The error for a record that the end of the file cuts off inside quotes. Only quoted fields contain line ends,
     /// so the line ends of the complete fields give the line on which the last field began.
     fn unterminated(&self, line: u64) -> Error {
-        let complete = self.fields.last().copied().unwrap_or(0);
+        let complete = self.ends.last().copied().unwrap_or(0);
         let line = line + newlines(&self.bytes[..complete]);
         let next = "Add the closing quote; a quote inside a quoted field is written twice";
         let column = self.parser.as_ref().map_or(0, |(_, quotes)| quotes.cell);
