@@ -2,6 +2,7 @@
 
 use super::Encoding;
 use super::batches::{Batches, batch_of};
+use super::types::text_field;
 use crate::error::{Error, Result};
 use arrow_array::{ArrayRef, BinaryArray, StringArray, new_null_array};
 use arrow_buffer::{NullBufferBuilder, OffsetBuffer};
@@ -69,8 +70,14 @@ impl Builders {
     fn end_batch(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
-        let arrays = self.columns.iter_mut().map(|column| column.end_batch(rows, self.encoding));
-        let arrays = arrays.collect::<Result<_>>()?;
+        // Columns without a value share an array.
+        let mut nothing = None;
+        let encoding = self.encoding;
+        let array = |column: &mut TextColumn| match column.offsets.len() {
+            1 => Ok(nothing.get_or_insert_with(|| without_values(encoding, rows)).clone()),
+            _ => column.end_batch(rows, encoding),
+        };
+        let arrays = self.columns.iter_mut().map(array).collect::<Result<_>>()?;
         self.done.push((rows, arrays));
         self.before += rows;
         Ok(())
@@ -85,12 +92,18 @@ impl Builders {
         let schema = Arc::new(Schema::new(fields.clone()));
         let mut batches = Batches::new(schema.clone());
         for (rows, mut arrays) in self.done {
-            let late = fields.iter().skip(arrays.len());
-            arrays.extend(late.map(|field| new_null_array(field.data_type(), rows)));
+            if arrays.len() < fields.len() {
+                arrays.resize(fields.len(), without_values(self.encoding, rows));
+            }
             batches.push(batch_of(schema.clone(), arrays, rows)?);
         }
         Ok(batches)
     }
+}
+
+/// A column of so many rows without values.
+fn without_values(encoding: Encoding, rows: usize) -> ArrayRef {
+    new_null_array(text_field("", encoding).data_type(), rows)
 }
 
 /// The rows of a column that are not in a batch yet.
@@ -198,33 +211,45 @@ mod tests {
     }
 
     #[test]
-    fn batches_share_the_offsets_of_a_column_whose_cells_have_the_same_lengths() {
-        let lengths: [fn(usize) -> usize; 3] = [|_| 3, |row| row % ROWS, |row| row];
-        let mut builders = Builders::new(Encoding::Utf8, lengths.len() + 1);
+    fn what_is_the_same_in_several_columns_and_batches_is_stored_once() {
+        // The lengths of cells; the fourth column has none until the last batch, and the last two never.
+        let lengths: [fn(usize) -> usize; 4] = [|_| 3, |row| row % ROWS, |row| row, |row| row + 1];
+        let there = |row, column| column != 3 || row >= 2 * ROWS;
+        let mut builders = Builders::new(Encoding::Utf8, 5);
         for row in 0..3 * ROWS {
-            for (column, length) in lengths.iter().enumerate() {
+            if row == 2 * ROWS {
+                builders.add_column();
+            }
+            for (column, length) in lengths.iter().enumerate().filter(|(column, _)| there(row, *column)) {
                 builders.push(column, "x".repeat(length(row)).as_bytes());
             }
             builders.end_row().unwrap();
         }
-        let table = table(builders, lengths.len() + 1, &ReadOptions::default());
+        let table = table(builders, 6, &ReadOptions::default());
         let offsets = |batch: usize, column: usize| {
             table.batches.batches()[batch].column(column).as_string::<i32>().offsets().inner()
         };
-        for (column, shared) in [true, true, false, true].into_iter().enumerate() {
-            for batch in 1..3 {
-                assert_eq!(offsets(batch, column).ptr_eq(offsets(0, column)), shared, "column {column}");
-            }
-        }
-        let same = |row: usize, cells: &[Option<&[u8]>]| {
-            assert_eq!(cells[3], None);
-            assert!(
-                cells.iter().zip(lengths).all(|(cell, length)| cell.unwrap().len() == length(row)),
-                "row {row}"
+        let same = |one: (usize, usize), other: (usize, usize)| {
+            offsets(one.0, one.1).ptr_eq(offsets(other.0, other.1))
+        };
+        for (column, shared) in [true, true, false].into_iter().enumerate() {
+            assert_eq!(
+                [same((0, column), (1, column)), same((1, column), (2, column))],
+                [shared; 2],
+                "{column}"
             );
+        }
+        assert!(
+            same((0, 3), (0, 4)) && same((1, 3), (1, 4)) && !same((2, 3), (2, 4)) && same((2, 4), (2, 5))
+        );
+        let each = |row: usize, cells: &[Option<&[u8]>]| {
+            for (column, cell) in cells.iter().enumerate() {
+                let length = lengths.get(column).filter(|_| there(row, column)).map(|length| length(row));
+                assert_eq!(cell.map(<[u8]>::len), length, "row {row}, column {column}");
+            }
             Ok(())
         };
-        table.each_row(0..table.rows(), &[0, 1, 2, 3], same).unwrap();
+        table.each_row(0..table.rows(), &[0, 1, 2, 3, 4, 5], each).unwrap();
     }
 
     #[test]
