@@ -265,7 +265,6 @@ impl<R: Read> Records<'_, R> {
     /// Reads the next record, which starts on this line, whatever is in it.
     fn parse_record(&mut self, line: u64) -> Result<()> {
         let Some((parser, quotes)) = &mut self.parser else { return Ok(()) };
-        quotes.begin();
         let mut fields = 0;
         loop {
             if self.bytes.len() < self.used + ROOM {
