@@ -2,7 +2,7 @@
 //! them, so they always use the current messages.
 
 use crate::{Data, Input, SCENARIOS, peer};
-use veilset::artefact::filter::{FilterDraft, Size, build, export};
+use veilset::artefact::filter::{FilterDraft, FilterFile, Size, build, export};
 use veilset::channel::{Channel, Sink, Wire};
 use veilset::compact_set::CompactSet;
 use veilset::compact_set::bloom::Bloom;
@@ -65,7 +65,8 @@ fn public_filter() -> Vec<u8> {
     let [whole, public] = ["whole", "public"].map(|name| folder.path().join(name));
     let (set, identity) = (["a"].iter().collect(), Identity::generate().unwrap());
     let draft = FilterDraft { set: &set, key_columns: 1, normalisation: "none", threads: Threads::global() };
-    let (size, to) = (Size { cipher: groups::RISTRETTO255, capacity: 1, queries: 1 }, (&*whole, false));
+    let size = Size { cipher: groups::RISTRETTO255, capacity: 1, queries: 1 };
+    let to = FilterFile { path: &whole, force: false };
     build(&draft, size, &identity, to, &|_, _| Ok(()), &mut seeded(&[8; 32])).unwrap();
     let mut output = Destination::create("public filter", Some(&public), false).unwrap();
     export(&whole, &identity, &mut output, &|_| Ok(())).unwrap();

@@ -4,7 +4,7 @@ use crate::make::{Made, Own, Work};
 use crate::options::{FilterArgs, FilterCommand};
 use crate::plan::{identity_path, keyed, threads};
 use std::path::{Path, PathBuf};
-use veilset::artefact::filter::{self, About, FilterDraft, Size};
+use veilset::artefact::filter::{self, About, FilterDraft, FilterFile, Size};
 use veilset::error::{Error, Result};
 use veilset::party::{InputTable, KeyedTable, Watch};
 use veilset::paths::{Paths, Use};
@@ -88,7 +88,8 @@ impl FilterPlan {
                 let size = Size { cipher, capacity, queries: *queries };
                 let identity = work.identity()?;
                 encrypted(work, output, |step, rng| {
-                    filter::build(&draft(work, &keys), size, &identity, (output, *force), step, rng)
+                    let output = FilterFile { path: output, force: *force };
+                    filter::build(&draft(work, &keys), size, &identity, output, step, rng)
                 })?;
                 let text =
                     format!("made {}, for runs with the same input and {FILTER} {0}", output.display());

@@ -86,7 +86,7 @@ pub fn assemble(
     let (tell, events) = mpsc::channel();
     let open = |listener| Entrance::open(listener, &keys, me.listens_for().count(), &watch);
     let entrance = listener.map(open).transpose()?;
-    let mut assembly = Assembly::new(me, &keys, &watch, entrance, (tell, events));
+    let mut assembly = Assembly::new(me, &keys, &watch, entrance, tell, events);
     let met = thread::scope(|scope| {
         let calls = me.connects_to().map(|member| (member, Duration::ZERO));
         let late = me.listens_for().filter(|member| member.address().is_some()).map(|member| (member, LATE));
@@ -361,7 +361,8 @@ impl<'a> Assembly<'a> {
         keys: &'a Keys,
         watch: &'a Watch<'a>,
         entrance: Option<Entrance<'a>>,
-        (tell, events): (Sender<Event>, Receiver<Event>),
+        tell: Sender<Event>,
+        events: Receiver<Event>,
     ) -> Self {
         Assembly {
             me,

@@ -19,9 +19,10 @@ use crate::sharded::on_disk::OnDisk;
 use crate::sharded::set::{Place, Set};
 use crate::spelling::{FILTER, FOR_SPREADSHEETS, OUTPUT_FORMAT, PREPARED};
 use crate::table::{
-    Batches, Destination, Duplicates, Format, Found, KeyedSet, Layout, Note, Profile, SHARE_COLUMNS,
-    SentColumns, Table, To, Unread, Wanted, check_max_row, check_names, check_output, check_share_bound,
-    check_sum_bound, keyed_set, payloads, values, write_cells, write_keys, write_rows, write_union,
+    Batches, Destination, Duplicates, Format, Found, KeyColumns, KeyedSet, Layout, NewRows, Note, Profile,
+    SHARE_COLUMNS, SentColumns, Table, To, Unread, Wanted, check_max_row, check_names, check_output,
+    check_share_bound, check_sum_bound, keyed_set, payloads, values, write_cells, write_keys, write_rows,
+    write_union,
 };
 use crate::threads::Threads;
 use zeroize::Zeroizing;
@@ -405,9 +406,10 @@ impl<'a> Data<'a> {
                 write_rows(table, &rows, sent(&payloads), to)
             }
             Learned::New(new) => {
-                write_union(table, (columns, as_text), keyed, (&new.items, sent(&new.payloads)), to)
+                let theirs = NewRows { items: &new.items, sent: sent(&new.payloads) };
+                write_union(table, KeyColumns { columns, as_text }, keyed, theirs, to)
             }
-            Learned::Union(items) => write_keys(table, (columns, as_text), items, to),
+            Learned::Union(items) => write_keys(table, KeyColumns { columns, as_text }, items, to),
             Learned::Shares(shares) => {
                 let rows = shares.shares.chunks(shares.width).enumerate();
                 let rows = rows.map(|(row, share)| [row.to_string(), written(shares.sharing, share)]);

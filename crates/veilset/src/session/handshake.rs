@@ -233,8 +233,9 @@ impl Handshake {
         let filter = facts.filter().map_err(|what| Error::misbehaves(format!("its hello has {what}")))?;
         match fingerprint {
             Some(fingerprint) if uses => {
-                let keys = (&*hello.normalisation, hello.key_columns);
-                let purpose = Head::of_facts((fingerprint, group), keys, facts).purpose();
+                let (normalisation, columns) = (&hello.normalisation, hello.key_columns);
+                let head = Head::of_facts(fingerprint, group, normalisation, columns, facts);
+                let purpose = head.purpose();
                 let contents = Some(Contents { purpose, digest: facts.digest });
                 let owner = Some(owner(&fingerprint));
                 Ok(Some((facts.clone(), Agreed { filter, owner, contents, held: sender.is_some() })))

@@ -16,8 +16,8 @@ use crate::rng::Prng;
 use crate::sharded::disk::{DiskSet, Draft};
 use crate::spelling::setting;
 use crate::table::{
-    Duplicates, Format, Output, PIECE, Profile, SentColumns, Table, To, Wanted, again_error, check_max_row,
-    input_files, keyed_set, payloads, unopened, write_keys,
+    Duplicates, Format, KeyColumns, NewRows, Output, PIECE, Profile, SentColumns, Table, To, Wanted,
+    again_error, check_max_row, input_files, keyed_set, payloads, unopened, write_keys,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -255,8 +255,8 @@ impl OnDisk {
                 output.end()
             }
             Learned::New(new) => {
-                let theirs = (&new.items, sent(&new.payloads));
-                let mut output = Output::of_union(&self.head, (&self.key, &[]), theirs, to)?;
+                let theirs = NewRows { items: &new.items, sent: sent(&new.payloads) };
+                let mut output = Output::of_union(&self.head, KeyColumns::of(&self.key), theirs, to)?;
                 self.again(party, &mut |before, piece| {
                     let here = (0..piece.rows()).filter(|&row| self.first.get(before + row as u32));
                     output.ours(piece, &here.collect::<Vec<_>>(), None)
@@ -264,7 +264,7 @@ impl OnDisk {
                 output.new_rows(&self.head, &self.key, theirs)?;
                 output.end()
             }
-            Learned::Union(items) => write_keys(&self.head, (&self.key, &[]), items, to),
+            Learned::Union(items) => write_keys(&self.head, KeyColumns::of(&self.key), items, to),
             other => Err(Error::bug(format!("a job in shards with {other:?}"))),
         }
     }

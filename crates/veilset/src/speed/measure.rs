@@ -106,7 +106,7 @@ impl Bench<'_> {
     }
 
     /// Sets the time of this primitive; `n` of it, together with known work that takes `known` seconds, take `seconds`.
-    fn set_left(&mut self, primitive: Primitive, (seconds, known): (f64, f64), n: usize) {
+    fn set_left(&mut self, primitive: Primitive, seconds: f64, known: f64, n: usize) {
         let built_in = Speeds::built_in(1).picoseconds(primitive);
         self.speeds.picoseconds[primitive as usize] = left(seconds, known, n, built_in);
     }
@@ -174,7 +174,7 @@ impl Bench<'_> {
                 transfer::send(cx.ch, &mut ot, SOME, true, ROW, |_, _| ())
             },
         )?;
-        self.set_left(Primitive::Ot, (mean(times), self.speeds.seconds(&base_ots())), SOME);
+        self.set_left(Primitive::Ot, mean(times), self.speeds.seconds(&base_ots()), SOME);
         Ok(())
     }
 
@@ -211,7 +211,7 @@ impl Bench<'_> {
             |cx| equality.receiver(cx, &strings, BITS).map(drop),
             |cx| equality.sender(cx, &strings, BITS).map(drop),
         )?;
-        self.set_left(Primitive::Compared, (mean(times), self.speeds.seconds(&base_ots())), SOME);
+        self.set_left(Primitive::Compared, mean(times), self.speeds.seconds(&base_ots()), SOME);
         Ok(())
     }
 
@@ -274,7 +274,7 @@ impl Bench<'_> {
     /// Sets the time of a primitive: the rest of `seconds` for this work, given the times of all other primitives.
     fn rest(&mut self, seconds: f64, work: &Work, primitive: Primitive) {
         self.speeds.picoseconds[primitive as usize] = 0;
-        self.set_left(primitive, (seconds, self.speeds.seconds(work)), work.count(primitive) as usize);
+        self.set_left(primitive, seconds, self.speeds.seconds(work), work.count(primitive) as usize);
     }
 
     /// The times of two parties, each run alone with a recording of the messages it received.

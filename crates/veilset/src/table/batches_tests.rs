@@ -180,7 +180,14 @@ fn a_union_has_empty_cells_beside_new_keys_and_text_where_a_key_is_no_value() {
         payload.push(&key(&["theirs"]));
         let sent = SentColumns { names: &names(&["sent"]), payloads: &payload };
         let mut result = Batches::default();
-        write_union(&table, (&[place], &[]), &keyed, (&items, Some(sent)), &mut result).unwrap();
+        write_union(
+            &table,
+            KeyColumns::of(&[place]),
+            &keyed,
+            NewRows { items: &items, sent: Some(sent) },
+            &mut result,
+        )
+        .unwrap();
         let (ours, all) = (keyed.rows.len(), keyed.rows.len() + 1);
         assert_eq!(result.rows(), all, "{name}");
         assert_eq!(result.schema().unwrap().field(place).data_type(), &becomes, "{name}");
@@ -205,7 +212,7 @@ fn a_union_has_empty_cells_beside_new_keys_and_text_where_a_key_is_no_value() {
             }
         }
         let mut keys = Batches::default();
-        write_keys(&table, (&[place], &[]), &items, &mut keys).unwrap();
+        write_keys(&table, KeyColumns::of(&[place]), &items, &mut keys).unwrap();
         assert_eq!((keys.rows(), keys.schema().unwrap().field(0).data_type()), (1, &becomes), "{name}");
     }
 }

@@ -55,15 +55,31 @@ fn lists_are_lines_as_they_stand() {
         assert!(out.is_empty());
     };
     refused(
-        &|out| write_union(&table, (&[0], &[]), &keyed, (&new, None), (Format::List, out)),
+        &|out| {
+            write_union(
+                &table,
+                KeyColumns::of(&[0]),
+                &keyed,
+                NewRows { items: &new, sent: None },
+                (Format::List, out),
+            )
+        },
         "one of the peer's keys",
     );
     refused(
-        &|out| write_union(&ours, (&[0], &[]), &our_keys, (&none, None), (Format::List, out)),
+        &|out| {
+            write_union(
+                &ours,
+                KeyColumns::of(&[0]),
+                &our_keys,
+                NewRows { items: &none, sent: None },
+                (Format::List, out),
+            )
+        },
         "one of our keys",
     );
     refused(&|out| write_rows(&ours, &[0, 1], None, (Format::List, out)), "one of our keys");
-    refused(&|out| write_keys(&table, (&[0], &[]), &new, (Format::List, out)), "ours or the peer's");
+    refused(&|out| write_keys(&table, KeyColumns::of(&[0]), &new, (Format::List, out)), "ours or the peer's");
     // What pieces before had is written.
     let mut part = Vec::new();
     let mut output = Output::of_rows(&ours, 2, None, (Format::List, &mut part)).unwrap();
@@ -137,13 +153,20 @@ fn sent_columns_stand_behind_ours() {
     let some: Items = [payloads.get(2), payloads.get(0)].iter().collect();
     let mut out = Vec::new();
     let sent = SentColumns { names: &sent_names, payloads: &some };
-    write_union(&table, (&[0], &[]), &keyed, (&new, Some(sent)), (Format::Csv, &mut out)).unwrap();
+    write_union(
+        &table,
+        KeyColumns::of(&[0]),
+        &keyed,
+        NewRows { items: &new, sent: Some(sent) },
+        (Format::Csv, &mut out),
+    )
+    .unwrap();
     let expected = "id,n,a,b\nx,1,,\ny,2,,\nz,3,,\nu,,\"p,q\",\nw,,s,t\n";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 
     let mut out = Vec::new();
-    write_keys(&table, (&[0], &[]), &new, (Format::List, &mut out)).unwrap();
-    write_keys(&table, (&[0], &[]), &new, (Format::Csv, &mut out)).unwrap();
+    write_keys(&table, KeyColumns::of(&[0]), &new, (Format::List, &mut out)).unwrap();
+    write_keys(&table, KeyColumns::of(&[0]), &new, (Format::Csv, &mut out)).unwrap();
     assert_eq!(String::from_utf8(out).unwrap(), "u\nw\nid\nu\nw\n");
 
     for bad in [&b""[..], b"\x01a", b"\x01a\x01\xff", &key(&["a", "b", "c"])] {
@@ -152,8 +175,14 @@ fn sent_columns_stand_behind_ours() {
         for &format in Format::ALL {
             let mut out = Vec::new();
             let rows = write_rows(&table, &[0, 1], sent, (format, &mut out)).unwrap_err();
-            let union =
-                write_union(&table, (&[0], &[]), &keyed, (&new, sent), (format, &mut out)).unwrap_err();
+            let union = write_union(
+                &table,
+                KeyColumns::of(&[0]),
+                &keyed,
+                NewRows { items: &new, sent },
+                (format, &mut out),
+            )
+            .unwrap_err();
             for error in [rows, union] {
                 assert!(
                     matches!(&error, Error::Peer { fault: Fault::Misbehaved, what: m, .. } if m.contains("not made of 2 columns")),

@@ -87,7 +87,9 @@ pub use shares::{SHARE_COLUMNS, open_keys, open_values, read_shares};
 pub use temporary::remove_unfinished;
 pub use unknown::UNREAD;
 pub use values::{check_share_bound, check_sum_bound, values};
-pub use write::{Layout, Output, To, text_keys, write_cells, write_keys, write_rows, write_union};
+pub use write::{
+    KeyColumns, Layout, NewRows, Output, To, text_keys, write_cells, write_keys, write_rows, write_union,
+};
 
 use crate::error::{Error, Place, Result};
 use crate::spelling::{DELIMITER, NO_HEADER};

@@ -82,7 +82,7 @@ pub(super) fn read(
     while let Some(line) = next {
         if records.fields.len() != header.len() {
             let first = if headerless { "the first row" } else { "the header" };
-            return Err(records.ragged(line, (first, &header), delimiter));
+            return Err(records.ragged(line, first, &header, delimiter));
         }
         if before + rows.rows() == max_rows {
             let what = format!("the file has more than {max_rows} rows");
@@ -422,7 +422,7 @@ impl<R: Read> Records<'_, R> {
     }
 
     /// The error for a row that has not as many fields as the first, which is called so.
-    fn ragged(&self, line: u64, (first, header): (&str, &[String]), delimiter: u8) -> Error {
+    fn ragged(&self, line: u64, first: &str, header: &[String], delimiter: u8) -> Error {
         let (fields, columns) = (self.fields.len(), header.len());
         let what = format!("the row has {}, {first} {columns}", count(fields, "field"));
         let mut next = format!(

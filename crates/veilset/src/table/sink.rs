@@ -78,7 +78,7 @@ impl<'a> Sink<'a> {
                 let for_spreadsheets = layout.for_spreadsheets;
                 if header {
                     let names = columns.iter().map(|column| column.raw);
-                    write_row(names, (delimiter, for_spreadsheets), out)
+                    write_row(names, delimiter, for_spreadsheets, out)
                         .map_err(|e| unwritable("result", &e))?;
                 }
                 Container::Csv { delimiter, for_spreadsheets, out }
@@ -113,10 +113,10 @@ impl<'a> Sink<'a> {
         let failed = |e: std::io::Error| unwritable("result", &e);
         match &mut self.to {
             Container::Csv { delimiter, for_spreadsheets, out } => {
-                let how = (*delimiter, *for_spreadsheets);
+                let (delimiter, for_spreadsheets) = (*delimiter, *for_spreadsheets);
                 each_row(fields.zip(&columns), rows, |_, cells| {
                     let cells = cells.iter().map(|cell| cell.unwrap_or_default());
-                    write_row(cells, how, *out).map_err(failed)
+                    write_row(cells, delimiter, for_spreadsheets, *out).map_err(failed)
                 })
             }
             Container::List(out) => each_row(fields.zip(&columns), rows, |_, cells| {

@@ -143,7 +143,14 @@ fn columns_without_a_header_have_numbers_for_names_and_none_is_written() {
         let keyed = keyed_set(&table, &[0], EmptyKeys::Error, Duplicates::First).unwrap();
         let new: Items = [key(&["zoe"])].into_iter().collect();
         let mut written = Vec::new();
-        write_union(&table, (&[0], &[]), &keyed, (&new, None), (Format::Csv, &mut written)).unwrap();
+        write_union(
+            &table,
+            KeyColumns::of(&[0]),
+            &keyed,
+            NewRows { items: &new, sent: None },
+            (Format::Csv, &mut written),
+        )
+        .unwrap();
         assert!(written.ends_with(b"cleo,\nzoe,\n") && written.starts_with(b"ann,Rome\n"));
         // A column of our own making has a name.
         let mut written = Vec::new();
@@ -485,15 +492,28 @@ fn a_union_has_our_rows_and_then_the_new_items() {
     let keyed = keyed_set(&table, &[1, 0], EmptyKeys::Error, Duplicates::First).unwrap();
     let new: Items = [key(&["p\tq", "7"]), key(&["", "8"])].iter().collect();
     let mut out = Vec::new();
-    write_union(&table, (&[1, 0], &[]), &keyed, (&new, None), (Format::Csv, &mut out)).unwrap();
+    write_union(
+        &table,
+        KeyColumns::of(&[1, 0]),
+        &keyed,
+        NewRows { items: &new, sent: None },
+        (Format::Csv, &mut out),
+    )
+    .unwrap();
     assert_eq!(String::from_utf8(out).unwrap(), "n\tid\tm\n1\tx\ta\n2\ty\tc\n8\t\t\n7\t\"p\tq\"\t\n");
 
     // Too few columns, trailing bytes, too many columns, no text.
     for bad in [&b""[..], b"\x01a", b"\x01a\x01bc", &key(&["a", "b", "c"]), b"\x01a\x01\xff"] {
         let new: Items = [&key(&["a", "b"])[..], bad].iter().collect();
         let mut out = Vec::new();
-        let error =
-            write_union(&table, (&[1, 0], &[]), &keyed, (&new, None), (Format::Csv, &mut out)).unwrap_err();
+        let error = write_union(
+            &table,
+            KeyColumns::of(&[1, 0]),
+            &keyed,
+            NewRows { items: &new, sent: None },
+            (Format::Csv, &mut out),
+        )
+        .unwrap_err();
         assert!(
             matches!(&error, Error::Peer { fault: Fault::Misbehaved, what: m, .. } if m.contains("is not made of 2 columns")),
             "{error}"
@@ -516,7 +536,13 @@ fn a_failing_destination_is_an_output_error() {
     let table = read("id\nx\n");
     let keyed = keyed_set(&table, &[0], EmptyKeys::Error, Duplicates::First).unwrap();
     let rows = write_rows(&table, &[0], None, (Format::Csv, &mut Closed));
-    let union = write_union(&table, (&[0], &[]), &keyed, (&Items::new(), None), (Format::Csv, &mut Closed));
+    let union = write_union(
+        &table,
+        KeyColumns::of(&[0]),
+        &keyed,
+        NewRows { items: &Items::new(), sent: None },
+        (Format::Csv, &mut Closed),
+    );
     for result in [rows, union] {
         assert!(matches!(&result, Err(Error::Output(m)) if m.contains("`output=FILE`")), "{result:?}");
     }

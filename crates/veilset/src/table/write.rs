@@ -61,6 +61,32 @@ impl To<'_> {
     }
 }
 
+/// The key columns of a table, for a result with keys of the other party.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyColumns<'k> {
+    /// Their positions in the table.
+    pub columns: &'k [usize],
+    /// The places in the key of those that become text, because a key of another part of the result is no value of their type
+    /// ([`text_keys`]).
+    pub as_text: &'k [usize],
+}
+
+impl<'k> KeyColumns<'k> {
+    /// These columns, none of which becomes text because of other parts.
+    pub fn of(columns: &'k [usize]) -> KeyColumns<'k> {
+        KeyColumns { columns, as_text: &[] }
+    }
+}
+
+/// Rows of the other party.
+#[derive(Debug, Clone, Copy)]
+pub struct NewRows<'n> {
+    /// Their keys.
+    pub items: &'n Items,
+    /// Their other columns, if any were sent.
+    pub sent: Option<SentColumns<'n>>,
+}
+
 /// Writes the given rows of a table, in the order given, with the sent columns after ours: payload `i` belongs to
 /// `rows[i]`. Payloads and items of a list are checked before the first byte is written.
 pub fn write_rows<'a>(
@@ -87,15 +113,15 @@ pub fn write_rows<'a>(
 /// error: another format can hold it.
 pub fn write_union<'a>(
     table: &Table,
-    (key, as_text): (&[usize], &[usize]),
+    key: KeyColumns<'_>,
     keyed: &KeyedSet,
-    (new_items, sent): (&Items, Option<SentColumns>),
+    new: NewRows<'_>,
     to: impl Into<To<'a>>,
 ) -> Result<()> {
     let rows: Vec<usize> = keyed.rows.iter().map(|&row| row as usize).collect();
-    let mut output = Output::of_union(table, (key, as_text), (new_items, sent), to)?;
+    let mut output = Output::of_union(table, key, new, to)?;
     output.ours(table, &rows, None)?;
-    output.new_rows(table, key, (new_items, sent))?;
+    output.new_rows(table, key.columns, new)?;
     output.end()
 }
 
@@ -126,8 +152,8 @@ impl<'a> Output<'a> {
     /// [`write_union`].
     pub fn of_union(
         head: &Table,
-        (key, as_text): (&[usize], &[usize]),
-        (new_items, sent): (&Items, Option<SentColumns>),
+        KeyColumns { columns: key, as_text }: KeyColumns<'_>,
+        NewRows { items: new_items, sent }: NewRows<'_>,
         to: impl Into<To<'a>>,
     ) -> Result<Self> {
         let to = to.into();
@@ -137,7 +163,7 @@ impl<'a> Output<'a> {
         }
         let mut columns = columns(head, sent);
         for (place, &at) in key.iter().enumerate() {
-            columns[at].key(&to, head.encoding, new_items, (key.len(), place), as_text);
+            columns[at].key(&to, head.encoding, new_items, &InKeys { columns: key.len(), place, as_text });
         }
         if to.is(Format::List) && columns.len() == 1 {
             check_lines(first_cells(new_items, key.len()), "one of the peer's keys")?;
@@ -183,7 +209,7 @@ impl<'a> Output<'a> {
         &mut self,
         head: &Table,
         key: &[usize],
-        (new_items, sent): (&Items, Option<SentColumns>),
+        NewRows { items: new_items, sent }: NewRows<'_>,
     ) -> Result<()> {
         for some in sorted(new_items).chunks(self.sink.most_rows()) {
             let (of_ours, of_theirs) = self.sink.schema.fields().split_at(head.columns.len());
@@ -211,7 +237,7 @@ impl<'a> Output<'a> {
 /// Keys are sorted, and checked before the first byte is written, and columns become text, as in [`write_union`].
 pub fn write_keys<'a>(
     table: &Table,
-    (key, as_text): (&[usize], &[usize]),
+    KeyColumns { columns: key, as_text }: KeyColumns<'_>,
     items: &Items,
     to: impl Into<To<'a>>,
 ) -> Result<()> {
@@ -219,7 +245,7 @@ pub fn write_keys<'a>(
     check_items(items, key.len(), table.encoding, "an item it sent is")?;
     let mut columns: Vec<_> = key.iter().map(|&at| OutColumn::of(&table.columns[at])).collect();
     for (place, column) in columns.iter_mut().enumerate() {
-        column.key(&to, table.encoding, items, (key.len(), place), as_text);
+        column.key(&to, table.encoding, items, &InKeys { columns: key.len(), place, as_text });
         column.field = anew(&column.field);
     }
     if to.is(Format::List) && columns.len() == 1 {
@@ -237,7 +263,7 @@ pub fn write_keys<'a>(
 /// theirs. What is malformed is found when they are written.
 pub fn text_keys(table: &Table, key: &[usize], items: &Items) -> Vec<usize> {
     let becomes_text =
-        |&place: &usize| !OutColumn::of(&table.columns[key[place]]).holds(items, (key.len(), place));
+        |&place: &usize| !OutColumn::of(&table.columns[key[place]]).holds(items, key.len(), place);
     (0..key.len()).filter(becomes_text).collect()
 }
 
@@ -322,6 +348,15 @@ fn columns<'a>(table: &'a Table, sent: Option<SentColumns<'a>>) -> Vec<OutColumn
     table.columns.iter().map(OutColumn::of).chain(theirs).collect()
 }
 
+/// A column's place in the keys of the other party.
+struct InKeys<'k> {
+    /// The number of columns of a key.
+    columns: usize,
+    place: usize,
+    /// See [`KeyColumns::as_text`].
+    as_text: &'k [usize],
+}
+
 /// A column of a result.
 pub(super) struct OutColumn<'a> {
     /// Its name in CSV.
@@ -348,11 +383,10 @@ impl<'a> OutColumn<'a> {
         to: &To<'_>,
         encoding: Encoding,
         items: &Items,
-        (columns, place): (usize, usize),
-        as_text: &[usize],
+        InKeys { columns, place, as_text }: &InKeys<'_>,
     ) {
         let text = to.is(Format::Csv) || to.is(Format::List);
-        let fits = !text && !as_text.contains(&place) && self.holds(items, (columns, place));
+        let fits = !text && !as_text.contains(place) && self.holds(items, *columns, *place);
         self.field = match fits {
             false => text_field(self.field.name(), encoding),
             true if matches!(self.field.data_type(), DataType::Dictionary(..)) => anew(&self.field),
@@ -361,7 +395,7 @@ impl<'a> OutColumn<'a> {
     }
 
     /// Whether these keys, which have a value for it at `place`, are values of its type.
-    fn holds(&self, items: &Items, (columns, place): (usize, usize)) -> bool {
+    fn holds(&self, items: &Items, columns: usize, place: usize) -> bool {
         let cell = |item| decode_key(item, columns).and_then(|cells| cells.get(place).copied());
         typed::fits(&anew(&self.field), items.iter().filter_map(cell))
     }
@@ -375,7 +409,8 @@ impl<'a> OutColumn<'a> {
 /// Writes a row of CSV. With `for_spreadsheets`, cells that these take for formulas get an apostrophe in front.
 pub(super) fn write_row<'a>(
     cells: impl ExactSizeIterator<Item = &'a [u8]>,
-    (delimiter, for_spreadsheets): (u8, bool),
+    delimiter: u8,
+    for_spreadsheets: bool,
     out: &mut (dyn Write + Send),
 ) -> io::Result<()> {
     let only = cells.len() == 1;

@@ -89,6 +89,15 @@ impl Contents {
     }
 }
 
+/// Where a filter goes.
+#[derive(Debug, Clone, Copy)]
+pub struct FilterFile<'o> {
+    /// Its file.
+    pub path: &'o Path,
+    /// Whether an existing file is replaced.
+    pub force: bool,
+}
+
 /// Makes the filter of a set at `output`. An existing file is replaced only with `force`. If making the same filter was
 /// interrupted before, this resumes it. `step` is called with the numbers of cells done so far and in total. An error from it
 /// stops the work, and the finished part is kept.
@@ -101,7 +110,7 @@ pub fn build(
     draft: &FilterDraft<'_>,
     Size { cipher, capacity, queries }: Size,
     identity: &Identity,
-    (output, force): (&Path, bool),
+    output @ FilterFile { path, force }: FilterFile<'_>,
     step: &dyn Fn(u64, u64) -> Result<()>,
     rng: &mut Prng,
 ) -> Result<()> {
@@ -120,7 +129,7 @@ pub fn build(
     if capacity > MOST_ITEMS || queries > MOST_ITEMS {
         return Err(Error::usage(format!("a filter is for at most {MOST_ITEMS} items of either party")));
     }
-    Destination::check(Some(output), force)?;
+    Destination::check(Some(path), force)?;
     let hashed = draft.hashed();
     let head = Head {
         owner: identity.fingerprint(),
@@ -141,7 +150,7 @@ pub fn build(
     };
     let new = Contents { head, inside };
     let same = |head: &Head, inside: &Inside| head.alike(&new.head) && inside.is_of(hashed.own());
-    let part = Part::open(output, identity, &same)?;
+    let part = Part::open(path, identity, &same)?;
     let contents = match &part.begun {
         Some(_) => new,
         None => {
@@ -153,7 +162,7 @@ pub fn build(
             new
         }
     };
-    make((contents, part), identity, (output, force), draft.threads, step, rng)
+    make(contents, part, By { identity, threads: draft.threads, step, rng }, output)
 }
 
 /// Inserts items into a filter, and encrypts all of it afresh under a new key. Returns how many were not in it before; with the
@@ -195,7 +204,8 @@ pub fn update(
     };
     let part = Part::open(path, identity, &same)?;
     let contents = if part.begun.is_some() { new } else { new.keyed(rng)? };
-    make((contents, part), identity, (path, true), draft.threads, step, rng)?;
+    let output = FilterFile { path, force: true };
+    make(contents, part, By { identity, threads: draft.threads, step, rng }, output)?;
     Ok(inserted)
 }
 
@@ -291,13 +301,12 @@ fn unwritten(part: &Path, e: &io::Error) -> Error {
 
 /// Writes the contents of the part, or else the new contents, and encrypts the missing cells.
 fn make(
-    (new, part): (Contents, Part),
-    identity: &Identity,
-    (output, force): (&Path, bool),
-    threads: &Threads,
-    step: &dyn Fn(u64, u64) -> Result<()>,
-    rng: &mut Prng,
+    new: Contents,
+    part: Part,
+    by: By<'_>,
+    FilterFile { path: output, force }: FilterFile<'_>,
 ) -> Result<()> {
+    let By { identity, threads, step, rng } = by;
     // The lock is held until the filter has its name.
     let Part { path: part, file: _lock, begun } = part;
     let (contents, begun) = match begun {
@@ -318,6 +327,14 @@ fn make(
         return Err(failed(&io::Error::other("it was moved or replaced")));
     }
     rename(&part, output).and_then(|()| sync_parent(output)).map_err(|e| failed(&e))
+}
+
+/// What makes a filter.
+struct By<'b> {
+    identity: &'b Identity,
+    threads: &'b Threads,
+    step: &'b dyn Fn(u64, u64) -> Result<()>,
+    rng: &'b mut Prng,
 }
 
 struct Make<'m, N> {

@@ -24,7 +24,7 @@
 
 mod make;
 
-pub use make::{FilterDraft, Size, build, update};
+pub use make::{FilterDraft, FilterFile, Size, build, update};
 
 use super::HEADS;
 use super::sealed::{Kind, MAGIC, Reader};
@@ -188,8 +188,10 @@ impl Head {
 
     /// The head as far as it is known without the file.
     pub(crate) fn of_facts(
-        (owner, cipher): (Fingerprint, &'static str),
-        (normalisation, key_columns): (&str, usize),
+        owner: Fingerprint,
+        cipher: &'static str,
+        normalisation: &str,
+        key_columns: usize,
         &FilterFacts { capacity, queries, .. }: &FilterFacts,
     ) -> Head {
         let (normalisation, seed, key) = (normalisation.into(), [0; 32], vec![]);

@@ -129,8 +129,15 @@ fn filters_and_runs_under_paillier_give_the_same() {
     {
         let path = place.path(cipher);
         let rng = &mut Prng::from_os().unwrap();
-        build(&draft(&y), Size { cipher, ..of([4, 3]) }, &IDENTITY, (&path, false), &|_, _| Ok(()), rng)
-            .unwrap();
+        build(
+            &draft(&y),
+            Size { cipher, ..of([4, 3]) },
+            &IDENTITY,
+            FilterFile { path: &path, force: false },
+            &|_, _| Ok(()),
+            rng,
+        )
+        .unwrap();
         let public = place.export(&path, "public");
         assert_eq!(about(&public).unwrap().head.cipher, cipher);
         for operation in [&INTERSECT, &UNION, &COUNT] {

@@ -56,7 +56,7 @@ impl Place {
             first.set(first.get().or(Some(done)));
             if done >= stop { Err(Error::Cancelled) } else { Ok(()) }
         };
-        build(draft, of(size), &IDENTITY, (&path, false), &step, rng)?;
+        build(draft, of(size), &IDENTITY, FilterFile { path: &path, force: false }, &step, rng)?;
         Ok((path, first.get().unwrap()))
     }
 
@@ -256,7 +256,8 @@ fn the_frames_that_were_written_are_kept() {
     let stranger = Identity::generate().unwrap();
     let other = place.path("other");
     let (draft_of, rng) = (draft(&set), &mut Prng::from_os().unwrap());
-    build(&draft_of, of(size), &stranger, (&other, false), &|_, _| Ok(()), rng).unwrap();
+    build(&draft_of, of(size), &stranger, FilterFile { path: &other, force: false }, &|_, _| Ok(()), rng)
+        .unwrap();
     for contents in [b"id,cost\n1,2\n".to_vec(), vec![7; 10_000], std::fs::read(&other).unwrap()] {
         std::fs::write(&part, &contents).unwrap();
         refused(place.build_until("f", &draft(&set), size, u64::MAX), &part);
@@ -279,7 +280,15 @@ fn two_programs_do_not_make_one_filter() {
         second.set(Some(place.build_until("f", &draft(&set), [3, 3], u64::MAX).map(drop)));
         Ok(())
     };
-    build(&draft(&set), of([3, 3]), &IDENTITY, (&path, false), &step, &mut Prng::from_os().unwrap()).unwrap();
+    build(
+        &draft(&set),
+        of([3, 3]),
+        &IDENTITY,
+        FilterFile { path: &path, force: false },
+        &step,
+        &mut Prng::from_os().unwrap(),
+    )
+    .unwrap();
     let said = second.take().unwrap().unwrap_err().to_string();
     assert!(said.contains("another program is making this filter"), "{said}");
     // An existing file is not replaced.
@@ -378,7 +387,8 @@ fn a_filter_of_something_else_is_refused() {
     for cipher in [groups::PAILLIER_1024, groups::P256, "none"] {
         let (to, rng) = (place.path("g"), &mut Prng::from_os().unwrap());
         let size = Size { cipher, ..of([5, 1]) };
-        let wrong = build(&draft(&set), size, &IDENTITY, (&to, false), &|_, _| Ok(()), rng);
+        let wrong =
+            build(&draft(&set), size, &IDENTITY, FilterFile { path: &to, force: false }, &|_, _| Ok(()), rng);
         assert!(matches!(wrong, Err(Error::Usage(_))), "{cipher}");
     }
     for size in [[4, 1], [MOST_ITEMS + 1, 1], [5, MOST_ITEMS + 1]] {

@@ -500,8 +500,14 @@ fn a_union_keeps_types_where_the_new_keys_have_them() {
         let payloads: Items = new.iter().map(|cells| item(&[&format!("of {}", cells[0])])).collect();
         let sent = SentColumns { names: &sent_names, payloads: &payloads };
         let mut out = Vec::new();
-        write_union(&table, (&[0, 1], &[]), &keyed, (&items, Some(sent)), (Format::Parquet, &mut out))
-            .unwrap();
+        write_union(
+            &table,
+            KeyColumns::of(&[0, 1]),
+            &keyed,
+            NewRows { items: &items, sent: Some(sent) },
+            (Format::Parquet, &mut out),
+        )
+        .unwrap();
         let schema =
             ParquetRecordBatchReader::try_new(Bytes::from(out.clone()), 9).unwrap().next().unwrap().unwrap();
         let got: Vec<_> = schema.schema().fields().iter().map(|f| f.data_type().clone()).collect();
@@ -520,7 +526,7 @@ fn a_union_keeps_types_where_the_new_keys_have_them() {
         let mut keys = Vec::new();
         write_keys(
             &table,
-            (&[1, 0], &[]),
+            KeyColumns::of(&[1, 0]),
             &new.iter().map(|[a, b]| item(&[b, a])).collect(),
             (Format::Parquet, &mut keys),
         )
