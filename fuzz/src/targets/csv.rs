@@ -3,8 +3,8 @@
 use crate::byte;
 use veilset::item::{Items, decode_key, encode_key};
 use veilset::table::{
-    Duplicates, EmptyKeys, Encoding, Format, Normalise, ReadOptions, SentColumns, Table, check_max_row,
-    keyed_set, payloads, values, write_keys, write_rows, write_union,
+    Duplicates, EmptyKeys, Encoding, Format, KeyColumns, NewRows, Normalise, ReadOptions, SentColumns, Table,
+    check_max_row, keyed_set, payloads, values, write_keys, write_rows, write_union,
 };
 
 fn cells(table: &Table) -> Vec<Vec<Vec<u8>>> {
@@ -94,7 +94,14 @@ pub(crate) fn run(data: &[u8]) {
     let names = ["sent".to_owned()];
     let mut out = Vec::new();
     let columns = SentColumns { names: &names, payloads: &sent };
-    write_union(&table, (&key, &[]), &keyed, (&new, Some(columns)), (Format::Csv, &mut out)).unwrap();
+    write_union(
+        &table,
+        KeyColumns::of(&key),
+        &keyed,
+        NewRows { items: &new, sent: Some(columns) },
+        (Format::Csv, &mut out),
+    )
+    .unwrap();
     let union = Table::from_reader("union.csv", &out[..], &options, None);
     if headerless && keyed.set.is_empty() {
         // Neither a header nor a row, so there is nothing to read.
@@ -123,9 +130,18 @@ pub(crate) fn run(data: &[u8]) {
         })
     };
     let csv = Format::Csv;
-    let union = write_union(&table, (&key, &[]), &keyed, (&strange, None), (csv, &mut Vec::new()));
+    let union = write_union(
+        &table,
+        KeyColumns::of(&key),
+        &keyed,
+        NewRows { items: &strange, sent: None },
+        (csv, &mut Vec::new()),
+    );
     assert_eq!(union.is_ok(), good(key.len()));
-    assert_eq!(write_keys(&table, (&key, &[]), &strange, (csv, &mut Vec::new())).is_ok(), good(key.len()));
+    assert_eq!(
+        write_keys(&table, KeyColumns::of(&key), &strange, (csv, &mut Vec::new())).is_ok(),
+        good(key.len())
+    );
     let rows: Vec<usize> = (0..strange.len()).map(|i| i % table.rows().max(1)).collect();
     if table.rows() > 0 {
         let sent = Some(SentColumns { names: &names, payloads: &strange });

@@ -474,7 +474,8 @@ fn who_waits_long_is_told_once_who_is_missing() {
     let keys = Keys::accepting(identity, me.listens_for().map(Member::fingerprint).collect());
     let listener = listener(&me, ListenAt::Listed, &notice).unwrap().unwrap();
     let entrance = Entrance::open(listener, &keys, 2, &watch).unwrap();
-    let mut assembly = Assembly::new(&me, &keys, &watch, Some(entrance), mpsc::channel());
+    let (tell, events) = mpsc::channel();
+    let mut assembly = Assembly::new(&me, &keys, &watch, Some(entrance), tell, events);
     assert!(assembly.meet().is_ok());
     let words = "still waiting for party 2 (east) and party 3 (south) to connect to 127.";
     assert_eq!(notices.0.lock().unwrap().iter().filter(|notice| notice.contains(words)).count(), 1);

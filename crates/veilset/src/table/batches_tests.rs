@@ -2,8 +2,8 @@
 
 use super::super::tests::{CSV, RAW, key, names};
 use super::super::{
-    Duplicates, EmptyKeys, Format, Normalise, ReadOptions, SentColumns, Table, check_output, keyed_set,
-    payloads, values, write_keys, write_rows, write_union,
+    Duplicates, EmptyKeys, Format, KeyColumns, NewRows, Normalise, ReadOptions, SentColumns, Table,
+    check_output, keyed_set, payloads, values, write_keys, write_rows, write_union,
 };
 use super::Batches;
 use crate::error::{Error, Place, Result};

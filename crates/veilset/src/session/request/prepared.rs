@@ -51,7 +51,7 @@ impl<'a> Request<'a> {
         self.check()?;
         self.check_prepared()?;
         let (set, half) = artefact::open(half, ledger, identity, &self.basis()?)?;
-        Ok(Prepared { request: self.clone(), ours: Ours::Whole(set, Some(Attached::Half(half))) })
+        Ok(Prepared { request: self.clone(), ours: Ours::Whole(set, Some(Attached::Half(half.into()))) })
     }
 
     /// Does the same as [`Request::prepare`], with a filter that was made in advance: as the receiver our own, which
@@ -116,7 +116,7 @@ impl<'a> Request<'a> {
         });
         let set =
             if request.announced() > self.announced() { request.basis_of(items).hashed(rng) } else { set };
-        Ok(Prepared { request, ours: Ours::Whole(set, Some(Attached::Filter(filter))) })
+        Ok(Prepared { request, ours: Ours::Whole(set, Some(Attached::Filter(filter.into()))) })
     }
 }
 
@@ -131,9 +131,9 @@ pub(in crate::session) enum Ours<'a> {
 /// Work of the protocol that was done in advance.
 pub(in crate::session) enum Attached {
     /// Our prepared half.
-    Half(Half),
+    Half(Box<Half>),
     /// The receiver's filter.
-    Filter(filter::Opened),
+    Filter(Box<filter::Opened>),
 }
 
 impl Attached {
