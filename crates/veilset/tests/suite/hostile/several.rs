@@ -44,9 +44,9 @@ const MORE: &[Exception] = {
 /// culprit cannot be determined: all rows pass all parties.
 const BY_SOMEBODY: &[u16] = &[0xd0];
 
-/// Messages of which the cheat has then sent different versions to the parties. Any party may be the liar, since it reports a
-/// different version from ours.
-const SAID_TO_ALL: &[u16] = &[0x02, 0x03, 0xd9];
+/// Messages of which the cheat has then sent different versions to the parties, and the hashes that show it. Any party may be
+/// the liar, since one reports a different version from ours.
+const SAID_TO_ALL: &[u16] = &[0x02, 0x03, 0x0b, 0xd9];
 
 /// A fingerprint that belongs to no key, with the right check letters.
 fn fingerprint(party: usize) -> Fingerprint {
@@ -172,11 +172,11 @@ impl Cast {
     }
 
     /// The final messages of a party, which name the party because of which it stops: none, us, the third one, and one that
-    /// does not exist.
+    /// does not exist. The last one is of a party without a list, which names nobody.
     fn aborts(self) -> Aborts {
         let [us, other] = [self.us, self.other()].map(|party| party as u8 + 1);
-        let legal = [[1, 0], [99, 0], [4, us], [5, other], [9, other], [4, 200]];
-        Aborts { legal: legal.map(Vec::from).to_vec(), others: vec![vec![], vec![4], vec![4, 0, 0]] }
+        let legal: [&[u8]; 7] = [&[1, 0], &[99, 0], &[4, us], &[5, other], &[9, other], &[4, 200], &[4]];
+        Aborts { legal: legal.map(Vec::from).to_vec(), others: vec![vec![], vec![4, 0, 0]] }
     }
 }
 
@@ -218,8 +218,8 @@ fn named(cast: Cast, tag: u16, kind: Kind, result: &Result<RunOutcome>) -> Resul
         Err(error) => {
             let altered = matches!(kind, Kind::Value | Kind::Illegal);
             let somebody = altered && cast.us == 0 && BY_SOMEBODY.contains(&tag);
-            // If an opening is cut off, the hash at its end takes bytes of the next frame.
-            let altered = altered || kind == Kind::Structure && tag == 0xd9;
+            // If such a frame is cut off, the hash at its end takes bytes of the next one.
+            let altered = altered || kind == Kind::Structure && matches!(tag, 0x0b | 0xd9);
             let told_otherwise = altered && SAID_TO_ALL.contains(&tag);
             error.seat() == Some(seat(cast.cheat))
                 || somebody && error.seat() == Some(Seat::SOMEBODY)

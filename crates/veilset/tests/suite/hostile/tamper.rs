@@ -116,7 +116,7 @@ pub(crate) struct Aborts {
 impl Aborts {
     /// The bodies in a run of two: reasons that this version knows, and one that it does not.
     pub(crate) fn of_two() -> Aborts {
-        Aborts { legal: vec![vec![1], vec![4], vec![99]], others: vec![vec![], vec![4, 0]] }
+        Aborts { legal: vec![vec![1], vec![4], vec![99], vec![4, 0]], others: vec![vec![], vec![4, 0, 0]] }
     }
 }
 
