@@ -70,7 +70,8 @@ pub enum Command {
     /// See what would run, what it costs and what each party would learn.
     ///
     /// Both sides run `check` with the options of the planned run. Each side checks its input in full. Both
-    /// agree on everything and learn the sizes of the sets, and nothing more. No result is written.
+    /// agree on everything, and learn the sizes of the sets and how long the other side expects to compute. No result is
+    /// written.
     #[command(after_help = CHECK_HELP, override_usage = "veilset check <OPERATION ...|run [FILE] ...>")]
     Check {
         /// An operation and its options, or `run` and a file

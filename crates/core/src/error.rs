@@ -22,8 +22,8 @@ pub enum Error {
     Usage(Description),
     /// Our result, or another file that we keep, could not be written or used.
     Output(Description),
-    /// Our own limits or policy, or the state of our job, forbid the run. Unless it is cut into shards, the peer received at
-    /// most the size of the data.
+    /// Our own limits or policy, or the state of our job, forbid the run. Unless it is cut into shards or uses a filter, the
+    /// peer received at most the size of the data.
     Refused(Description),
     /// We and another party were asked for different operations or terms; only the requests were exchanged.
     Disagreement(Vec<Difference>),
@@ -111,8 +111,8 @@ impl From<&io::Error> for Cause {
     }
 }
 
-/// A party of the run other than ours. Displayed as "the peer" in a run of two, and otherwise as "party 3", for
-/// instance.
+/// A party of a run, in most cases another than ours. Displayed as "the peer" in a run of two, and otherwise as "party 3",
+/// for instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seat(Which);
 
@@ -129,7 +129,7 @@ impl Seat {
     /// One of the other parties in a run of several, where it is unknown which.
     pub const SOMEBODY: Seat = Seat(Which::Somebody);
 
-    /// A party in a run of several. Numbers start at 1 and are the same for all parties.
+    /// A party in a run of several. Numbers start at 1, and a party has the same number on all sides.
     pub const fn numbered(number: NonZeroU8) -> Seat {
         Seat(Which::Numbered(number))
     }
@@ -173,7 +173,7 @@ pub enum Fault {
     Misbehaved,
     /// The party announced that it stops. This does not violate the protocol.
     GaveUp,
-    /// The party is not the expected one, or does not expect us. Do not blame the expected party for its actions.
+    /// The party is not the expected one, or does not expect us. Do not blame the expected party for what this one did.
     Stranger,
 }
 
@@ -212,7 +212,7 @@ pub enum Reason {
     Bug,
     /// The party's policy or its limits refuse the run.
     Refused,
-    /// The party was notified that another party gave up.
+    /// The party was notified that another party gave up, or found that some party misbehaves without knowing which.
     Told,
 }
 

@@ -142,7 +142,8 @@ impl Domain {
         Domain { key: *key.finalize().as_bytes() }
     }
 
-    /// Returns a hash function without a session. The module's documentation states when this is secure.
+    /// Returns a hash function without a session. For the hashes of items, the module's documentation states when this is
+    /// secure. Any other use states why its values may be the same in two sessions.
     pub fn without_session(purpose: &'static str) -> Self {
         Domain { key: blake3::derive_key("veilset 1 domain without session", purpose.as_bytes()) }
     }

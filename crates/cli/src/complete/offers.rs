@@ -23,7 +23,7 @@ const FILES: &str = "files of ";
 /// The steps of `--normalize`.
 pub const STEPS: [&str; 3] = ["trim", "casefold", "nfc"];
 
-/// The options that define how the input is read.
+/// The options with a value with which the header of the input is read, for the names of its columns.
 const OF_THE_TABLE: [(&str, &str); 3] =
     [("format", "--format"), ("delimiter", "--delimiter"), ("encoding", "--encoding")];
 
@@ -53,7 +53,7 @@ type Offer = (String, Option<String>);
 /// A function that returns the values to offer for a word.
 type Offers = Box<dyn Fn(&str) -> Vec<Offer> + Send + Sync>;
 
-/// Returns the completer of an argument, if its definition does not list all values.
+/// Returns the completer of an argument, if there are values to offer that its definition does not list.
 fn completer(command: &str, arg: &Arg, typed: &Arc<Typed>) -> Option<ArgValueCompleter> {
     let (typed, id) = (typed.clone(), arg.get_id().to_string());
     let parsed_as = arg.get_value_parser().type_id();

@@ -2,9 +2,9 @@
 //!
 //! A row of a public width is cut into pieces of [`PIECE`] bytes, the last one padded with zeros. A number made of each
 //! piece and its checksum is mapped to an element with the single map of RFC 9496. So equal rows have equal elements,
-//! and all rows of a width have the same number of elements ([`points`]). Decoding finds all numbers that map to an
-//! element, at most eight, and takes the one with the correct checksum. A row of identities is *empty*; no piece maps
-//! to the identity.
+//! and all rows of a width have the same number of elements ([`points`]). Decoding finds all even numbers below p that map
+//! to an element other than the identity, at most eight, and takes the one with the correct checksum. A row of identities is
+//! *empty*; no piece maps to the identity.
 //!
 //! The number, little-endian, consists of ten bytes of checksum, of which bit 0 is 0, the piece, and six bits of
 //! checksum. So it is even and below 2^254, and thus one of the numbers that decoding finds.
@@ -36,7 +36,7 @@ pub const PIECE: usize = 21;
 /// Length of the checksum in bits.
 pub const CHECKSUM: u32 = 85;
 
-/// The maximum number of other numbers that map to the same element.
+/// The maximum number of other even numbers below p that map to the same element.
 const OTHERS: usize = 7;
 
 type Number = [u8; 32];
@@ -288,7 +288,7 @@ mod tests {
         }
     }
 
-    /// All numbers that map to the identity, as a test of the kernel finds them.
+    /// All even numbers below p that map to the identity, as a test of the kernel finds them; the number of a piece is even.
     #[test]
     fn no_piece_becomes_the_identity() {
         let all = [
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn the_exponent_covers_all_other_numbers_of_all_elements() {
         for elements in [1, 2, 1000, 1 << 20, (1 << 20) + 1, 1 << 32] {
-            // log2 of 7 elements 2^-85.
+            // log2(7 * elements * 2^-85).
             let log2 = (7.0 * elements as f64).log2() - 85.0;
             let e = f64::from(error_exponent(elements));
             assert!(log2 <= -e && -e < log2 + 1.0, "{elements}");

@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(*Key::drawn(|| draws.next().unwrap()).0, [7; 32]);
     }
 
-    /// Other encodings represent the identity as a string of zeros. Here it is an ordinary point of the group.
+    /// Other encodings represent the identity as a string of zeros. Here that string is the abscissa of an ordinary point.
     #[test]
     fn the_abscissa_0_is_of_a_point() {
         let (zero, key) = (Abscissa::get(&[0; 32]).unwrap(), Key::random(&mut Prng::from_seed(&[3; 32])));

@@ -1,11 +1,12 @@
 //! Simple hashing of items into bins (KRTW19 5.2), and the number and size of the bins.
 //!
-//! Both parties throw their items into the same bins with one public hash function. Each fills its bins up to a bound
-//! on the real items of a bin, so that the loads do not show. The bound must hold for all bins at once, except with a
-//! small probability. If a bin exceeds it, the items are thrown again with another function.
+//! Both parties throw their items into the same bins with one public hash function. The lengths of messages follow from a
+//! bound on the real items of a bin, and not from the loads. The bound must hold for all bins at once, except with a small
+//! probability. If a bin exceeds it, the items are thrown again with another function.
 //!
-//! Leakage: whether the items had to be thrown again. Not protected: memory addresses, which depend on a party's items,
-//! and so the total time to place them.
+//! Leakage: whether the items had to be thrown again, and whose did not fit. Not protected: memory addresses, which depend
+//! on a party's items, and so the total time to place them. How the loads show in the receiver's timing is said in
+//! `crate::membership::rpmt`.
 
 use crate::hash::{Domain, ItemHash};
 use crate::params::share;

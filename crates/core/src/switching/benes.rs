@@ -2,8 +2,9 @@
 //! outputs.
 //!
 //! A network of 2^b positions has 2 b - 1 layers. In layer d = 0..b-1, and in layer 2 b - 2 - d, a switch joins two positions
-//! at distance 2^(b-1-d). It leaves their values in place, or exchanges them. Between these two layers the upper positions of
-//! all pairs form a network of half the size, and the lower ones another.
+//! at distance 2^(b-1-d). It leaves their values in place, or exchanges them. The two layers are the first and the last of 2^d
+//! networks of 2^(b-d) positions. Between them, the upper positions of the pairs of each network form a network of half its
+//! size, and the lower ones another.
 //!
 //! Two kinds of switches are left out of the layers after the middle. The first switch of each network always goes straight:
 //! exchanging the two halves inside compensates. And only the first outputs are wanted. Output i is at the position with the

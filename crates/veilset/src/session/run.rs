@@ -28,8 +28,8 @@ use crate::spelling::ALLOW_SMALL;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-/// Among several, we wait for a party that is alive for at least this many times the predicted duration of our own work, up
-/// to a week. That party may itself be waiting for others that are slower than we are.
+/// Among several, we wait for a party that is alive but makes no progress at least this many times as long as our own work
+/// is expected to take, but a week at most. That party may itself be waiting for others that are slower than we are.
 const PATIENCE: u32 = 20;
 
 /// The outcome of a run.
@@ -150,7 +150,7 @@ fn our_side(
             sealed.open(confirmed)
         }
     };
-    // No step knew which party sent the message.
+    // Opening the result blames the peer for malformed rows. Among several, nobody knows which party sent them.
     let learned = learned.map_err(|e| if e.seat() == Some(Seat::PEER) { e.by(seat) } else { e })?;
     let (session_id, terms) = (proposal.name(), proposal.terms());
     let Proposal { choice, why, parties, .. } = proposal;
@@ -261,7 +261,7 @@ pub struct Checked {
 ///
 /// # Errors
 /// The errors of [`run_if`] up to the permission to run, and of `milliseconds`. About the data, no more than the announced
-/// sizes and the expected times was sent.
+/// sizes, the expected times, and the digest and the size of a filter made in advance was sent.
 pub fn check(
     connected: impl Into<Connected>,
     prepared: &Prepared,
