@@ -106,8 +106,9 @@ const MAX_ROWS: usize = u32::MAX as usize;
 
 /// A table in memory: a header, and Arrow batches of rows of as many cells.
 ///
-/// Batches and what Parquet has are kept as they are. Otherwise it costs the bytes of its cells, 4 for each cell unless all cells of
-/// its column have the same length, and 16 for each row that does not start on the line after the one before it.
+/// Batches and what Parquet has are kept as they are. Otherwise a table costs the bytes of its cells, and 16 bytes for each row
+/// that does not start on the line after the one before it. Each cell costs 4 bytes more, unless the lengths in its column are
+/// those of the batch before.
 pub struct Table {
     name: String,
     format: Format,

@@ -26,10 +26,10 @@ use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BinaryViewArray, RecordBatch, StringArray,
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BinaryViewArray, LargeBinaryArray, LargeStringArray,
+    RecordBatch, StringArray,
 };
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
-use arrow_select::take::take;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -247,8 +247,13 @@ type Render<'a> = Box<dyn Fn(usize, &mut Vec<u8>) -> bool + 'a>;
 pub(super) enum Texts {
     /// Strings and bytes are their own.
     Strings(StringArray),
+    LargeStrings(LargeStringArray),
     Bytes(BinaryArray),
+    LargeBytes(LargeBinaryArray),
     Views(BinaryViewArray),
+    /// Those of the values of a dictionary, and which one each row has. The values may be more than the rows, so they stay as
+    /// they are.
+    Chosen(Box<Texts>, Vec<Option<usize>>),
 }
 
 impl Texts {
@@ -256,8 +261,11 @@ impl Texts {
     pub(super) fn cell(&self, row: usize) -> Option<&[u8]> {
         match self {
             Texts::Strings(array) => array.is_valid(row).then(|| array.value(row).as_bytes()),
+            Texts::LargeStrings(array) => array.is_valid(row).then(|| array.value(row).as_bytes()),
             Texts::Bytes(array) => array.is_valid(row).then(|| array.value(row)),
+            Texts::LargeBytes(array) => array.is_valid(row).then(|| array.value(row)),
             Texts::Views(array) => array.is_valid(row).then(|| array.value(row)),
+            Texts::Chosen(values, chosen) => values.cell(chosen[row]?),
         }
     }
 
@@ -265,8 +273,11 @@ impl Texts {
     pub(super) fn cells(&self) -> impl ExactSizeIterator<Item = Option<&[u8]>> {
         let rows = match self {
             Texts::Strings(array) => array.len(),
+            Texts::LargeStrings(array) => array.len(),
             Texts::Bytes(array) => array.len(),
+            Texts::LargeBytes(array) => array.len(),
             Texts::Views(array) => array.len(),
+            Texts::Chosen(_, chosen) => chosen.len(),
         };
         (0..rows).map(|row| self.cell(row))
     }
@@ -275,22 +286,25 @@ impl Texts {
 /// The text of each value of an array. There is none where there is no value, or where it is none of its type
 /// ([`first_without_text`]), or where the type has no text.
 pub(super) fn texts(field: &Field, array: &dyn Array) -> Texts {
-    let none = || BinaryViewArray::new_null(array.len());
-    Texts::Views(match array.data_type() {
-        DataType::Utf8 => return Texts::Strings(array.as_string().clone()),
-        DataType::Binary => return Texts::Bytes(array.as_binary().clone()),
-        DataType::LargeUtf8 => array.as_string::<i64>().iter().map(|text| text.map(str::as_bytes)).collect(),
-        DataType::LargeBinary => array.as_binary::<i64>().iter().collect(),
-        DataType::Utf8View => array.as_string_view().clone().to_binary_view(),
-        DataType::BinaryView => array.as_binary_view().clone(),
+    match array.data_type() {
+        DataType::Utf8 => Texts::Strings(array.as_string().clone()),
+        DataType::LargeUtf8 => Texts::LargeStrings(array.as_string().clone()),
+        DataType::Binary => Texts::Bytes(array.as_binary().clone()),
+        DataType::LargeBinary => Texts::LargeBytes(array.as_binary().clone()),
+        DataType::Utf8View => Texts::Views(array.as_string_view().clone().to_binary_view()),
+        DataType::BinaryView => Texts::Views(array.as_binary_view().clone()),
         DataType::Dictionary(_, of) if is_text(of) => {
             let array = array.as_any_dictionary();
-            let values: BinaryViewArray = texts(field, array.values()).cells().collect();
-            let taken = take(&values, array.keys(), None).ok();
-            taken.and_then(|taken| taken.as_binary_view_opt().cloned()).unwrap_or_else(none)
+            // Without values, there are only nulls.
+            let keys = if array.values().is_empty() { vec![0; array.len()] } else { array.normalized_keys() };
+            let chosen =
+                (0..).zip(keys).map(|(row, key)| array.keys().is_valid(row).then_some(key)).collect();
+            Texts::Chosen(Box::new(texts(field, array.values())), chosen)
         }
         _ => {
-            let Some(render) = render(field, array) else { return Texts::Views(none()) };
+            let Some(render) = render(field, array) else {
+                return Texts::Views(BinaryViewArray::new_null(array.len()));
+            };
             let (mut texts, mut text) = (BinaryViewBuilder::with_capacity(array.len()), Vec::new());
             let nulls = array.logical_nulls();
             for row in 0..array.len() {
@@ -298,9 +312,9 @@ pub(super) fn texts(field: &Field, array: &dyn Array) -> Texts {
                 let there = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)) && render(row, &mut text);
                 texts.append_option(there.then_some(&text));
             }
-            texts.finish()
+            Texts::Views(texts.finish())
         }
-    })
+    }
 }
 
 /// How the values of an array become text. `None` for strings, and for types that have no text.

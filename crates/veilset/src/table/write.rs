@@ -375,9 +375,9 @@ impl<'a> OutColumn<'a> {
         OutColumn { raw: name.as_bytes(), field: text_field(name, encoding) }
     }
 
-    /// Makes a key column fit for these further keys, which have a value for it at `place`: it becomes text if one of them
-    /// is no value of its type, if its place says so, or if text is written, and its values are written anew if they refer to
-    /// others that are there already.
+    /// Makes a key column fit for these further keys, which have a value for it at `place`. It becomes text if one of them is
+    /// no value of its type, if its place says so, or if text is written. Its values are written anew if they refer to others
+    /// that are there already.
     fn key(
         &mut self,
         to: &To<'_>,
@@ -422,8 +422,8 @@ pub(super) fn write_row<'a>(
             true => Cow::Owned([b"'", cell].concat()),
             false => Cow::Borrowed(cell),
         };
-        // Without quotes a blank line would not be a row, a first name like a byte-order mark or like the start of
-        // another kind of file would be lost, and a column might be divided where another delimiter is guessed.
+        // Without quotes a blank line would not be a row, and a first name like a byte-order mark or like the start of
+        // another kind of file would be lost. A column might also be divided where another delimiter is guessed.
         let alone = only && (cell.is_empty() || cell.iter().any(|b| DELIMITERS.contains(b)));
         let special = alone || (i == 0 && other::may_look_other(&cell, delimiter));
         if special || cell.iter().any(|&b| b == delimiter || matches!(b, b'"' | b'\r' | b'\n')) {
