@@ -1,8 +1,8 @@
 //! The abort message: the reason why a party gives up and, in a mesh, the party that caused it.
 //!
-//! Its first byte is the reason. On a channel of a mesh ([`Link`]), the connections of all parties of a list with all
-//! others, a second byte is the number of the party that caused the failure, or 0; on other channels it has no second
-//! byte. The sender's claim is not verified, and a party that lies can accuse any other. So our error names the source
+//! Its first byte is the reason. A mesh is the connections of all parties of a list with all others. On a channel of a
+//! mesh ([`Link`]), a second byte is the number of the party that caused the failure, or 0. On other channels there is no
+//! second byte. The sender's claim is not verified, and a party that lies can accuse any other. So our error names the source
 //! of a claim, and our own observations take precedence ([`super::Mesh`]).
 
 use crate::error::{Error, Fault, Reason, Seat};

@@ -132,8 +132,8 @@ impl Mesh {
         })
     }
 
-    /// Runs a step with each other party at once, each on its own thread, or on this one in a run of two. Returns the results, ordered by seat. If one
-    /// fails, the run fails: all others are notified, and their steps end.
+    /// Runs a step with each other party at once, each on its own thread, or on this one in a run of two. Returns the
+    /// results, ordered by seat. If one fails, the run fails: all others are notified, and their steps end.
     ///
     /// # Errors
     /// The errors of [`Mesh::each_with`].

@@ -1,8 +1,7 @@
 use super::super::handshake::Handshake;
 use super::*;
 use crate::artefact::filter::owner;
-use crate::channel::{PREAMBLE, preamble};
-use crate::channel::{Recording, WireCount};
+use crate::channel::{PREAMBLE, Recording, WireCount, preamble};
 use crate::error::Fault;
 use crate::net::tests::{connect, identity, listen, seconds, tls};
 use crate::net::{Connection, Fingerprint};

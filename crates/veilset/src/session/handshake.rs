@@ -4,7 +4,7 @@
 //! to all  preamble        "veilset" 0, version of the protocol; among several, sent before the list (`net/greeting.rs`)
 //! to all  hello           the request, the protocols that the party allows, and a nonce: the same bytes to all
 //! to all  size            announced number of items
-//! R->S    choice          which of the common protocols; not sent if there is only one (`choosing.rs`)
+//! R->S    choice          in a run of two: which of the common protocols; not sent if there is only one (`choosing.rs`)
 //! to all  transcript      among several: a hash of everything so far, to make sure that all were told the same
 //! to all  go              our side allows the run at these sizes
 //!         ...             the protocol
@@ -265,7 +265,8 @@ impl Handshake {
         // A run that is refused from here on has one name for all.
         self.bind(met, proposal, ours);
         accepts(proposal)?;
-        if !met.common.others.is_empty() {
+        // Several need no choice: the leader's first common candidate is the same for all.
+        if proposal.parties.count() == 1 && !met.common.others.is_empty() {
             let chosen = |channel: &mut Channel| choose(channel, proposal, met, planning);
             let picked = self.mesh.with(proposal.parties.peer().seat, chosen)?;
             (proposal.choice, proposal.why) = (picked.choice, picked.why);

@@ -33,6 +33,20 @@ fn rng(me: usize) -> Prng {
     Prng::from_seed(&[me as u8 + 1; 32])
 }
 
+/// The errors of all in a count by three, of which the third party does what `cheat` does.
+fn with_a_cheat(cheat: impl Fn(&mut Handshake, Hello) -> Result<()> + Sync) -> Vec<Error> {
+    let (mes, set) = (parties(3), ["a", "b"].iter().collect::<ItemSet>());
+    all(3, |me, connected| {
+        let request = request(&COUNT, &mes[me], &set);
+        if me < 2 {
+            return run(connected, &request, &mut rng(me)).unwrap_err();
+        }
+        let mut handshake = Handshake::new(connected, &request.spec).unwrap();
+        let ended = cheat(&mut handshake, request.hello(false));
+        handshake.mesh.finish(ended).unwrap_err()
+    })
+}
+
 /// Sets of these sizes, of which all have the items below 2, and neighbours some more.
 fn sets(sizes: &[usize]) -> Vec<ItemSet> {
     let item = |party: usize, i: usize| match i {
@@ -195,21 +209,12 @@ fn connections_that_are_not_those_to_the_parties_are_a_bug() {
 /// A party that says that it leads, where the list has another leader, is named before anything else is said.
 #[test]
 fn a_role_that_is_not_that_of_the_place_in_the_list_is_refused() {
-    let set: ItemSet = ["a"].iter().collect();
-    let mes = parties(3);
-    let errors = all(3, |me, connected| {
-        let request = request(&COUNT, &mes[me], &set);
-        if me < 2 {
-            return run(connected, &request, &mut rng(me)).unwrap_err();
-        }
-        let mut handshake = Handshake::new(connected, &request.spec).unwrap();
-        let mut lie = request.hello(false);
+    let errors = with_a_cheat(|handshake, mut lie| {
         lie.spec.role = Role::multiparty(true);
-        let said = WireHello::new(&lie, [9; 32]).to_bytes().unwrap();
-        let met = handshake.mesh.each(|_, channel| hellos(channel, &said).map(drop));
+        let said = WireHello::new(&lie, [9; 32]).to_bytes()?;
+        handshake.mesh.each(|_, channel| hellos(channel, &said).map(drop))?;
         // It waits for what the others say to it.
-        let told = met.and_then(|_| handshake.mesh.each(|_, channel| exchange_sizes(channel, 1)));
-        handshake.mesh.finish(told).unwrap_err()
+        handshake.mesh.each(|_, channel| exchange_sizes(channel, 2)).map(drop)
     });
     for error in &errors[..2] {
         assert!(error.fault().is_some(), "{error}");
@@ -259,22 +264,20 @@ fn another_list_or_another_term_is_a_difference_with_the_party_that_has_it() {
 /// One party tells two others different things: its size, for instance.
 #[test]
 fn a_party_that_tells_the_others_different_things_ends_the_run() {
-    let set: ItemSet = ["a", "b"].iter().collect();
-    let mes = parties(3);
-    let errors = all(3, |me, connected| {
-        let request = request(&COUNT, &mes[me], &set);
-        if me < 2 {
-            return run(connected, &request, &mut rng(me)).unwrap_err();
-        }
-        let mut handshake = Handshake::new(connected, &request.spec).unwrap();
-        let said = WireHello::new(&request.hello(false), [9; 32]).to_bytes().unwrap();
+    let errors = with_a_cheat(|handshake, hello| {
+        let said = WireHello::new(&hello, [9; 32]).to_bytes()?;
         let step = |who, channel: &mut Channel| {
             hellos(channel, &said)?;
             exchange_sizes(channel, if who == seat(0) { 2 } else { 3 })
         };
-        handshake.mesh.each(step).unwrap();
-        let error = handshake.mesh.each(|_, channel| same_session(channel, &SessionId::of([0; 32])));
-        handshake.mesh.finish(error).unwrap_err()
+        handshake.mesh.each(step)?;
+        // It agrees with each, so only the two honest ones can notice that they were told different things.
+        let echo = |_, channel: &mut Channel| {
+            let theirs = channel.rx.recv(TRANSCRIPT, 1)?;
+            channel.tx.send(TRANSCRIPT, &theirs)
+        };
+        handshake.mesh.each(echo)?;
+        handshake.mesh.each(|_, channel| go(channel)).map(drop)
     });
     // Neither of the honest ones blames the other: any of the others may be the liar.
     for error in &errors[..2] {

@@ -77,10 +77,12 @@ pub fn run(connected: impl Into<Connected>, request: &Request, rng: &mut Prng) -
 /// shards run, as [`crate::sharded::run`] describes.
 ///
 /// # Errors
-/// The errors of [`Request::check`], of `approval` and of all operations ([`crate::operations`]). Also
-/// [`Error::Disagreement`] if the parties were asked for different things, [`Error::Refused`] for sets, filters or jobs that
-/// our side does not accept, [`Error::Input`] or [`Error::Output`] for a half that cannot be spent, and [`Error::Bug`] for
-/// connections to other parties than the request's. Of a failure before the end is confirmed, the other parties are told only
+/// The errors of [`Request::check`], of `approval` and of all operations ([`crate::operations`]).
+/// [`Error::Disagreement`] if the parties were asked for different things. [`Error::Refused`] for sets, filters or jobs that
+/// our side does not accept. [`Error::Input`] or [`Error::Output`] for a half that cannot be spent. [`Error::Bug`] for
+/// connections to other parties than the request's.
+///
+/// Of a failure before the end is confirmed, the other parties are told only
 /// the kind and, among several, the party at fault.
 pub fn run_if(
     connected: impl Into<Connected>,
@@ -157,7 +159,6 @@ fn our_side(
     let wires = ends.iter().map(|end| &end.wire);
     let bytes = (wires.clone().map(WireCount::sent).sum(), wires.map(WireCount::received).sum());
     let (messages, stages) = (Account::messages(ends.iter().map(|end| &end.account)), clock.stages());
-    let prepared = in_advance;
     Ok(RunOutcome {
         learned,
         session_id,
@@ -167,7 +168,7 @@ fn our_side(
         our,
         terms,
         parties,
-        prepared,
+        prepared: in_advance,
         bytes,
         messages,
         stages,

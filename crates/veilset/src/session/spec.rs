@@ -8,9 +8,9 @@ use crate::planner::Choices;
 use crate::protocols::{self, Choice};
 use crate::sharded::disk::Form;
 
-/// The computation of a run. All parties must want the same, with these exceptions: two parties have opposite roles, and
-/// among several only the leader is the receiver; at least one of the candidates must be common; and only the sender of share
-/// decides what is shared.
+/// The computation of a run. All parties must want the same, with three exceptions. Two parties have opposite roles; among
+/// several only the leader is the receiver. At least one of the candidates must be common. Only the sender of share decides
+/// what is shared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     /// The operation to compute.

@@ -19,7 +19,7 @@ use std::path::Path;
 
 impl<'a> Request<'a> {
     /// Does the work whose duration depends on our data, or on the number of its dummies. Best called before connecting to
-    /// the peer. In a run in one piece, a padded set takes 32 bytes of memory for each item and dummy; in a run in shards, a
+    /// the peer. In a run in one piece, a padded set takes 32 bytes of memory for each item and dummy. In a run in shards, a
     /// set that is in memory is written to a temporary file. With `vole`, one such step remains: the receiver solves for the
     /// key-value store during the session, and the sender can time this ([`crate::oprf::vole`]).
     ///
@@ -61,7 +61,7 @@ impl<'a> Request<'a> {
     /// # Errors
     /// The errors of [`Request::check`], [`Request::check_filter`] and [`Request::whole`]; as the sender, the errors of
     /// [`filter::open_public`]. [`Error::Input`], naming the file, for a filter that has another encryption or normalisation
-    /// or other key columns, or is too small, and for our own filter if it cannot be opened or was made of other items.
+    /// or other key columns, or is too small. The same for our own filter if it cannot be opened or was made of other items.
     pub fn prepare_with_filter(
         &self,
         path: &Path,
