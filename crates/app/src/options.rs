@@ -250,7 +250,7 @@ pub struct OutputArgs {
     #[arg(long, value_name = "FORMAT", value_parser = format(Format::WRITTEN))]
     pub output_format: Option<Format>,
     /// Write CSV that is safe to open in a spreadsheet. Cells that would be taken for a formula get a leading
-    /// apostrophe: those that begin with = + - @ or a full-width form of these, a tab or a line end and are not a number
+    /// apostrophe. They begin with = + - @ or a full-width form of these, a tab or a line end, and are not a number
     #[arg(long)]
     pub for_spreadsheets: bool,
 }

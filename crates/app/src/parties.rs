@@ -90,12 +90,12 @@ pub fn protocol(
         let others = operations::ALL.into_iter().filter(|o| protocols::multiparty_for(o).is_some());
         let others = others.map(|o| o.name).collect::<Vec<_>>().join(", ");
         return wrong(format!(
-            "{operation} is for two parties, and {PARTIES} only for {others}. Omit {PARTIES}, or use one of those"
+            "{operation} is for two parties, and the list has more. Omit {PARTIES}, give a list of two, or use one of {others}"
         ));
     };
     match named {
         Some(named) if !named.is_multiparty() => wrong(format!(
-            "{PROTOCOL} {named} is for two parties. Omit it: with {PARTIES}, {operation} is computed by {default}"
+            "{PROTOCOL} {named} is for two parties. Omit it: for the parties of this list, {operation} is computed by {default}"
         )),
         named => Ok(named.unwrap_or(default)),
     }

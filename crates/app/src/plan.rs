@@ -499,12 +499,10 @@ fn only_other(me: &Me) -> Option<Fingerprint> {
 /// Returns the seats and fingerprints of the other parties.
 fn seats(others: &Others) -> Vec<(Seat, Option<Fingerprint>)> {
     match others {
-        Others::Peer { protection: NamedProtection::Tls { peer, .. }, .. } => vec![(Seat::PEER, Some(*peer))],
-        Others::Peer { protection: NamedProtection::InsecurePlaintext, .. } => vec![(Seat::PEER, None)],
-        Others::Parties { me, .. } => match only_other(me) {
-            Some(peer) => vec![(Seat::PEER, Some(peer))],
-            None => me.others().map(|member| (member.seat(), Some(member.fingerprint()))).collect(),
-        },
+        Others::Parties { me, .. } if only_other(me).is_none() => {
+            me.others().map(|member| (member.seat(), Some(member.fingerprint()))).collect()
+        }
+        Others::Peer { .. } | Others::Parties { .. } => vec![(Seat::PEER, others.peer())],
     }
 }
 

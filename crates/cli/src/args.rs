@@ -97,9 +97,9 @@ pub enum Command {
     Calibrate(CalibrateArgs),
     /// Print a shell script that completes commands, columns and peers
     ///
-    /// The script asks this program, `veilset`, which reads the address book, for `run` the file with the options (veilset.toml
-    /// if none is named), and, where that file or the command line names them, the list of parties and the column names of the
-    /// input. In PowerShell it completes only commands, options and values that do not depend on files.
+    /// The script asks this program, `veilset`, which reads the address book, and for `run` the file with the options
+    /// (veilset.toml if none is named). Where that file or the command line names them, it also reads the list of parties and
+    /// the column names of the input. In PowerShell it completes only commands, options and values that do not depend on files.
     #[command(after_help = "Example:
   veilset completions bash > ~/.local/share/bash-completion/completions/veilset")]
     Completions {

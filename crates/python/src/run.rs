@@ -252,8 +252,9 @@ impl Run {
         self.link.said()
     }
 
-    /// Returns the progress: the name of the current work, the number of the stage and of all stages (0 before the run), the
-    /// amount done, the total (0 if unknown) and their unit; and the remaining seconds of the run, if they can be estimated.
+    /// Returns the progress: the name of the current work, then the number of the stage and of all stages (0 before the run).
+    /// Then come the amount done, the total (0 if unknown) and their unit, and the remaining seconds of the run, if they can
+    /// be estimated.
     fn doing(&self) -> (String, usize, usize, u64, u64, &'static str, Option<f64>) {
         let Doing { what, stage, stages, done, total, unit, left } = self.link.doing();
         (what, stage, stages, done, total, unit, left)

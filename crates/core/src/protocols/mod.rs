@@ -8,10 +8,10 @@
 //! All protocols run through [`run_among`], or [`run`] over one channel, which check that the parts of a task belong together.
 //! The roles themselves are not public: with the wrong dummies in a set, they would silently give wrong results.
 //!
-//! All protocols return the same errors: [`Error::Peer`] if a message is not the expected one or the peer gave up,
-//! [`Error::Network`] if the connection ended or stalled, [`Error::Cancelled`] if we were stopped, [`Error::Usage`] if the
-//! system starts no thread, [`Error::Input`] if a filter made in advance is damaged, and [`Error::Bug`] for arguments that do
-//! not belong together. [`Sealed`] holds the errors that depend on the result.
+//! All protocols return the same errors. [`Error::Peer`]: a message is not the expected one, or the peer gave up.
+//! [`Error::Network`]: the connection ended or stalled. [`Error::Cancelled`]: we were stopped. [`Error::Usage`]: the system
+//! starts no thread. [`Error::Input`]: a filter made in advance is damaged. [`Error::Bug`]: arguments do not belong
+//! together. [`Sealed`] holds the errors that depend on the result.
 
 mod cm20;
 pub(crate) mod cwprf;

@@ -1,7 +1,7 @@
 //! `veilset-dev soak`: random runs of all parties, each compared with the plain computation.
 //!
 //! The parameters of a run (operation, options, files of every format, sizes, overlap) are derived from the seed, the run's
-//! number and `--max-items`, so that a failed run can be repeated with `--seed`, `--first` and the same `--max-items`. The
+//! number and `--max-items`. So a failed run can be repeated with `--seed`, `--first` and the same `--max-items`. The
 //! protocols' own randomness comes from the operating system, as always, and the parties' choice of protocol depends on the
 //! speeds stored for this machine and on the link.
 

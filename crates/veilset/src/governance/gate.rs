@@ -319,9 +319,9 @@ impl<'a> Gate<'a> {
     }
 }
 
-/// Refuses an answer to a filter of this peer if the policy limits such runs, and the limit is reached, or there is no log to
-/// count them, or the log has lines that are not entries. The [`Gate`] decides the same later; this function lets a planner
-/// know in advance.
+/// If the policy limits answers to a filter of this peer, refuses another one once the limit is reached. Also refuses it if
+/// there is no log to count them, or the log has lines that are not entries. The [`Gate`] decides the same later; this function
+/// lets a planner know in advance.
 ///
 /// # Errors
 /// [`Error::Refused`], and [`Error::Output`] for a log that cannot be used.

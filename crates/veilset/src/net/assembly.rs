@@ -64,8 +64,9 @@ pub enum ListenAt<'a> {
 /// [`Error::Usage`] if the identity does not match our entry, if we cannot listen or start a thread, or if a party is connected
 /// already with one that has our identity. [`Error::Cancelled`] once `cancelled` says so. [`Error::Network`] names all parties
 /// that are missing when the time is up. If another party is not the expected one, has another list or leaves before all are
-/// connected, this soon ends with an error that names it. Then no connection is left, and no threads except handshakes, which
-/// end in a moment, and those that wait for a name to be resolved, or a few more seconds for an address that does not answer.
+/// connected, this soon ends with an error that names it. Then no connection is left. The only threads left are handshakes,
+/// which end in a moment, and those that wait for a name to be resolved, or a few more seconds for an address that does not
+/// answer.
 pub fn assemble(
     me: &Me,
     identity: &Arc<Identity>,

@@ -6,8 +6,9 @@
 //! known, each bucket is read again and written in the order of the shards ([`DiskSet::cut`]). After that the items of a shard
 //! are read from all buckets ([`Cut::part`]).
 //!
-//! The memory holds 64 KiB for each bucket until the set is padded; one bucket (about 1/256 of the set) and a copy or an index
-//! of it while the set is made distinct, padded or cut; and the parts that are in use. The disk holds the set at most twice.
+//! The memory holds 64 KiB for each bucket until the set is padded, and the parts that are in use. While the set is made
+//! distinct, padded or cut, it also holds one bucket (about 1/256 of the set) and a copy or an index of it. The disk holds the
+//! set at most twice.
 //!
 //! The files have no name, and each is encrypted and authenticated under a key that only the memory holds. So data that are
 //! left on the disk reveal only their amount, and reading returns the data that were written, or an error. All records of a set

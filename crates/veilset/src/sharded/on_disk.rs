@@ -1,8 +1,9 @@
 //! A table of a sharded run, which is read piece by piece: once for the set, which is stored on disk, and again for a result
 //! with our rows.
 //!
-//! The memory holds a piece of the table, a bit for each row, 8 bytes for each row whose key occurred before, the parts of the
-//! set that are in use ([`crate::sharded::disk`]), and the result: 4 bytes for each match, and the rows that the peer sends.
+//! The memory holds a piece of the table, a bit for each row, and 8 bytes for each row whose key occurred before. It also holds
+//! the parts of the set that are in use ([`crate::sharded::disk`]), and the result: 4 bytes for each match, and the rows that
+//! the peer sends.
 
 use crate::artefact::check_size;
 use crate::error::{Error, Result};
@@ -47,8 +48,8 @@ pub(crate) struct OnDisk {
 /// The files of a table, each with the stamp that it had before it was read.
 struct Files(Vec<(PathBuf, Stamp)>);
 
-/// Properties that show whether a file has changed: its length, the time of its last modification, and on Unix its device, its
-/// inode number, and the time of the last change of its contents or attributes, which programs cannot set.
+/// Properties that show whether a file has changed: its length and the time of its last modification. On Unix also its device,
+/// its inode number, and the time of the last change of its contents or attributes, which programs cannot set.
 #[derive(PartialEq, Eq)]
 struct Stamp(u64, Option<SystemTime>, [i64; 4]);
 
